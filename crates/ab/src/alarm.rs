@@ -1,6 +1,6 @@
-//! When a live comparison is abandoned: losses, the interface's state, and an unanswered echo request.
+//! Conditions that end a live comparison: losses, the interface's state, and an unanswered echo request.
 //!
-//! Nothing here changes anything. Losses are compared with those under the reference, so traffic that loses packets anyway
+//! This module changes nothing. Losses are compared with those under the reference: traffic that loses packets anyway
 //! does not end a run. An echo request goes to the user's own host only, and only when the user came by ssh.
 
 use std::io;
@@ -18,7 +18,7 @@ use rustix::net::{
 
 use crate::block::lost;
 
-/// What is lost: the cause that it ends a run for, and its words.
+/// Kinds of losses: the cause of a run's end, and its words.
 const KINDS: [(AbEndCause, &str); 2] = [
     (AbEndCause::Drops, "packets were lost"),
     (AbEndCause::Retransmissions, "segments were sent again"),
@@ -29,7 +29,7 @@ const KINDS: [(AbEndCause, &str); 2] = [
 pub struct Lost([Losses; 2]);
 
 impl Lost {
-    /// Between two readings, so many seconds apart.
+    /// Returns the losses between two readings, this many seconds apart.
     pub fn between(before: &HostSnapshot, after: &HostSnapshot, seconds: f64) -> Lost {
         let packets = packets(after).saturating_sub(packets(before)) as f64;
         let again =
@@ -45,7 +45,7 @@ impl Lost {
         }))
     }
 
-    /// Packets received and sent each second.
+    /// Returns the packets received and sent each second.
     pub fn packets_per_second(&self) -> f64 {
         self.0[0].packets / self.0[0].seconds
     }
@@ -62,17 +62,17 @@ impl Limits {
         Limits(usual.0.map(limit))
     }
 
-    /// Whether a running block has lost too much to go on.
+    /// Returns the end of the run if a running block has lost too much to go on.
     pub fn at_once(&self, so_far: &Lost) -> Option<AbEnd> {
         ended([0, 1].map(|kind| self.0[kind].at_once(&so_far.0[kind])))
     }
 
-    /// Whether a stretch lost more than a block may.
+    /// Returns the end of the run if a stretch lost more than a block may.
     pub fn alone(&self, stretch: &Lost) -> Option<AbEnd> {
         ended([0, 1].map(|kind| self.0[kind].alone(&stretch.0[kind])))
     }
 
-    /// Adds a pair. Whether the run has lost too much with it.
+    /// Adds a pair. Returns the end of the run if it has now lost too much.
     pub fn pair(&mut self, reference: &Lost, judged: &Lost) -> Option<AbEnd> {
         ended([0, 1].map(|kind| self.0[kind].pair(reference.0[kind], judged.0[kind])))
     }
@@ -94,7 +94,7 @@ fn ended(many: [Option<TooMany>; 2]) -> Option<AbEnd> {
     })
 }
 
-/// The end of a run.
+/// Makes the end of a run.
 pub fn end_of(cause: AbEndCause, text: String) -> AbEnd {
     AbEnd {
         cause,
@@ -109,7 +109,7 @@ fn packets(host: &HostSnapshot) -> u64 {
         .sum()
 }
 
-/// A change of an interface that ends a comparison; `None` without one.
+/// Returns a change of an interface that ends a comparison, if there is one.
 pub fn disturbed(name: &str, then: &LinkHealth, now: Option<&LinkHealth>) -> Option<AbEnd> {
     use AbEndCause::{CarrierLost, InterfaceChanged};
     let (cause, what) = match now {
@@ -128,16 +128,16 @@ pub fn disturbed(name: &str, then: &LinkHealth, now: Option<&LinkHealth>) -> Opt
     Some(end_of(cause, format!("{name} {what}")))
 }
 
-/// What became of an interface that is not found.
-pub const GONE: &str = "is no more, or no longer in this network namespace";
+/// The state of an interface that is not found.
+pub const GONE: &str = "no longer exists in this network namespace";
 
 /// Bytes of an echo message before its data: type, code, checksum, identifier, number (RFC 792).
 const HEADER_BYTES: usize = 8;
 
-/// More than any expected answer.
+/// Buffer for an answer, larger than any expected.
 const ANSWER_BYTES: usize = 1_500;
 
-/// What differs between the versions of IP.
+/// Differences between the IP versions.
 struct Version {
     family: AddressFamily,
     protocol: Protocol,
@@ -166,10 +166,10 @@ fn version_of(address: IpAddr) -> Version {
     }
 }
 
-/// Sends one echo request out of the calling thread's namespace, and waits for its answer.
+/// Sends an echo request from the calling thread's namespace, and waits for its answer.
 ///
 /// # Errors
-/// `EPERM` without CAP_NET_RAW; what the kernel says when the host cannot be reached.
+/// `EPERM` without CAP_NET_RAW; the kernel's error if the host cannot be reached.
 pub fn is_answered(address: IpAddr, number: u16, time: Duration) -> io::Result<bool> {
     let version = version_of(address);
     let socket = socket(version.family, SocketType::RAW, Some(version.protocol))?;
@@ -198,7 +198,7 @@ fn echo_request(kind: u8, identifier: u16, number: u16) -> [u8; HEADER_BYTES] {
     let [id_high, id_low] = identifier.to_be_bytes();
     let [high, low] = number.to_be_bytes();
     let mut request = [kind, 0, 0, 0, id_high, id_low, high, low];
-    // The kernel itself writes that of ICMPv6.
+    // The kernel writes ICMPv6's checksum.
     let [sum_high, sum_low] = checksum(&request).to_be_bytes();
     (request[2], request[3]) = (sum_high, sum_low);
     request
@@ -322,7 +322,7 @@ mod echo_tests {
             is_reply(&version, &packet, &asked)
         };
         assert!(answer(0, 7));
-        // What this host sent itself, an answer to another request, and half a packet.
+        // A request, an answer to another request, and half a packet.
         assert!(!answer(8, 7) && !answer(0, 8));
         assert!(!is_reply(&version, &[0x45; 21], &asked));
         assert!(!is_reply(&version, &[], &asked));

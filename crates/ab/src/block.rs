@@ -1,4 +1,4 @@
-//! Turns readings into what a block carried and cost. Pure: readings in, a block out.
+//! Computes from readings what a block carried and cost. Pure: readings in, a block out.
 //!
 //! All figures of a block are from the same two readings. A counter that was not read at both is null. A quantile needs
 //! enough packets, and time stamps with a known error.
@@ -50,8 +50,8 @@ fn delay_between(
     })
 }
 
-/// CPU time of foreign threads between two lists of all threads. `own` is this process, `of_traffic` are processes with
-/// sockets; without them only `own` is foreign.
+/// Returns the CPU time of foreign threads between two lists of all threads. `own` is this process, `of_traffic` are
+/// processes with sockets; without them only `own` is foreign.
 pub fn foreign_time(
     before: &[ThreadTimes],
     after: &[ThreadTimes],
@@ -127,21 +127,21 @@ fn counted(first: &Queues, last: &Queues, queue: (u32, u32)) -> BTreeMap<String,
     after.iter().filter_map(grown).collect()
 }
 
-/// The readings of one block.
+/// Readings of one block.
 pub struct Readings<'a> {
     /// From the start of the run to the write that began the block, in seconds.
     pub start_seconds: f64,
-    /// Its whole length.
+    /// Length of the block.
     pub duration_seconds: f64,
-    /// The part at its beginning that is in no figure.
+    /// The part at its start that no figure includes.
     pub left_out_seconds: f64,
     /// CPU time of counting, in cores.
     pub counting_cores: f64,
-    /// After the part that is left out.
+    /// Reading after the part that is left out.
     pub first: &'a Reading,
-    /// After twice that part; `None` when the block was too short.
+    /// Reading after twice that part; `None` if the block was too short.
     pub later: Option<&'a Reading>,
-    /// At its end.
+    /// Reading at its end.
     pub last: &'a Reading,
 }
 
@@ -175,22 +175,22 @@ pub fn block(readings: &Readings<'_>, members: &[Target], instances: &[Instance]
     }
 }
 
-/// TCP segments that were sent again since the machine was started.
+/// Returns the TCP segments that were retransmitted since boot.
 pub fn retransmitted(reading: &Reading) -> Option<u64> {
     reading.host.protocols.get("Tcp.RetransSegs").copied()
 }
 
-/// All packets lost, wherever it is known.
+/// Returns the lost packets of all known places.
 pub fn lost(drops: &Drops) -> u64 {
     drops.0.values().flatten().sum()
 }
 
-/// By how much a counter grew.
+/// Returns the growth of a counter.
 pub fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }
 
-/// Traffic and CPU time of the members between two readings. `counting_cores` is the cost of counting.
+/// Returns the members' traffic and CPU time between two readings, less `counting_cores`, the cost of counting.
 pub fn window(
     first: &Reading,
     last: &Reading,

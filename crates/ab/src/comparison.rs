@@ -1,7 +1,7 @@
 //! A live comparison from its request to its document: plan, guard, run, restore, answer.
 //!
-//! A guard owns every change before the first is made. Whatever ends a run, everything is put back, and the document says
-//! what was put back.
+//! A guard owns every change before the first is made. However a run ends, everything is restored, and the document
+//! lists what was restored.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub enum AbError {
     Store(#[from] StoreError),
 }
 
-/// A comparison that has been planned, and nothing changed yet.
+/// A planned comparison. Nothing is changed yet.
 pub struct Prepared {
     request: AbRequest,
     switch: Switch,
@@ -50,10 +50,10 @@ pub struct Prepared {
     notes: Vec<String>,
 }
 
-/// Plans a comparison: finds the interfaces and what would be written. Nothing is changed.
+/// Plans a comparison: finds the interfaces and the writes. Nothing is changed.
 ///
 /// # Errors
-/// A privilege that is missing, a name that is no interface's, a setting that cannot take turns.
+/// A missing privilege, an unknown interface, a setting that cannot alternate.
 pub fn prepare(request: AbRequest, journal: Journal) -> Result<Prepared, LabError> {
     require_privileges()?;
     let mut switch = Switch::new(journal);
@@ -83,7 +83,7 @@ impl Prepared {
         self.netns_inode
     }
 
-    /// The document of a run that has not begun: the settings and the plan.
+    /// Returns the document before the run: the settings and the plan.
     pub fn document(&self, origin: Origin) -> Result<LiveAb, LabError> {
         let plan = self.request.plan;
         let (judged, command) = match plan.is_null {
@@ -135,7 +135,7 @@ impl Prepared {
         Ok(recording.ended(outcome))
     }
 
-    /// Everything is put back before it returns.
+    /// Runs the comparison; everything is restored before it returns.
     fn compare(
         mut self,
         origin: Origin,
@@ -149,7 +149,7 @@ impl Prepared {
         let indices: Vec<u32> = members.iter().map(|it| it.interface.ifindex).collect();
         let meter = NetnsThread::enter(self.namespace()?, move || Meter::begin(&indices))?;
         let plan = self.request.plan;
-        // A run that ends early has no result of it.
+        // A run that ends early has no result.
         let mut without = Vec::new();
         if !self.turns.once.is_empty() {
             without.extend(look(&meter, &members, &plan, cancel)?);
@@ -196,7 +196,7 @@ impl Prepared {
         Ok(document)
     }
 
-    /// State of the changed interfaces after restoring.
+    /// Returns the state of the changed interfaces after restoring.
     fn restored(
         &mut self,
         targets: &[Target],
@@ -225,8 +225,8 @@ impl Prepared {
         targets.iter().map(one).collect()
     }
 
-    /// The host that the user came from by ssh through one of the interfaces. Then no period above the usual one is
-    /// tried, to keep the session usable.
+    /// Returns the user's host if the ssh connection comes through one of the interfaces. Then longer periods than
+    /// the default are refused, to keep the session usable.
     fn client(&mut self) -> Result<Option<IpAddr>, LabError> {
         if !self
             .switch
@@ -265,7 +265,7 @@ impl Prepared {
         members
     }
 
-    /// The writes that both settings need. The other end of a veth may have the same name.
+    /// Returns the writes that both settings need. The other end of a veth may have the same name.
     fn prerequisites(&self) -> Vec<SwitchWrite> {
         let named = |write: &Write| SwitchWrite {
             interface: write.target.label(self.netns_inode),
@@ -293,7 +293,7 @@ impl Prepared {
         }
     }
 
-    /// Members whose counters do not show packets as they are on the wire.
+    /// Returns members whose counters do not count packets as on the wire.
     fn counted_joined(&self) -> Vec<Unseen> {
         let targets = self.orders.iter().map(|order| &order.target.interface);
         let joined = targets.filter(|interface| interface.driver == "veth");
@@ -308,7 +308,7 @@ impl Prepared {
             .collect()
     }
 
-    /// The command that sets the judged setting.
+    /// Returns the command that sets the judged setting.
     fn command(&self) -> String {
         let AbRequest {
             name, words, netns, ..

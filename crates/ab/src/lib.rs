@@ -1,4 +1,4 @@
-//! The live comparison: two settings of an interface in turn, with the traffic that it has anyway.
+//! The live comparison: two settings of an interface in turn, under its own traffic.
 //!
 //! In: an [`AbRequest`], from [`prepare`] on. Out: a [`nicpoll_model::ab::LiveAb`]. `comparison` goes from one to the
 //! other, `plan` sets the lengths, `run` alternates the blocks, `meter` reads every counter, `block` makes figures of two
@@ -15,10 +15,10 @@ pub use comparison::{AbError, Prepared, prepare};
 pub use plan::{AbRequest, Duty, parse_block, parse_duty, plan};
 pub use run::AbProgress;
 
-/// What `nicpoll ab` is.
+/// The long help of `nicpoll ab`.
 pub const ABOUT: &str = include_str!("help/about.txt");
 
-/// How it is called, and how it ends.
+/// Its examples and exit codes.
 pub const EXAMPLES: &str = include_str!("help/examples.txt");
 
 #[cfg(test)]

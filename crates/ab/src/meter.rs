@@ -1,9 +1,9 @@
-//! Everything that is counted of a live comparison, read at one moment inside the interface's namespace.
+//! All counters of a live comparison, read at one moment inside the interface's namespace.
 //!
-//! A counter that cannot be read is absent and is named once, at the start. The counting programs run under both settings
-//! from the first block to the last, so their cost is alike as far as events are alike; it is measured in the part of
-//! each block that is left out. Time stamping of a card is used where it is on, and never switched on here: some drivers
-//! restart their queues for it.
+//! A counter that cannot be read is absent and is named once, at the start. The counting programs run under both
+//! settings from the first block to the last: their costs differ only as far as events do, and are measured in the
+//! part of each block that is left out. A card's time stamps are used if they are on, and never switched on here,
+//! because some drivers then restart their queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -32,9 +32,9 @@ pub struct Instance {
     pub ifindex: u32,
     /// Its id.
     pub napi_id: u32,
-    /// Its interrupt's number, where it has one.
+    /// Number of its interrupt, if it has one.
     pub irq: Option<u32>,
-    /// The receive queue that it serves, where the driver says so.
+    /// The receive queue that it serves, if the driver reports it.
     pub queue: Option<u32>,
 }
 
@@ -93,7 +93,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Starts counting for the members, by index.
+    /// Starts counting for the members, given by index.
     pub fn begin(members: &[u32]) -> Self {
         let mut meter = Meter {
             counters: HostCounters::of_caller(),
@@ -114,7 +114,7 @@ impl Meter {
         meter
     }
 
-    /// Watches the polls of the instances that the members have now. Those watched before start again.
+    /// Watches the polls of the members' current instances. Counts of those watched before start again.
     pub fn watch_instances(&mut self) {
         self.instances = instances(&mut Control::new(), &self.members);
         let all: Vec<(u32, u64)> = self
@@ -189,7 +189,7 @@ impl Meter {
         let exact = match &self.exact {
             Some((exact, own)) => Some(ExactReading {
                 threads: exact.threads()?,
-                // Last: its length is no part of what was read before.
+                // Read last: the duration of the other reads is not in it.
                 cores: exact.read()?,
                 of_traffic: (*own == std::process::id()).then(with_sockets),
                 own_process: *own,
@@ -258,13 +258,13 @@ fn begin_exact() -> Result<(ExactCpu, u32), LabError> {
     Ok((exact, own))
 }
 
-/// The instances of the members. One that has gone meanwhile has none.
+/// Returns the instances of the members. A removed member has none.
 pub fn instances(control: &mut Control, members: &[u32]) -> Vec<Instance> {
     let mut all = Vec::new();
     for &ifindex in members {
         let queues = control.rx_queues(ifindex).unwrap_or_default();
         let napis = control.napis(ifindex).unwrap_or_default();
-        // A veth does not tell, but with one of each there is nothing to tell.
+        // A veth does not report the queue, but with one queue and one instance it is known.
         let only = match (napis.len(), control.queues(ifindex)) {
             (1, Ok(all)) if all.iter().filter(|queue| queue.is_rx).count() == 1 => Some(0),
             _ => None,
@@ -300,7 +300,7 @@ fn count_receive_softirqs(text: &str) -> Option<u64> {
     words.try_fold(0, |sum, word| Some(sum + word.parse::<u64>().ok()?))
 }
 
-/// Packets a second that are followed. More would cost CPU time and add nothing.
+/// Packets a second that are followed. More would only cost CPU time.
 const FOLLOWED_PER_SECOND: f64 = 2_000.0;
 
 /// The instruments for delays, as far as available.
@@ -511,13 +511,13 @@ fn has_one_of(descriptors: &Path, sockets: &BTreeSet<u64>) -> bool {
     })
 }
 
-/// Whether a thread is one of the kernel's that receive packets.
+/// Returns whether a thread is a kernel thread that receives packets.
 pub fn is_receiver(thread: &ThreadTimes) -> bool {
     let mut names = KERNEL_RECEIVERS.iter();
     names.any(|name| thread.name.starts_with(name))
 }
 
-/// Counters by name, of each receive queue: that is its interface's index and its number.
+/// Counters by name of each receive queue, which is the interface's index and the queue's number.
 pub type Queues = BTreeMap<(u32, u32), BTreeMap<String, u64>>;
 
 /// Reads the members' queue counters, from driver statistics and the kernel's. Empty if there are none.

@@ -1,6 +1,6 @@
 //! The length of a comparison and of its blocks.
 //!
-//! What is left out at the start of a block never exceeds a quarter of the shortest block.
+//! The part left out at the start of a block never exceeds a quarter of the shortest block.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use nicpoll_model::units::parse_seconds;
 use nicpoll_stats::ab::{LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
 use nicpoll_switch::{Name, TurnRules, Values};
 
-/// Range of the mean block length. Of shorter blocks too much is left out.
+/// Range of the mean block length. Too much of shorter blocks would be left out.
 const BLOCK: RangeInclusive<Duration> = Duration::from_millis(400)..=Duration::from_secs(600);
 
 /// Shortest and longest block, relative to the mean.
@@ -20,14 +20,14 @@ const SPREAD: [f64; 2] = [0.5, 1.5];
 /// Limit of what is left out, as a share of the shortest block.
 const LEFT_OUT_SHARE: f64 = 0.25;
 
-/// What is to be compared, and for how long.
+/// The request for a comparison.
 #[derive(Clone, Debug)]
 pub struct AbRequest {
     /// The interface, or a part of it.
     pub name: Name,
-    /// The values that are compared with the present ones.
+    /// The values to compare with the present ones.
     pub values: Values,
-    /// The words of `nicpoll set` that follow the interface: `polling --period=50us`. Unused where a setting is compared
+    /// The words of `nicpoll set` that follow the interface: `polling --period=50us`. Unused if a setting is compared
     /// with itself.
     pub words: String,
     /// Network namespace, by its name for 'ip netns'; `None`: the caller's.
@@ -36,12 +36,12 @@ pub struct AbRequest {
     pub plan: AbPlan,
     /// Whether values whose change restarts the queues may alternate.
     pub is_disruptive: bool,
-    /// The run ends when a block loses this many times what is lost under the reference.
+    /// The run ends when a block loses this many times as much as the reference.
     pub loss_factor: f64,
 }
 
 impl AbRequest {
-    /// How the two settings take turns.
+    /// Returns the rules by which the two settings alternate.
     pub fn rules(&self) -> TurnRules {
         TurnRules {
             is_disruptive: self.is_disruptive,
@@ -50,7 +50,7 @@ impl AbRequest {
     }
 }
 
-/// The plan of a comparison of this length, with blocks of this mean length.
+/// Plans a comparison of this length, with blocks of this mean length.
 pub fn plan(duration: Duration, block: Duration, duty: Option<Duty>, seed: u64) -> AbPlan {
     let [shortest, longest] = SPREAD.map(|share| share * block.as_secs_f64());
     AbPlan {
@@ -75,9 +75,9 @@ pub fn most_left_out(shortest: f64) -> f64 {
 /// The next step of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
-    /// A pair that lasts as long as was asked.
+    /// A pair of the drawn length.
     Pair,
-    /// A pause until so many seconds after the start.
+    /// A pause until this many seconds after the start.
     Pause(f64),
     /// The end.
     End,
@@ -107,10 +107,10 @@ pub struct Duty {
     pub every: Duration,
 }
 
-/// The least measured time of a period: a pair of the shortest blocks.
+/// Minimum measured time of a period: a pair of the shortest blocks.
 const MEASURED_MIN: Duration = Duration::from_secs(1);
 
-/// Reads how much of each period is measured.
+/// Parses the measured part of each period.
 pub fn parse_duty(text: &str) -> Result<Duty, Refused> {
     let refused = |why: &str| Refused(String::from(why));
     let two = text.split_once('/');
@@ -126,7 +126,7 @@ pub fn parse_duty(text: &str) -> Result<Duty, Refused> {
     }
 }
 
-/// Reads the mean length of a block.
+/// Parses the mean length of a block.
 pub fn parse_block(text: &str) -> Result<Duration, Refused> {
     let block = seconds(text)?;
     match BLOCK.contains(&block) {

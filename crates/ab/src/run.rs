@@ -1,7 +1,8 @@
-//! The blocks of a live comparison, one after the other, and what is watched meanwhile.
+//! Runs the blocks of a live comparison and watches the traffic meanwhile.
 //!
-//! A setting is put in force before each block. Anything that harms the traffic or the interface ends the run within a
-//! fifth of a second. Each pair is stored before the next begins. The caller puts everything back, whatever is returned.
+//! A setting is put in force before each block. Anything that harms the traffic or the interface ends the run within
+//! a fifth of a second. Each pair is stored before the next begins. The caller restores everything, whatever is
+//! returned.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +29,7 @@ use crate::plan::{AbRequest, Next, most_left_out, next};
 /// Name of the present setting.
 pub const AS_IT_IS: &str = "as it is";
 
-/// Name of the present setting where it is compared with itself.
+/// Name of the present setting if it is compared with itself.
 pub const THE_SAME: &str = "the same";
 
 /// Interval of checks of the traffic and the interface.
@@ -59,9 +60,9 @@ pub enum AbProgress<'a> {
     Block {
         /// Pairs that are complete.
         pairs: usize,
-        /// Whether it is one of the judged setting.
+        /// Whether the block is under the judged setting.
         is_judged: bool,
-        /// How long the run goes on.
+        /// Remaining time of the run.
         left: Duration,
     },
     /// A pause of this length under the original setting.
@@ -70,7 +71,7 @@ pub enum AbProgress<'a> {
     FirstMinute(&'a AbAnswer),
 }
 
-/// Why blocks end before their time.
+/// Reasons for which blocks end before their time.
 enum Halt {
     /// The run is over.
     End(AbEnd),
@@ -88,7 +89,7 @@ fn end(cause: AbEndCause, text: String) -> Halt {
     Halt::End(end_of(cause, text))
 }
 
-/// A run: the interfaces that it takes, and what is known of them.
+/// A run: its interfaces, and their state.
 pub struct Run<'a> {
     /// What is compared.
     pub request: &'a AbRequest,
@@ -98,19 +99,19 @@ pub struct Run<'a> {
     pub alternation: Alternation,
     /// The interfaces whose traffic is measured.
     pub members: Vec<Target>,
-    /// Who puts everything back when this process is killed.
+    /// The guard that restores everything if this process is killed.
     pub guard: Owner,
-    /// The host that the user works from, when the connection comes by one of the members.
+    /// The user's host, if its ssh connection comes through one of the members.
     pub client: Option<IpAddr>,
     /// Becomes true when the user asks to stop.
     pub cancel: &'a AtomicBool,
     /// Reads every counter, in the interfaces' namespace.
     pub meter: &'a NetnsThread<Meter>,
-    /// Looks at the traffic with the changes that both settings need.
+    /// Windows of traffic under the changes that both settings need.
     pub with: Vec<AbWindow>,
     /// Where pairs are stored.
     pub recording: &'a mut PairRecording,
-    /// The part at the beginning of each block that is in no figure.
+    /// The part at the start of each block that no figure includes.
     pub left_out: Duration,
     /// State of the members at the beginning.
     pub health: Vec<LinkHealth>,
@@ -133,7 +134,7 @@ impl Counted {
     }
 }
 
-/// A block, and the losses since the write that began it.
+/// A block, and its losses since the write that began it.
 type Block = (AbBlock, Lost);
 
 impl Run<'_> {
@@ -212,7 +213,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Puts the original setting in force, and counts nothing until so long after the start.
+    /// Applies the original setting, and pauses until this long after the start.
     fn pause(
         &mut self,
         until: Duration,
@@ -227,7 +228,7 @@ impl Run<'_> {
         Ok(self.meter.run(Meter::resume)??)
     }
 
-    /// Runs a pair. Also returns why the run ends with it, if it lost too much.
+    /// Runs a pair. Also returns the end of the run if it lost too much.
     fn pair(
         &mut self,
         drawn: DrawnPair,
@@ -318,13 +319,13 @@ impl Run<'_> {
     fn is_echo_answered(&self, client: IpAddr) -> Result<bool, Halt> {
         let ask = move |_: &mut Meter| {
             let mut numbers = 1..=ECHOES;
-            // A host that cannot be reached at all does not answer.
+            // An unreachable host counts as not answering.
             numbers.any(|number| is_answered(client, number, ECHO_TIME).unwrap_or(false))
         };
         Ok(self.meter.run(ask)?)
     }
 
-    /// Queues that restart with each turn have other NAPI instances from then on.
+    /// Finds the NAPI instances again, if queues restart with each turn.
     fn look_again(&mut self) -> Result<(), Halt> {
         self.meter.run(Meter::watch_instances)?;
         self.health = self.ask_health()?;
@@ -344,7 +345,7 @@ impl Run<'_> {
         turned.map_err(|error| self.explained(error))
     }
 
-    /// External changes in the last block, in words.
+    /// Returns external changes in the last block, in words.
     fn drift(&mut self) -> Result<Option<String>, Halt> {
         let drift = self.alternation.drift(self.switch);
         let drift = drift.map_err(|error| self.explained(error))?;
@@ -364,7 +365,7 @@ impl Run<'_> {
         end(AbEndCause::SettingFailed, error)
     }
 
-    /// Waits and checks meanwhile. Losses count from `before`, the start of a block.
+    /// Waits, and checks the traffic meanwhile. Losses count from `before`, the start of a block.
     fn wait_until(&mut self, until: Instant, before: Option<&Counted>) -> Result<(), Halt> {
         loop {
             self.check_cancel()?;
@@ -422,7 +423,7 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// The state of every member, each of which has to be there.
+    /// Returns the state of every member; a missing one ends the run.
     fn ask_health(&mut self) -> Result<Vec<LinkHealth>, Halt> {
         let now = self.read_health()?.into_iter().zip(&self.members);
         let found = now.map(|(health, member)| {
@@ -433,7 +434,7 @@ impl Run<'_> {
     }
 }
 
-/// TCP round trips that are left out at the start of a block, if it is long enough.
+/// TCP round trips left out at the start of a block, if it is long enough.
 const ROUND_TRIPS: f64 = 10.0;
 
 /// Multiple of the polls' settling time that is left out, likewise.
@@ -462,7 +463,7 @@ impl Run<'_> {
         Ok(before.lost_until(&self.counters()?))
     }
 
-    /// Sets the part at the start of blocks in which packets in flight and settling polls are left out.
+    /// Sets the part left out at the start of blocks, for packets in flight and settling polls.
     fn leave_out(&mut self, round_trip_ns: Option<f64>, document: &mut LiveAb) {
         let [shortest, _] = self.plan().block_seconds;
         let most = most_left_out(shortest);
@@ -531,10 +532,10 @@ impl Run<'_> {
 /// Number of first changes to each setting.
 const TURNS: usize = 3;
 
-/// Time after each change; less where blocks are shorter. What takes longer than half of it to settle is not measured.
+/// Time after each change; less if blocks are shorter. Settling times above half of it are not measured.
 const TURN_MAX: Duration = Duration::from_secs(2);
 
-/// The polls after a change, and the end of the run where too much was lost.
+/// The polls after a change, and the end of the run if too much was lost.
 type Turn = (Vec<PollCount>, Option<AbEnd>);
 
 impl Run<'_> {
@@ -632,7 +633,7 @@ impl Run<'_> {
 /// Time for timing the counting programs.
 const TIMED: Duration = Duration::from_millis(100);
 
-/// Measures traffic and CPU time of the members for the length of a mean block. `None` if the user stops it.
+/// Measures traffic and CPU time of the members for a mean block. Returns `None` if the user stops it.
 pub fn look(
     meter: &NetnsThread<Meter>,
     members: &[Target],
@@ -653,7 +654,7 @@ pub fn look(
     Ok(Some(window(&first, &last, members, counting_cores)))
 }
 
-/// A comparison that is stored, or not.
+/// The recording of a comparison, if it is stored.
 #[derive(Default)]
 pub struct PairRecording {
     recording: Option<Recording>,
@@ -679,7 +680,7 @@ impl PairRecording {
         Ok(keep)
     }
 
-    /// Stores how it ended.
+    /// Stores the end of the comparison.
     pub fn ended(self, outcome: Result<LiveAb, LabError>) -> Ended<LiveAb, LabError> {
         let ended = Ended::of(outcome, self.recording);
         Ended {
@@ -688,7 +689,7 @@ impl PairRecording {
         }
     }
 
-    /// Stores the last pair, or remembers why it could not be stored: the run ends then.
+    /// Stores the last pair. If that fails, keeps the error and ends the run.
     fn pair(&mut self, document: &LiveAb, taken: Duration) -> Result<(), Halt> {
         let (Some(recording), Some(last)) = (&mut self.recording, document.pairs.last()) else {
             return Ok(());
@@ -702,7 +703,7 @@ impl PairRecording {
     }
 }
 
-/// The document without its pairs, as it is while the run goes on.
+/// Returns the document without its pairs, as of a running comparison.
 fn head(document: &LiveAb) -> LiveAb {
     LiveAb {
         pairs: Vec::new(),

@@ -1,7 +1,8 @@
-//! What the program gives its engines (`sink`, `forward` and others): the kernel's side of receiving, changed through the
-//! switch and held by a guard; the account of the kernel's CPU time; changes at the other end of a veth; packet checks.
+//! Support for the engines of a program (`sink`, `forward` and others): the kernel's side of receiving, changed
+//! through the switch and held by a guard; the account of the kernel's CPU time; changes at the other end of a veth;
+//! packet checks.
 //!
-//! Nothing is changed on an interface that carries the caller's own ssh connection.
+//! An interface that carries the caller's own ssh connection is never changed.
 
 use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
@@ -24,12 +25,12 @@ use nicpoll_sys::xdp::AttachMode;
 use nicpoll_traffic::netrate::NetrateIds;
 use rustix::time::{ClockId, clock_gettime};
 
-/// What was set, and the guard that restores it.
+/// The settings in force, and the guard that restores them.
 struct Granted {
     switch: Switch,
     held: Option<Held>,
     facts: KernelSideFacts,
-    // Ends last: it finds nothing left to undo.
+    // Dropped last, when nothing is left to undo.
     _guard: Guard,
 }
 
@@ -104,19 +105,20 @@ impl GrantedSetup for Granted {
 
 impl Drop for Granted {
     fn drop(&mut self) {
-        // What fails here the guard does.
+        // If this fails, the guard restores.
         let _ = self.restore();
     }
 }
 
-/// Facts of an interface of the calling thread's network namespace.
+/// Returns the facts of an interface in the calling thread's network namespace. Refuses one whose packets arrive at
+/// others.
 pub fn facts_of(interface: &str) -> Result<Vec<InterfaceFacts>, SetupError> {
     let mut switch = Switch::new(Journal::of_this_machine());
     let orders = orders(&mut switch, interface, &Values::new())?;
     Ok(switch.survey(&orders)?)
 }
 
-/// Threads of the kernel that poll an interface of the calling thread's network namespace.
+/// Returns the kernel's threads that poll an interface of the calling thread's network namespace.
 pub fn napi_threads(interface: &str) -> Result<Vec<u32>, SetupError> {
     let facts = facts_of(interface)?;
     let napis = facts.iter().flat_map(|facts| facts.napis());
@@ -137,7 +139,7 @@ fn orders(switch: &mut Switch, interface: &str, values: &Values) -> Result<Vec<O
     }
 }
 
-/// The switch's values for each side.
+/// Returns the switch's values for a side.
 fn values(side: KernelSide, cpus: &[u32], engine_cpus: &[u32]) -> Values {
     match side {
         KernelSide::AsIs => Values::new(),
@@ -154,12 +156,12 @@ fn values(side: KernelSide, cpus: &[u32], engine_cpus: &[u32]) -> Values {
     }
 }
 
-/// Whether the kernel's threads share their only CPU with the engine, which then says when they run.
+/// Returns whether the kernel's threads share their only CPU with the engine, which then decides when they run.
 pub fn is_held_back(kernel_cpus: &[u32], engine_cpus: &[u32]) -> bool {
     matches!(kernel_cpus, [cpu] if engine_cpus.contains(cpu))
 }
 
-/// The CPUs that the engine leaves free; the engine's own where there are no others.
+/// Returns the CPUs that the engine leaves free, or the engine's own if there are no others.
 fn thread_cpus(allowed: &[u32], engine_cpus: &[u32]) -> Vec<u32> {
     let free = allowed.iter().filter(|cpu| !engine_cpus.contains(cpu));
     let free: Vec<u32> = free.copied().collect();
@@ -173,7 +175,7 @@ fn thread_cpus(allowed: &[u32], engine_cpus: &[u32]) -> Vec<u32> {
 /// How NAPI threads are scheduled in the network's part of a tick: before ordinary programs, after the engine.
 const RECEIVING: Policy = Policy::Fifo { priority: 2 };
 
-/// Support of an engine of a program that has a guard.
+/// Support for an engine of a program that has a guard.
 ///
 /// An engine may be charged for kernel time on its CPUs: interrupts and network soft interrupts by events, NAPI threads by
 /// their clocks. A thread counts on a CPU only if it can run nowhere else. Without BPF soft interrupts are unknown, and
@@ -189,11 +191,11 @@ pub struct EngineSupport {
 }
 
 impl EngineSupport {
-    /// For an engine at interfaces of the calling thread's network namespace. Only one that polls by the clock is
-    /// charged for the kernel's work. With `side` threaded, threads that were bound to an engine's CPU for it are told
-    /// when to run. What an engine left that was killed together with its guard is put back first.
+    /// Makes the support for an engine at interfaces of the calling thread's network namespace. Only an engine that
+    /// polls by the clock is charged for the kernel's work. With `side` threaded, it schedules the threads that were
+    /// bound to the engine's CPU. Settings of an engine that was killed together with its guard are restored first.
     pub fn of(interfaces: &[&str], drive: Drive, side: KernelSide) -> Self {
-        // Without the privilege nothing can be put back; whoever has it tries again.
+        // Without the privilege nothing can be restored; the next privileged run will.
         let _ = recover(&Journal::of_this_machine());
         EngineSupport {
             interfaces: interfaces.iter().map(|name| String::from(*name)).collect(),
@@ -204,7 +206,7 @@ impl EngineSupport {
         }
     }
 
-    /// A sentence about what is not counted; `None` if nothing is missing.
+    /// Returns a sentence about what is not counted; `None` if nothing is missing.
     pub fn gap(&self) -> Option<String> {
         let why = self.gap.borrow().clone()?;
         Some(format!(
@@ -249,7 +251,7 @@ impl EngineSupport {
         if events.is_none() && threads.is_empty() {
             return None;
         }
-        // Only what was recorded, and is put back, may be scheduled otherwise.
+        // Only recorded threads, whose policy is restored, may be rescheduled.
         let is_idle = |pid: &u32| schedule::policy(*pid).is_ok_and(|policy| policy == Policy::Idle);
         let can_hold_back = self.holds_back && !threads.is_empty() && threads.iter().all(is_idle);
         let first = events.as_ref().and_then(|exact| exact.read().ok());
@@ -267,14 +269,14 @@ impl EngineSupport {
 
 struct KernelTimeOfCpu {
     cpu: u32,
-    /// With what it counted when the account began.
+    /// The counter, with its sample from the start of the account.
     events: Option<(Arc<ExactCpu>, ExactSample)>,
     /// NAPI threads that run on this CPU alone.
     threads: Vec<u32>,
     can_hold_back: bool,
-    /// What the threads had used when they were last let run, while they are.
+    /// CPU time of the threads when their current turn began; `None` between turns.
     turn: Option<u64>,
-    /// What they used while they were let run.
+    /// CPU time that they used in their turns.
     turns_ns: u64,
     latest_ns: u64,
 }
@@ -306,7 +308,7 @@ impl CpuAccount for KernelTimeOfCpu {
             false => self.threads_ns(),
         };
         let now_ns = by_events.unwrap_or(0) + of_threads;
-        // A thread that ends takes its time along.
+        // The time of a thread that ends is lost from the sum.
         self.latest_ns = self.latest_ns.max(now_ns);
         self.latest_ns
     }
@@ -322,7 +324,7 @@ impl CpuAccount for KernelTimeOfCpu {
         self.turn = on.then(|| self.threads_ns());
         for pid in self.threads.iter().filter(|_| self.can_hold_back) {
             let policy = if on { RECEIVING } else { Policy::Idle };
-            // One that is gone receives nothing.
+            // A thread that is gone needs no policy.
             let _ = schedule::set_policy(*pid, policy);
         }
     }
@@ -344,8 +346,8 @@ pub struct OtherEnd {
 }
 
 impl OtherEnd {
-    /// Its present state, of an interface of the calling thread's network namespace. Unknown if that is no veth or its
-    /// other end cannot be found.
+    /// Reads the state for an interface of the calling thread's network namespace. It is unknown if that is no veth
+    /// or its other end cannot be found.
     pub fn of(interface: &str) -> Self {
         OtherEnd {
             interface: interface.to_owned(),
@@ -353,7 +355,7 @@ impl OtherEnd {
         }
     }
 
-    /// A sink that also reports what its XDP program changes there.
+    /// Wraps a sink to also report what its XDP program changes there.
     pub fn around(&self, sink: Sink) -> SinkWithOtherEnd<'_> {
         let mut start = sink.facts().clone();
         let is_in_driver = start.program_mode.as_deref() == Some(AttachMode::Driver.name());
@@ -366,7 +368,7 @@ impl OtherEnd {
         }
     }
 
-    /// The differences now, one value each.
+    /// Returns the present differences, one value each.
     fn changes(&self) -> Vec<String> {
         match (&self.before, peer_of(&self.interface)) {
             (Some(before), Some(now)) => differences(before, &now),
@@ -379,7 +381,7 @@ impl OtherEnd {
 pub struct SinkWithOtherEnd<'a> {
     sink: Sink,
     start: SinkStart,
-    /// Of a program in the driver: one in the kernel's generic code changes nothing.
+    /// `None` for a program in the kernel's generic code, which changes nothing.
     other_end: Option<&'a OtherEnd>,
 }
 
@@ -417,7 +419,7 @@ fn peer_of(interface: &str) -> Option<Peer> {
     facts_of(interface).ok()?.into_iter().next()?.peer
 }
 
-/// What such a program may have changed between two states. Nothing is known of an end that cannot be found.
+/// Returns what such a program may have changed between two states; nothing for an end that cannot be found.
 fn differences(before: &Peer, now: &Peer) -> Vec<String> {
     let (Some(target), Some(_)) = (&before.target, &now.target) else {
         return Vec::new();
@@ -432,7 +434,7 @@ fn differences(before: &Peer, now: &Peer) -> Vec<String> {
     if let (Some(before), Some(now)) = (before.max_mtu_bytes, now.max_mtu_bytes)
         && now < before
     {
-        // A greater one takes nothing from anybody.
+        // A higher limit harms nobody.
         changes.push(format!("{name} greatest MTU {before} -> {now}"));
     }
     changes
@@ -453,7 +455,7 @@ const CHECKS: [PacketCheck; 3] = [
     },
 ];
 
-/// The check of a name.
+/// Returns the check of a name.
 ///
 /// # Errors
 /// When there is none.

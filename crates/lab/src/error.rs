@@ -1,4 +1,4 @@
-//! Errors of hosts, links and the traffic between them, and the note of what was being done when one occurred.
+//! Errors of hosts, links and the traffic between them, with the step in which one occurred.
 
 pub use nicpoll_model::Refused;
 use std::io;
@@ -16,13 +16,13 @@ pub enum LabError {
     /// The user or a signal asked to stop.
     #[error("cancelled")]
     Cancelled,
-    /// The time that was given is over.
+    /// The study's time is over.
     #[error("the study's time is over")]
     OutOfTime,
     /// A privilege or a kernel feature is missing.
     #[error("{0}")]
     Missing(String),
-    /// CPU time is not accounted for exactly, where nothing else will do.
+    /// Exact CPU time is required and not available.
     #[error("CPU time cannot be accounted for exactly here: {0}")]
     NoExactCpu(String),
     /// A thread of this program panicked.
@@ -31,33 +31,33 @@ pub enum LabError {
     /// An end of the traffic failed.
     #[error("{0}")]
     Traffic(String),
-    /// The machine does not do what the measurement rests on.
+    /// The machine does not behave as the measurement assumes.
     #[error("{0}")]
     Unexpected(String),
-    /// What was being done when something failed.
+    /// A step failed.
     #[error("{doing}")]
     Doing {
-        /// What was being done.
+        /// The step.
         doing: String,
-        /// What failed.
+        /// Its error.
         source: Box<LabError>,
     },
-    /// A host failed at what it was told to do.
+    /// A host could not fulfil a request.
     #[error(transparent)]
     Host(#[from] HostFailure),
     /// The kernel refused.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A setting could not be read, changed or put back.
+    /// A setting could not be read, changed or restored.
     #[error(transparent)]
     Switch(#[from] SwitchError),
     /// The engine cannot receive at an interface.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// What a file asks for cannot be made.
+    /// A file asks for something impossible.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The kernel does not count.
+    /// The BPF programs that count could not be used.
     #[error(transparent)]
     Bpf(#[from] BpfError),
     /// A thread inside a namespace is gone.
@@ -66,7 +66,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// The error with what caused it.
+    /// Returns the error with its causes.
     pub fn with_causes(&self) -> String {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
@@ -77,7 +77,7 @@ impl LabError {
         text
     }
 
-    /// What an end of the traffic failed with, if that is what happened: a trial's failure, not the study's.
+    /// Returns the message if an end of the traffic failed: then the trial has failed, not the study.
     pub fn of_traffic(&self) -> Option<&str> {
         match self {
             LabError::Traffic(reason) => Some(reason),
@@ -86,7 +86,7 @@ impl LabError {
         }
     }
 
-    /// Whether nothing failed but that time ran out.
+    /// Returns whether the only failure is that time ran out.
     pub fn is_out_of_time(&self) -> bool {
         match self {
             LabError::OutOfTime => true,
@@ -96,9 +96,9 @@ impl LabError {
     }
 }
 
-/// Adds to an error what was being done.
+/// Adds the step to an error.
 pub trait Doing<T> {
-    /// Says what, if it failed.
+    /// Names the step, if it failed.
     fn doing<S: Into<String>>(self, what: impl FnOnce() -> S) -> Result<T, LabError>;
 }
 
@@ -111,7 +111,7 @@ impl<T, E: Into<LabError>> Doing<T> for Result<T, E> {
     }
 }
 
-/// What a host could not do.
+/// A request that a host could not fulfil.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[error("{message}")]
 pub struct HostFailure {
@@ -120,14 +120,14 @@ pub struct HostFailure {
 }
 
 impl HostFailure {
-    /// A failure in words.
+    /// Makes a failure of a message.
     pub fn new(message: impl Into<String>) -> Self {
         HostFailure {
             message: message.into(),
         }
     }
 
-    /// An error with its causes.
+    /// Makes a failure of an error and its causes.
     pub fn of(error: &dyn std::error::Error) -> Self {
         let causes = std::iter::successors(Some(error), |error| error.source());
         let causes: Vec<String> = causes.map(ToString::to_string).collect();

@@ -2,7 +2,7 @@
 //! be serialised, so a host may be anywhere; [`HostClient`] turns them into calls.
 //!
 //! No closure, clock or flag of this process crosses to a host. Times are durations, or nanoseconds of the host's own
-//! monotonic clock, used only for differences. A host restores what it has changed on request and when it goes.
+//! monotonic clock, used only for differences. A host restores its changes on request and when it is dropped.
 
 pub mod changes;
 pub mod commands;
@@ -32,7 +32,7 @@ use crate::workload::command::in_braces;
 /// The name of both ends of the link.
 pub const INTERFACE: &str = "em0";
 
-/// The name in a command that stands for each interface of its host.
+/// The placeholder in a command for each interface of its host.
 pub const EACH_INTERFACE: &str = "interface";
 
 /// Takes requests and returns events.
@@ -43,7 +43,7 @@ pub trait Host: Send {
     /// When the host cannot be reached.
     fn send(&mut self, message: HostMessage) -> Result<(), HostFailure>;
 
-    /// The next event; `None` if none came within `timeout`.
+    /// Returns the next event; `None` if none came within `timeout`.
     ///
     /// # Errors
     /// When the host cannot be reached.
@@ -59,7 +59,7 @@ pub struct HostMessage {
     pub request: HostRequest,
 }
 
-/// A program with its arguments at a host. Where `{interface}` is in it, it runs once for each interface.
+/// A program with its arguments at a host. With `{interface}` in it, it runs once for each interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostCommand {
     /// The host's name.
@@ -73,7 +73,7 @@ pub struct HostCommand {
 pub struct Commands {
     /// Those before it.
     pub before: Vec<HostCommand>,
-    /// Those that undo them: they run whatever happens.
+    /// Those that undo them: they always run.
     pub after: Vec<HostCommand>,
 }
 
@@ -83,7 +83,7 @@ impl Commands {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// How many programs are run where a host has so many interfaces.
+    /// Returns the number of programs that run if a host has this many interfaces.
     pub fn programs(&self, interfaces: usize) -> usize {
         let all = self.before.iter().chain(&self.after);
         let runs = all.map(|one| {
@@ -96,7 +96,7 @@ impl Commands {
         runs.sum()
     }
 
-    /// These around others: first before, and last after.
+    /// Wraps others: these begin first and end last.
     #[must_use]
     pub fn around(&self, inner: &Commands) -> Commands {
         Commands {
@@ -105,7 +105,7 @@ impl Commands {
         }
     }
 
-    /// The same with a setting's variant in their words.
+    /// Replaces the names of a setting's variant in their words.
     #[must_use]
     pub fn with(mut self, variant: &BTreeMap<String, String>) -> Commands {
         for one in self.before.iter_mut().chain(&mut self.after) {
@@ -114,7 +114,7 @@ impl Commands {
         self
     }
 
-    /// Each in words, with its host: when it runs, and what.
+    /// Returns each command's host, when it runs, and its words.
     pub fn words(&self) -> impl Iterator<Item = (&str, &'static str, String)> {
         let all = [("before", &self.before), ("after", &self.after)];
         let all = all.into_iter();
@@ -136,7 +136,7 @@ impl HostCommand {
         own.collect()
     }
 
-    /// A name in braces that nothing stands for, where these are known.
+    /// Returns a name in braces that is not among the known `names`.
     pub fn unknown_name<'a>(&'a self, names: &[&str]) -> Option<&'a str> {
         let mut found = self.command.iter().flat_map(|word| in_braces(word));
         found.find(|name| *name != EACH_INTERFACE && !names.contains(name))
@@ -164,7 +164,7 @@ pub enum HostRequest {
     AttachXdp(XdpProgram),
     /// Have the engine receive the datagrams of workloads while settings are in force.
     ReceiveBy {
-        /// How.
+        /// The engine's options.
         engine: EngineRequest,
         /// The core of its thread.
         cpu: u32,
@@ -176,12 +176,12 @@ pub enum HostRequest {
     },
     /// Begin a command of the user's. It ends when settings are restored, if not before.
     StartCommand(HostCommand),
-    /// Tell whether it has ended: a truth value, or its last words where it failed.
+    /// Tell whether the command has ended: a boolean, or its last output if it failed.
     CommandEnded,
-    /// Tell which values commands have changed, with what they were: a map of texts by name.
+    /// Report the values that commands have changed, as they were before: a map of texts by name.
     ValuesBefore,
-    /// End traffic that still runs, and restore every setting. The answer is a list of what commands changed and nothing
-    /// undid, in words.
+    /// End traffic that still runs, and restore every setting. The answer is a list of what commands changed and
+    /// nobody undid, in words.
     Restore,
     /// Add a permanent neighbour entry for an address of the link.
     Neighbour {
@@ -194,7 +194,7 @@ pub enum HostRequest {
     LoadCounters,
     /// Attach or detach a counter's programs.
     Count {
-        /// Which.
+        /// The counter.
         counter: Counter,
         /// Whether it counts from now on.
         is_on: bool,
@@ -267,7 +267,7 @@ pub enum HostRequest {
         /// Its number.
         end: u32,
     },
-    /// Tell an end that the other one has sent everything: it ends when its socket is empty.
+    /// Tell a receiving end that the sender is done: it ends when its socket is empty.
     SenderDone {
         /// The end's number.
         end: u32,
@@ -349,7 +349,7 @@ pub struct Timed {
 /// A host that does not answer within this time counts as dead.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// A host by its name, with the events that nobody has asked for yet.
+/// A named host, with its events that nobody has asked for yet.
 pub struct HostClient {
     name: String,
     host: Box<dyn Host>,
@@ -403,13 +403,13 @@ impl HostClient {
         self.ask(HostRequest::Counters)
     }
 
-    /// Ends its traffic and restores its settings. Returns what its commands changed and nothing undid, in words.
+    /// Ends its traffic and restores its settings. Returns what its commands changed and nobody undid, in words.
     pub fn restore(&mut self) -> Result<Vec<String>, LabError> {
         self.ended.clear();
         self.ask(HostRequest::Restore)
     }
 
-    /// What an end counted; `None` if it still runs after `timeout`.
+    /// Returns what an end counted; `None` if it still runs after `timeout`.
     pub fn ended(&mut self, end: u32, timeout: Duration) -> Result<Option<EndBooks>, LabError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -426,7 +426,7 @@ impl HostClient {
         }
     }
 
-    /// Makes a request that has no answer but that it is done.
+    /// Makes a request without an answer and waits until it is done.
     pub fn tell(&mut self, request: HostRequest) -> Result<(), LabError> {
         self.ask(request)
     }
@@ -471,7 +471,7 @@ pub const ROUTER: &str = "router";
 /// The name of the receiving host.
 pub const RECEIVER: &str = "receiver";
 
-/// The name of the machine that everything runs on.
+/// The name of the machine on which all hosts run.
 pub const MACHINE: &str = "machine";
 
 /// The interface that stands for the machine where its sysctls are recorded: every machine has it, and nothing of
@@ -491,7 +491,7 @@ pub struct Cpus {
 }
 
 impl Cpus {
-    /// The core of one side, where it is named.
+    /// Returns the core of a side, if it is assigned.
     pub fn of(self, side: Side) -> Option<u32> {
         match side {
             Side::Sender => self.sender,
@@ -508,7 +508,7 @@ impl Cpus {
         }
     }
 
-    /// A side whose core both assign.
+    /// Returns a side whose core both assign.
     pub fn common_with(self, other: Cpus) -> Option<Side> {
         let is_twice = |side: &Side| self.of(*side).is_some() && other.of(*side).is_some();
         [Side::Sender, Side::Receiver].into_iter().find(is_twice)

@@ -1,6 +1,6 @@
 //! A lab: two hosts, perhaps a router between them, and the link that joins them.
 //!
-//! Settings are put back in the reverse order of a packet's path when a lab is restored or dropped.
+//! Restoring or dropping a lab restores settings in the reverse order of a packet's path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -35,7 +35,7 @@ pub struct Lab {
     machine: Option<HostClient>,
     /// The host that forwards between them, if any. Then its receive discipline is studied.
     pub router: Option<HostClient>,
-    /// What joins them.
+    /// The link between them.
     pub link: Arc<Link>,
     /// Why CPU time cannot be accounted for exactly; trials then report sampled time.
     pub exact_cpu_refused: Option<String>,
@@ -45,11 +45,11 @@ pub struct Lab {
     pub receiver_cpu: u32,
     /// The cores of both unless a setting has others.
     own_cpus: [u32; 2],
-    /// Names under which namespaces outlive the lab.
+    /// Names of namespaces that outlive the lab.
     pub kept_as: Vec<String>,
-    /// Until when traffic is waited for; `None` without a limit.
+    /// Deadline of all traffic; `None` without a limit.
     pub deadline: Option<Instant>,
-    /// What commands changed and nothing undid, in words.
+    /// What commands changed and nobody undid, in words.
     pub left: BTreeSet<String>,
     /// Ends of workloads so far.
     ends: u32,
@@ -87,7 +87,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The same with a guard that restores settings if this process is killed. `program` calls
+    /// Like [`Lab::local`], with a guard that restores settings if this process is killed. `program` calls
     /// [`nicpoll_switch::watch_over`]. Drop the lab before the guard.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Lab {
         Ok((guard, lab))
     }
 
-    /// A lab of hosts of one machine that `link` joins.
+    /// Builds a lab of hosts of one machine that `link` joins.
     ///
     /// # Errors
     /// With fewer than two CPUs, or when the studied host cannot count.
@@ -137,7 +137,7 @@ impl Lab {
         })
     }
 
-    /// The host at one end.
+    /// Returns the host at one end.
     pub fn host(&mut self, side: Side) -> &mut HostClient {
         match side {
             Side::Sender => &mut self.sender,
@@ -145,7 +145,7 @@ impl Lab {
         }
     }
 
-    /// The host whose receive discipline is studied and whose polls and CPU time are counted.
+    /// Returns the host whose receive discipline is studied and whose polls and CPU time are counted.
     pub fn studied(&mut self) -> &mut HostClient {
         self.router.as_mut().unwrap_or(&mut self.receiver)
     }
@@ -228,7 +228,7 @@ impl Lab {
         Ok(())
     }
 
-    /// The values that commands have changed, with what they were: by the names of [`Lab::settings`].
+    /// Returns the values that commands have changed, as they were before, by the names of [`Lab::settings`].
     pub fn values_before_commands(&mut self) -> Result<BTreeMap<String, String>, LabError> {
         self.values(HostRequest::ValuesBefore)
     }
@@ -273,7 +273,7 @@ impl Lab {
         self.values(HostRequest::Values)
     }
 
-    /// What hosts answer to a request for values, by name.
+    /// Returns the hosts' answers to a request for values, by name.
     fn values(&mut self, request: HostRequest) -> Result<BTreeMap<String, String>, LabError> {
         let mut all = BTreeMap::new();
         for host in self.way() {
@@ -287,7 +287,7 @@ impl Lab {
         Ok(all)
     }
 
-    /// Description of the receiver's machine. Its namespace shows some of the sysctls, and the machine's has the others.
+    /// Describes the receiver's machine. Some sysctls are read in its namespace, the others in the machine's.
     pub fn machine(&mut self) -> Result<HostFacts, LabError> {
         let mut machine = self.receiver.facts()?.machine;
         let own: BTreeMap<_, _> = machine.sysctls.drain(..).collect();
@@ -337,8 +337,7 @@ impl Lab {
         self.deadline.map_or(own, |deadline| deadline.min(own))
     }
 
-    /// Counts an abandoned end. The error says `what`, unless the study's time is over: then nobody knows whether it
-    /// hung.
+    /// Counts an abandoned end. The error is `what`, unless the study's time is over: then it may not have hung.
     pub(crate) fn hung(&mut self, what: String) -> LabError {
         self.hung_ends += 1;
         match self.deadline {

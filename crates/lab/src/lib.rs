@@ -1,12 +1,12 @@
-//! Places where traffic runs.
+//! Hosts, links and the traffic between them.
 //!
 //! [`Lab`] is two hosts (perhaps with a router between them) and the link that joins them. A [`Host`] takes serialisable
 //! requests and returns events; a network namespace of this machine ([`LocalHost`]) is the first kind. A [`Link`] is made
 //! of veth pairs ([`Veth`]) or taken as it is ([`open_existing`]). [`Running`] is a workload's traffic on its way between the
 //! hosts of a lab.
 //!
-//! The machine's own interfaces are touched only where a file names them. Whatever ends a lab, every setting is put
-//! back, and nothing outlives the process unless it was asked to be kept.
+//! The machine's own interfaces are touched only where a file names them. However a lab ends, every setting is
+//! restored, and nothing outlives the process unless the caller keeps it.
 
 mod engine_support;
 mod error;

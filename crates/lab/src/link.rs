@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Doing, LabError, Refused};
 use crate::workload::check_number;
 
-/// What joins hosts of this machine: its ends, and what a report says of it.
+/// A link between hosts of this machine: its ends, and its description for reports.
 pub struct Link {
     /// The ends on a packet's path: the sender's, perhaps a router's, the receiver's.
     pub ends: Vec<LinkEnd>,
-    /// Whether there is no card and no line.
+    /// Whether the link has neither card nor line.
     pub is_virtual: bool,
     /// Whether it existed before. Others may send on it, and their packets are in a study's counters.
     pub is_shared: bool,
@@ -32,7 +32,7 @@ pub struct Link {
     pub mtu_bytes: u32,
     /// Slots of the receive ring; `None` when the driver does not say.
     pub ring_slots: Option<u32>,
-    /// How much later than without it each packet arrives, each way, because the link was made so.
+    /// Added delay of each packet, each way.
     pub delay: Duration,
     /// The line between the hosts, or why there is none.
     pub line: Result<Line, &'static str>,
@@ -70,7 +70,7 @@ impl Link {
         }
     }
 
-    /// Paths between the hosts that share nothing.
+    /// Returns the number of paths between the hosts, which share nothing.
     pub fn paths(&self) -> usize {
         self.ends[0].interfaces.len()
     }
@@ -100,17 +100,17 @@ const RATES: std::ops::RangeInclusive<u64> = 64_000..=100_000_000_000;
 /// The longest frame of a link that is made, with what it takes on the wire.
 pub(crate) const FRAME_BYTES_MAX: u64 = 1538;
 
-/// What may wait for a line: of this much time, and so many frames at least.
+/// Size of a line's queue: this much time of the line, and at least this many frames.
 pub(crate) const QUEUE_SECONDS: f64 = 50e-3;
 pub(crate) const QUEUE_FRAMES: u64 = 20;
 
-/// Delays that are made. Over the longest one, the end of a TCP stream and one retransmission still fit into the time
-/// that a sender waits for it.
+/// Range of added delays. Over the longest one, the end of a TCP stream and one retransmission still fit into the
+/// time that a sender waits for it.
 const DELAY_MIN: Duration = Duration::from_micros(10);
 
 const DELAY_MAX: Duration = Duration::from_millis(500);
 
-/// Losses that are made, in percent.
+/// Range of random losses, in percent.
 const LOSS_MIN: f64 = 0.0001;
 
 const LOSS_MAX: f64 = 50.0;
@@ -127,14 +127,14 @@ pub struct Topology {
     /// Links side by side, all of which carry the same traffic; one when null.
     #[serde(default)]
     pub links: Option<u8>,
-    /// The rate of the line, with everything that a frame takes on the wire: `"10Mbit/s"`. As fast as the machine
-    /// goes when null. What both hosts send is shaped to it.
+    /// The rate of the line, with everything that a frame takes on the wire: `"10Mbit/s"`. Null: unshaped. Both
+    /// hosts' sending is shaped to it.
     #[serde(default)]
     pub rate: Option<LineRate>,
-    /// How much later each packet arrives than it would: `"20ms"`. Each way.
+    /// Added delay of each packet, each way: `"20ms"`.
     #[serde(default)]
     pub delay: Option<LinkDelay>,
-    /// The share of the packets that is lost at random: `"0.1%"`. Each way.
+    /// Share of packets that are lost at random, each way: `"0.1%"`.
     #[serde(default)]
     pub loss: Option<LossShare>,
     /// The sender's interface, where both exist already.
@@ -184,7 +184,7 @@ pub enum TopologyKind {
 }
 
 impl Topology {
-    /// Whether it can be built.
+    /// Checks that it can be built.
     ///
     /// # Errors
     /// With what is possible.
@@ -299,7 +299,7 @@ impl From<LineRate> for String {
     }
 }
 
-/// A time that a packet takes longer.
+/// Added delay of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LinkDelay(Duration);
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(rate.bits_per_second().get(), 10_000_000);
         let words = "a veth pair between the hosts, a line of 10 Mbit/s";
         assert_eq!(shaped.describe(), words);
-        // What looks like bytes is bits, and is told.
+        // `100MB` is read as bits, and the words say so.
         let bytes = read("links = 2\nrate = \"100MB\"\ndelay = \"20ms\"\nloss = \"0.1%\"").unwrap();
         let words = "2 veth pairs between the hosts, a line of 100 Mbit/s, 20ms later each way, 0.1 % lost each way";
         assert_eq!(bytes.describe(), words.replace("0.1 %", "0.100 %"));

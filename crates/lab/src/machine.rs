@@ -1,5 +1,5 @@
-//! What a lab requires of this machine: privileges, two CPUs, a description of the kernel's types and a folder for the
-//! journal. Also names this process, so that a store can tell later whether the runner of a study still lives.
+//! The requirements of a lab: privileges, two CPUs, a description of the kernel's types and a folder for the journal.
+//! Also names this process, by which a store tells later whether a study's runner still lives.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Doing, LabError};
 
-/// One that is short enough to type, from the hasher that the standard library seeds by chance.
+/// Draws a seed that is short enough to type, from the standard library's randomly seeded hasher.
 pub fn draw_seed() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -23,7 +23,7 @@ pub fn draw_seed() -> u64 {
 /// Where the kernel describes its types.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// Refuses to go on without the privileges and the kernel that a lab takes. `what` is to run, as `command`.
+/// Refuses to go on without the privileges and the kernel that a lab needs, for `what`, which `command` runs.
 ///
 /// # Errors
 /// [`LabError::Missing`], with the remedy.
@@ -38,7 +38,7 @@ pub fn require_lab(what: &str, command: &str) -> Result<(), LabError> {
                  {KERNEL_TYPES} is missing; a kernel with CONFIG_DEBUG_INFO_BTF=y has it"
             )));
         }
-        // Values of single instances are not needed: an interface of a lab takes its values as a whole.
+        // Values of single NAPI instances are not needed: a lab sets whole interfaces.
         let listed = nicpoll_switch::napi_list();
         return listed.map_err(|error| LabError::Missing(error.to_string()));
     }
@@ -50,7 +50,7 @@ pub fn require_lab(what: &str, command: &str) -> Result<(), LabError> {
     )))
 }
 
-/// Refuses to go on where the records of what is changed cannot be written.
+/// Refuses to go on if the records of changes cannot be written.
 ///
 /// # Errors
 /// [`LabError::Missing`], with another folder that may do.
@@ -81,8 +81,8 @@ pub fn two_cpus() -> Result<[u32; 2], LabError> {
     }
 }
 
-/// Puts back what earlier runs left. A record that cannot be dealt with stops the run: its interface
-/// may not be what a study would take it for.
+/// Restores what earlier runs left. A record that cannot be restored stops the run: its interface may not have the
+/// settings that a study assumes.
 pub fn recover(journal: &Journal) -> Result<(), LabError> {
     for (path, outcome) in nicpoll_switch::recover(journal)? {
         if let Recovered::Failed(error) = outcome {
@@ -92,14 +92,14 @@ pub fn recover(journal: &Journal) -> Result<(), LabError> {
     Ok(())
 }
 
-/// A process of one boot, as a store names who runs a study.
+/// A process of one boot, as a store names the runner of a study.
 #[derive(Serialize, Deserialize)]
 struct Runner {
     boot_id: String,
     process: Owner,
 }
 
-/// This process, as a store names who runs a study.
+/// Returns this process's name as the runner of a study.
 ///
 /// # Errors
 /// When `/proc` does not tell.
@@ -111,7 +111,7 @@ pub fn this_runner() -> io::Result<String> {
     Ok(serde_json::to_string(&runner)?)
 }
 
-/// Whether the process that a store names still runs. One that cannot be looked at is taken for one that does.
+/// Returns whether a study's runner still runs; true if that cannot be determined.
 pub fn still_runs(runner: &str) -> bool {
     let Ok(Runner {
         boot_id: boot,

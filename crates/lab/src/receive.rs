@@ -1,8 +1,8 @@
-//! What can receive at a host in front of, or in place of, the kernel's sockets: XDP programs and the engine.
+//! Receivers before or in place of the kernel's sockets: XDP programs and the engine.
 //!
-//! A setting carries both as data, checked when the file is read. While such a setting is in force the engine takes the
-//! study's own ports at the interface, bypassing the kernel's stack, and hands datagrams to the receiving end of the
-//! workload. Its XDP program stays attached as long as the setting, so no trial's traffic meets a change of program.
+//! A setting carries both as data, checked when the file is read. While such a setting is in force the engine takes
+//! the study's own ports at the interface, bypassing the kernel's stack, and hands datagrams to the receiving end of
+//! the workload. Its XDP program stays attached as long as the setting: it never changes during a trial's traffic.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -35,7 +35,7 @@ pub const PORTS_A_RUN: u16 = 64;
 /// Number of hung runs after which ports are reused.
 pub const HUNG_RUNS: u16 = 512;
 
-/// Every port at which the receiver of a run's one stream may listen.
+/// Returns every port at which the receiver of a run's single stream may listen.
 pub fn receiver_ports() -> impl Iterator<Item = u16> {
     (0..HUNG_RUNS).map(|hung| PORT + hung * PORTS_A_RUN)
 }
@@ -50,12 +50,12 @@ pub const HZ_DEFAULT: u32 = 1000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineRequest {
-    /// How it learns of packets, by its name.
+    /// Name of the discipline.
     pub discipline: String,
     /// Ticks a second.
     #[serde(default = "hz_default")]
     pub hz: u32,
-    /// How the burst follows the load, by its name.
+    /// Name of the controller.
     #[serde(default = "controller_default")]
     pub controller: String,
     /// Passes back to back after which an interrupt is throttled; 0: never.
@@ -158,17 +158,17 @@ impl EngineRequest {
     }
 }
 
-/// An XDP program: one of the user's, or one that lets every frame pass.
+/// An XDP program: the user's, or one that passes every frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct XdpProgram {
-    /// Where it runs.
+    /// The mode.
     #[serde(default)]
     pub mode: XdpMode,
-    /// The object file that has it; null for the one that lets every frame pass.
+    /// The user's object file; null for the program that passes every frame.
     #[serde(default)]
     pub object: Option<PathBuf>,
-    /// Its name there.
+    /// The program's name in the object.
     #[serde(default)]
     pub program: Option<String>,
 }
@@ -188,7 +188,7 @@ impl XdpProgram {
         }
     }
 
-    /// Puts it on an interface of the caller's namespace.
+    /// Attaches it to an interface of the caller's namespace.
     pub fn attach(&self, ifindex: u32) -> Result<AttachedXdp, BpfError> {
         match (&self.object, &self.program) {
             (Some(object), Some(name)) => AttachedXdp::of_file(object, name, ifindex, self.mode),
@@ -209,7 +209,7 @@ impl XdpProgram {
     }
 }
 
-/// Ticks without a datagram after which the ring is empty.
+/// Ticks without a datagram after which the ring counts as empty.
 const QUIET_TICKS: u32 = 3;
 
 /// Minimum of that time.
@@ -220,14 +220,14 @@ const DRAIN_MAX: Duration = Duration::from_secs(1);
 
 /// The engine at an interface.
 pub struct EngineReceiver {
-    // Declared first: the engine's thread ends before the program leaves the interface.
+    // Dropped first: the engine's thread ends before the program leaves the interface.
     _engine: Engine<Inlet>,
     _intake: Box<dyn Intake>,
     inlet: Inlet,
 }
 
 impl EngineReceiver {
-    /// Begins to receive at an interface of the calling thread's network namespace, on `cpu`.
+    /// Starts receiving at an interface of the calling thread's network namespace, on `cpu`.
     ///
     /// # Errors
     /// When the interface cannot be had.
@@ -258,19 +258,19 @@ impl EngineReceiver {
         })
     }
 
-    /// Where it delivers datagrams.
+    /// Returns where it delivers datagrams.
     pub fn inlet(&self) -> Inlet {
         self.inlet.clone()
     }
 }
 
-/// Where the engine hands over datagrams, and a workload's end picks them up.
+/// Hands datagrams from the engine to a workload's end.
 #[derive(Clone, Default)]
 pub struct Inlet(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Frames that have come.
+    /// Received frames.
     frames: AtomicU64,
     /// Time without a frame after which the ring is empty.
     quiet: Duration,
@@ -280,7 +280,7 @@ struct Shared {
 
 struct Receiver {
     datagrams: Box<dyn DatagramReceiver>,
-    /// Answers leave through it. Nothing comes to it: the engine takes what is for its port.
+    /// Sends answers. It receives nothing: the engine takes the datagrams to its port.
     socket: UdpSocket,
 }
 
@@ -288,7 +288,7 @@ impl Inlet {
     /// Makes the receiving end of a workload ready.
     ///
     /// # Errors
-    /// When it cannot be received without a socket, or its address is not here.
+    /// When the workload needs a socket to receive, or its address is not here.
     pub fn prepare(
         self,
         workload: &dyn Workload,
@@ -298,7 +298,7 @@ impl Inlet {
         let datagrams = workload.datagram_receiver();
         let datagrams = datagrams.ok_or_else(|| WorkloadError::failed(unfit()))?;
         let socket = UdpSocket::bind(end.receiver).and_then(|socket| {
-            // The engine's thread waits for nothing.
+            // The engine's thread never blocks.
             socket.set_nonblocking(true)?;
             Ok(socket)
         });
@@ -331,7 +331,7 @@ impl PacketInput for Inlet {
                 at,
             };
             if let Some(answer) = receiver.datagrams.take(&arrival) {
-                // One that is lost is asked for again.
+                // The peer asks again for a lost answer.
                 let _ = receiver.socket.send_to(&answer, source);
             }
         }
@@ -366,7 +366,7 @@ impl Drop for EngineEnd {
     }
 }
 
-/// Who sent the UDP datagram of a frame, and its payload.
+/// Returns the sender and the payload of a frame's UDP datagram.
 fn datagram(frame: &[u8]) -> Option<(SocketAddr, &[u8])> {
     let frame = Frame::parse(frame).ok()?;
     let (ip, udp) = frame.udp()?;
@@ -394,7 +394,7 @@ mod engine_tests {
         assert_eq!((settings.drive, settings.hz), (Drive::Adaptive, 1000));
         assert!(knobs.is_empty());
         assert_eq!(short.words(), "adaptive at 1000 Hz");
-        // It crosses to another host as it is.
+        // It survives serialisation to another host.
         let json = serde_json::to_string(&short).unwrap();
         assert_eq!(serde_json::from_str::<EngineRequest>(&json).unwrap(), short);
     }
@@ -445,7 +445,7 @@ mod receiver_tests {
         path.write(b"abc", &mut frame).unwrap();
         let read = datagram(&frame[..FRAME_BYTES_MIN]).unwrap();
         assert_eq!(read, (path.source, &b"abc"[..]));
-        // What is cut off is none.
+        // A truncated frame is none.
         assert_eq!(datagram(&frame[..44]), None);
     }
 }

@@ -1,8 +1,8 @@
 //! One run of a workload's traffic between the hosts of a lab: one stream, or several at once.
 //!
-//! Every receiver is up before the first sender starts, and the caller may do other work while traffic runs. A run that is
-//! abandoned ends with [`Lab::restore`](crate::Lab::restore). An end that hangs is waited for no longer than its own time
-//! and the study's.
+//! Every receiver is up before the first sender starts, and the caller may do other work while traffic runs.
+//! [`Lab::restore`](crate::Lab::restore) ends an abandoned run. Waiting for an end is limited by its own time and the
+//! study's.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ impl<'a> From<&'a WorkloadRequest> for Traffic<'a> {
     }
 }
 
-/// IPv4, one way, and nothing else.
+/// IPv4, one way, without background traffic.
 const PLAIN: &TrafficOptions = &TrafficOptions {
     ip: IpVersion::V4,
     both_ways: false,
@@ -67,7 +67,7 @@ struct TrafficStream<'a> {
 }
 
 impl<'a> Traffic<'a> {
-    /// The streams, the measured one first: one on each of so many paths, and background traffic.
+    /// Returns the streams: the measured ones first, one on each path, then background traffic.
     fn streams(self, paths: usize) -> Vec<TrafficStream<'a>> {
         let of_path = |path| {
             let mut own = vec![(self.request, Side::Sender, true)];
@@ -145,7 +145,7 @@ impl Running {
                 sent: None,
             });
         }
-        // All are ready before the first begins, so that they begin together.
+        // All are ready before the first one starts, so they start together.
         for stream in &started {
             let end = stream.sender;
             lab.host(stream.from).tell(HostRequest::Start { end })?;
@@ -173,7 +173,7 @@ impl Running {
         running.drain(lab, quiet)
     }
 
-    /// Starts a sender alone, towards an address that no host has.
+    /// Starts only a sender, towards an address that no host has.
     pub fn start_to_nobody(
         lab: &mut Lab,
         workload: &WorkloadRequest,
@@ -226,8 +226,8 @@ impl Running {
         Ok(())
     }
 
-    /// Waits for the queues to empty, gives stragglers `quiet` time to arrive, ends the receivers, and puts all figures
-    /// together.
+    /// Waits for the queues to empty, gives stragglers `quiet` time to arrive, ends the receivers, and adds up all
+    /// figures.
     pub fn drain(self, lab: &mut Lab, quiet: Duration) -> Result<Books, LabError> {
         wait_for_queues(lab)?;
         thread::sleep(quiet);
@@ -264,7 +264,7 @@ impl Running {
     }
 }
 
-/// Waits until no packet is in a queueing discipline of a host: what waits there for a shaped line is not lost.
+/// Waits until the hosts' queueing disciplines are empty: packets that wait there for a shaped line are not lost.
 fn wait_for_queues(lab: &mut Lab) -> Result<(), LabError> {
     let deadline = lab.give_up_at(QUEUES_MAX);
     for host in lab.way() {

@@ -1,7 +1,7 @@
 //! Workloads as data: the traffic, the version of IP, one way or both, and background traffic.
 //!
-//! Background traffic is load and not part of the result. It starts before the measured traffic, and the account of
-//! losses counts the datagrams of both.
+//! Background traffic is only load. It starts before the measured traffic; the account of losses counts the datagrams
+//! of both.
 
 pub mod command;
 
@@ -92,7 +92,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// Checks that it can be sent over this version of IP.
+    /// Checks that it can be sent over this IP version.
     ///
     /// # Errors
     /// With what is out of range, and what is possible.
@@ -137,8 +137,8 @@ impl WorkloadRequest {
         }
     }
 
-    /// The same at so many datagrams (`rr`: requests) a second, as near as its pulses allow; `None` for traffic that
-    /// goes as fast as it can.
+    /// Returns the workload at this many datagrams (`rr`: requests) a second, as near as its pulses allow; `None` for
+    /// traffic that goes as fast as it can.
     pub fn at_rate(self, per_second: u64) -> Option<Self> {
         let at_most_32_bits = || u32::try_from(per_second).unwrap_or(u32::MAX);
         Some(match self {
@@ -173,7 +173,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// The same with a setting's words in the user's command.
+    /// Replaces a setting's variant in the words of the user's command.
     #[must_use]
     pub fn with(self, variant: &BTreeMap<String, String>) -> Self {
         match self {
@@ -182,7 +182,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// Who the user's programs run as; `None` where it runs none.
+    /// Returns the user of the workload's programs; `None` if it runs none.
     pub fn runs_as(&self) -> Option<String> {
         match self {
             WorkloadRequest::Command(command) => Some(command.runs_as()),
@@ -216,7 +216,7 @@ pub struct TrafficOptions {
     /// Background traffic, which is not part of the result.
     #[serde(default, rename = "beside")]
     pub background: Vec<BackgroundTraffic>,
-    /// Whether a separate run measures what a program on the receiver's core gets.
+    /// Whether a separate run measures the CPU share of a program on the receiver's core.
     #[serde(default)]
     pub spinner: bool,
 }
@@ -267,7 +267,7 @@ impl TrafficOptions {
         }
     }
 
-    /// Description that follows that of the traffic.
+    /// Returns the text that follows the traffic's description.
     pub fn words(&self) -> String {
         let mut words = String::new();
         if self.ip == IpVersion::V6 {
@@ -307,16 +307,16 @@ pub fn udp(payload_bytes: u16) -> WorkloadRequest {
 /// Datagrams of a pulse: as many as one core sends in its time.
 pub(crate) const PULSE_PACKETS_MAX: u32 = 4096;
 
-/// The highest rate that can be asked for, a second.
+/// The highest rate that a file can ask for, a second.
 pub const RATE_MAX: u64 = 100_000_000;
 
 /// The numbers of files by their keys: from, to, and what they count.
 const NUMBERS: [(&str, u64, u64, &str); 7] = [
-    // The least datagram has room for what each kind of workload writes into it.
+    // The shortest datagram holds what every kind of workload writes into it.
     ("payload_bytes", 20, 65_507, "bytes"),
     ("packets_per_second", 1, RATE_MAX, "a second"),
     ("requests_per_second", 1, RATE_MAX, "a second"),
-    // Each is a thread.
+    // Each client is a thread.
     ("clients", 1, 256, "clients"),
     (
         "packets_per_pulse",
@@ -324,18 +324,18 @@ const NUMBERS: [(&str, u64, u64, &str); 7] = [
         PULSE_PACKETS_MAX as u64,
         "datagrams",
     ),
-    // The kernel doubles it, in 32 bits.
+    // The kernel doubles it in 32 bits.
     ("receive_buffer_bytes", 1, (1 << 30) - 1, "bytes"),
     ("links", 1, 8, "links"),
 ];
 
-/// What a number of a file may be, in words: `20 to 65,507 bytes`. `None` of a key without bounds of its own.
+/// Returns the bounds of a number in words, such as `20 to 65,507 bytes`; `None` for a key without bounds.
 pub fn bounds_of(key: &str) -> Option<String> {
     let (_, least, most, unit) = NUMBERS.iter().find(|(known, ..)| *known == key)?;
     Some(format!("{} to {} {unit}", count(least), count(most)))
 }
 
-/// Refuses a number of a file that is out of its bounds.
+/// Refuses a file's number outside its bounds.
 pub(crate) fn check_number(key: &str, number: u64) -> Result<(), Refused> {
     let mut bounds = NUMBERS.iter();
     let bounds = bounds.find(|(known, ..)| *known == key);

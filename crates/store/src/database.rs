@@ -1,14 +1,14 @@
-//! A database that holds studies: values, rows, transactions and the steps of the schema.
+//! The database interface of a store: values, rows, transactions and the steps of the schema.
 //!
-//! All SQL except that of the schema is one text for every database: parameters are numbered `$1`, `$2` in the order of
-//! their first use, and statements use what SQLite and PostgreSQL both have.
+//! All SQL except the schema's is the same for every database: parameters are numbered `$1`, `$2` in the order of
+//! their first use, and statements use what SQLite and PostgreSQL share.
 
 /// A value of a row, or of a parameter, in every database.
 pub(crate) use rusqlite::types::Value;
 
 use crate::place::Reason;
 
-/// A row of what a statement returns.
+/// A row of a statement's result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row(pub Vec<Value>);
 
@@ -60,18 +60,18 @@ pub(crate) trait Database: Send {
     /// Runs a statement.
     fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason>;
 
-    /// What begins a transaction that writes.
+    /// Returns the statement that begins a writing transaction.
     fn begin(&self) -> &'static str;
 
-    /// Takes a study for this connection alone until it closes. False when another one has it.
+    /// Locks a study for this connection until it closes. Returns false if another connection has it.
     fn hold(&self, study: i64) -> Result<bool, Reason>;
 
-    /// The studies that some connection holds. Null: the database does not know; the process that runs a study is to
-    /// be looked for.
+    /// Returns the studies that connections have locked; `None` if the database does not know, and the study's
+    /// process must be checked.
     fn held(&self) -> Result<Option<Vec<i64>>, Reason>;
 }
 
-/// Does all of `work`, or nothing of it.
+/// Does all of `work` or nothing.
 pub(crate) fn transact<T>(
     database: &dyn Database,
     work: impl FnOnce() -> Result<T, Reason>,
@@ -81,19 +81,19 @@ pub(crate) fn transact<T>(
         database.run("COMMIT", &[])?;
         Ok(done)
     });
-    // Some failures have ended the transaction already, and then this fails.
+    // Fails if the error has already ended the transaction.
     done.inspect_err(|_| drop(database.run("ROLLBACK", &[])))
 }
 
-/// One step of the schema, in the words of each database. Both make the same tables and columns.
+/// One step of the schema, in each database's SQL. Both make the same tables and columns.
 pub(crate) struct Step {
     pub sqlite: &'static str,
     #[cfg(feature = "postgres")]
     pub postgres: &'static str,
 }
 
-/// What takes a store from each version of the schema to the next. Its version is the number of steps that it has
-/// seen; steps that were released never change.
+/// The steps from each version of the schema to the next. A store's version is the number of its steps; released
+/// steps never change.
 pub(crate) const STEPS: [Step; 2] = [
     Step {
         sqlite: include_str!("schema/1.sql"),

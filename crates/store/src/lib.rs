@@ -1,9 +1,9 @@
-//! Studies in one SQLite file, or on a team's PostgreSQL server: what was planned and on what, every trial as it
-//! ended, and the results.
+//! Stores studies in one SQLite file or on a team's PostgreSQL server: plan, machine, every trial as it ended, and
+//! results.
 //!
-//! A trial is on disk before the next one begins. A study is read back as the very document that `--json` printed: rows
-//! hold the documents of `nicpoll_model` themselves. A file that is damaged, of another program or of a newer nicpoll is
-//! never written to. Read `store` first; `database` says what it needs of `sqlite` and `postgres`.
+//! A trial is on disk before the next one begins. Rows hold `nicpoll_model`'s documents: a study is read back exactly
+//! as `--json` printed it. A file that is damaged, of another program or of a newer nicpoll is never written to. Read
+//! `store` first; `database` is the interface of `sqlite` and `postgres`.
 
 mod database;
 mod place;

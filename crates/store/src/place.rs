@@ -1,4 +1,4 @@
-//! Where studies are stored, a file or a team's server, and why that place cannot be used.
+//! The place of a store, a file or a team's server, and the errors of using it.
 //!
 //! A place is printed and stored with the command line, so it never contains a password. Each error names its remedy.
 
@@ -21,14 +21,14 @@ pub enum Place {
     Server(String),
 }
 
-/// That a file was brought to a newer schema when it was opened for writing.
+/// A file's conversion to a newer schema, when it was opened for writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// The schema that it had.
+    /// The old schema version.
     pub from: i64,
-    /// The one that it has.
+    /// The new schema version.
     pub to: i64,
-    /// The file as it was.
+    /// A copy of the old file.
     pub copy: PathBuf,
 }
 
@@ -43,14 +43,14 @@ impl fmt::Display for Migration {
     }
 }
 
-/// How the URL of a PostgreSQL server begins.
+/// Prefixes of PostgreSQL URLs.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 impl Place {
-    /// The file without `--store`: in the user's data folder (XDG Base Directory Specification).
+    /// Returns the default file, in the user's data folder (XDG Base Directory Specification).
     ///
     /// # Errors
-    /// When the environment does not say where that is.
+    /// When the environment does not name it.
     pub fn of_user() -> Result<Self, StoreError> {
         let file = file_in(env::var_os("XDG_DATA_HOME"), env::var_os("HOME"));
         file.map(Place::File).ok_or(StoreError::NoPlace(
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// The specification has relative paths ignored.
+/// The specification says to ignore relative paths.
 fn file_in(data: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let is_absolute = |path: &PathBuf| path.is_absolute();
     let data = data.map(PathBuf::from).filter(is_absolute);
@@ -101,7 +101,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A URL that was refused for its password is told without it.
+/// Removes the password from a refused URL, for messages.
 fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return String::from(url);
@@ -116,54 +116,54 @@ fn without_password(url: &str) -> String {
     }
 }
 
-/// Whether a URL holds a password.
+/// Returns whether a URL contains a password.
 #[cfg(feature = "postgres")]
 pub(crate) fn has_password(url: &str) -> bool {
     without_password(url) != url || url.contains("password=")
 }
 
-/// A store that cannot be used as was asked.
+/// Errors of a store.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// There is no such place here: why, and the remedy.
+    /// The place cannot exist here: why, and the remedy.
     #[error("{0}")]
     NoPlace(&'static str),
     /// It cannot be read or written.
     #[error("{doing} {place}: {reason}")]
     At {
-        /// What was being done, as in `opening`.
+        /// The step, such as `opening`.
         doing: &'static str,
         /// Where.
         place: Place,
         /// Why it failed.
         reason: Reason,
     },
-    /// Nothing was ever stored there.
+    /// The store does not exist yet.
     #[error("nothing is stored in {0} yet: 'nicpoll demo' begins it; --store names another place")]
     Nothing(Place),
-    /// There is no such study: which, and where.
+    /// There is no such study: its name, and the place.
     #[error("there is no study {0} in {1}; 'nicpoll study list' shows those that there are")]
     NoStudy(String, Place),
-    /// There is nothing to go on with.
+    /// No study is unfinished.
     #[error("{0} holds no study that could be resumed: none is unfinished")]
     NoneUnfinished(Place),
-    /// A study that is what was asked for, but not in the state for it: its number, what it is, and the remedy.
+    /// The study's state does not allow the request: its number, its state, and the remedy.
     #[error("study {0} {1}")]
     Unfit(i64, String),
-    /// A document of another layout: number of the study, its layout, and the one that is read.
+    /// A document of another layout: the study's number, its layout, and the expected one.
     #[error(
         "study {0} is a document '{1}', and this program reads '{2}': 'nicpoll study export {0}' prints it as it is"
     )]
     Layout(i64, String, &'static str),
-    /// What a row of a study holds is no such document.
+    /// A row of a study holds no valid document.
     #[error("what is stored of study {0} cannot be read: {1}")]
     Document(i64, #[source] serde_json::Error),
 }
 
-/// Why a store failed.
+/// Reasons for which a store fails.
 #[derive(Debug, Error)]
 pub enum Reason {
-    /// Nothing more fits.
+    /// The disk is full.
     #[error("the disk is full")]
     Full,
     /// A write failed.
@@ -171,25 +171,25 @@ pub enum Reason {
         "it cannot be written further: its disk fails, or files may not be longer here (ulimit -f)"
     )]
     Unwritten,
-    /// Nothing may be written.
+    /// The file is read-only.
     #[error(
         "it is read-only; name another file with --store FILE, or store nothing with --no-store"
     )]
     ReadOnly,
-    /// SQLite can neither open nor make it.
+    /// SQLite can neither open nor create it.
     #[error(
         "it can be neither opened nor made; look at the rights of its folder, or name another file with --store FILE"
     )]
     Unopened,
-    /// Another process does not let go of it.
+    /// Another process holds a lock on it.
     #[error("another program holds a lock on it, and did not let go within {} s", BUSY_MAX.as_secs())]
     Locked,
-    /// A process was killed in the middle of a commit, and the file is another user's.
+    /// A process was killed during a commit, and the file is another user's.
     #[error(
         "a program was killed while it wrote it, or writes it all the time; its owner's 'nicpoll study list' puts it right"
     )]
     HalfWritten,
-    /// A newer program has made it: its version, and the newest that this program knows.
+    /// A newer program made it: its version, and the newest that this program knows.
     #[error(
         "its schema is version {0}, and this program knows {1}: use the newer nicpoll that wrote it, \
          or name another file with --store FILE"
@@ -198,10 +198,10 @@ pub enum Reason {
     /// It is a database of something else.
     #[error("it is a database of another program; name another file with --store FILE")]
     Foreign,
-    /// It is something else.
+    /// It is no database of studies.
     #[error("it is no database of studies; name another file with --store FILE")]
     NoDatabase,
-    /// It does not hold together.
+    /// It is damaged.
     #[error(
         "it is damaged ({0}); move it away, and try 'sqlite3 FILE .recover' for what can be saved of it"
     )]
@@ -209,10 +209,10 @@ pub enum Reason {
     /// The kernel refused.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The URL asks for what this program does not do.
+    /// The URL asks for something unsupported.
     #[error("{0}")]
     Refused(&'static str),
-    /// Anything else that the database says.
+    /// Any other error of the database.
     #[error("{0}")]
     Database(String),
 }
@@ -233,7 +233,7 @@ impl From<rusqlite::Error> for Reason {
 }
 
 impl StoreError {
-    /// Says of a failure what was being done, and where.
+    /// Adds step and place to a failure.
     pub(crate) fn at<E: Into<Reason>>(
         doing: &'static str,
         place: &Place,
@@ -246,7 +246,7 @@ impl StoreError {
     }
 }
 
-/// How long another process may hold a lock before that is an error.
+/// Time to wait for another process's lock.
 pub const BUSY_MAX: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! PostgreSQL, for the studies of a team: the same tables in a schema of their own, `nicpoll`.
 //!
-//! A commit is on the server's disk before it returns. A study belongs to one connection by an advisory lock, which the
-//! server releases when the connection ends: a study whose program was killed, on whatever machine, is known to be.
-//! Nothing goes over a network unencrypted unless the URL asks for it.
+//! A commit is on the server's disk before it returns. An advisory lock gives a study to one connection; the server
+//! releases it when the connection ends, so it is known that a study's program was killed, on any machine. Nothing is
+//! sent over a network unencrypted unless the URL asks for it.
 
 use std::cell::RefCell;
 use std::env;
@@ -18,17 +18,17 @@ use crate::database::{Database, Row, STEPS, Value, transact};
 use crate::place::{BUSY_MAX, Place, Reason, StoreError, has_password};
 use crate::sqlite::APPLICATION;
 
-/// How long a server may be silent.
+/// Timeout of a silent server.
 const SILENT_MAX: Duration = Duration::from_secs(10);
 
-/// What a session does otherwise than the server may be set to.
+/// Session settings, whatever the server's own are.
 const SESSION: &str =
     "SET search_path TO nicpoll; SET synchronous_commit TO on; SET statement_timeout TO '30s'";
 
 /// A connection to a server.
 pub(crate) struct Postgres(RefCell<Client>);
 
-/// Opens a server's store. For writing, the tables are made where there are none.
+/// Opens a server's store; for writing, creates missing tables.
 pub(crate) fn open(url: &str, is_to_write: bool) -> Result<(Place, Postgres), StoreError> {
     let place = Place::Server(String::from(url));
     let connected = connect(url).map_err(StoreError::at("opening", &place))?;
@@ -59,7 +59,7 @@ fn connect(url: &str) -> Result<Postgres, Reason> {
     Ok(Postgres(RefCell::new(client)))
 }
 
-/// This program speaks no TLS. What goes to another machine has to be asked for in the clear.
+/// This program has no TLS: a connection to another machine must be asked for unencrypted.
 fn require_no_tls(config: &Config) -> Result<(), Reason> {
     let is_local = |host: &Host| match host {
         Host::Tcp(name) => {
@@ -84,7 +84,7 @@ fn require_no_tls(config: &Config) -> Result<(), Reason> {
     }
 }
 
-/// Brings the tables to this program's version. False where there are none and none are to be made.
+/// Brings the tables to this program's version. Returns false if there are none and none may be made.
 fn prepare(server: &Postgres, is_to_write: bool) -> Result<bool, Reason> {
     let known = STEPS.len() as i64;
     let found = server.version()?;
@@ -97,7 +97,7 @@ fn prepare(server: &Postgres, is_to_write: bool) -> Result<bool, Reason> {
 }
 
 impl Postgres {
-    /// The version of the tables; null where there are none.
+    /// Returns the version of the tables; `None` without tables.
     fn version(&self) -> Result<Option<i64>, Reason> {
         let sql = "SELECT count(*) FROM information_schema.tables \
                    WHERE table_schema = 'nicpoll' AND table_name IN ('version', 'study')";
@@ -113,7 +113,7 @@ impl Postgres {
 
     fn migrate(&self, known: i64) -> Result<(), Reason> {
         transact(self, || {
-            // Two programs that begin at once make one set of tables.
+            // Two programs that start at once make one set of tables.
             self.run(
                 "SELECT 1 FROM pg_advisory_xact_lock($1)",
                 &[APPLICATION.into()],
@@ -135,7 +135,7 @@ impl Postgres {
         Ok(self.0.borrow_mut().batch_execute(sql)?)
     }
 
-    /// The key of a study's lock: the server's locks are of all programs.
+    /// Returns the key of a study's lock; a server's locks are shared by all programs.
     fn key(study: i64) -> i64 {
         (APPLICATION << 32) | study
     }

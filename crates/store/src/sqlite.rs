@@ -12,7 +12,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 use crate::database::{Database, Row, STEPS, Value};
 use crate::place::{BUSY_MAX, Migration, Place, Reason, StoreError};
 
-/// Marks a database as one of nicpoll's: `nicp` (SQLite's application id).
+/// SQLite's application id of nicpoll's databases: `nicp`.
 pub(crate) const APPLICATION: i64 = 0x6e69_6370;
 
 /// A file.
@@ -35,7 +35,7 @@ impl Database for Sqlite {
         "BEGIN IMMEDIATE"
     }
 
-    /// The transaction that takes a study keeps others out, and they find its owner.
+    /// The transaction that takes a study keeps others out; they then find its owner.
     fn hold(&self, _: i64) -> Result<bool, Reason> {
         Ok(true)
     }
@@ -45,8 +45,8 @@ impl Database for Sqlite {
     }
 }
 
-/// Opens a file for writing, and makes it with its folder where there is none. One of an older schema is copied, then
-/// brought to this one.
+/// Opens a file for writing; creates it and its folder if needed. A file of an older schema is copied, then
+/// converted.
 pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite, Option<Migration>), StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
     let place = Place::from(&path);
@@ -80,7 +80,7 @@ pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite, Option<Migration>)
     Ok((place, opened, migration))
 }
 
-/// Copies the file as it is next to itself, for its owner alone as it is.
+/// Copies the file next to itself, readable for its owner alone like the original.
 fn copy(connection: &Connection, path: &Path, version: i64) -> Result<PathBuf, Reason> {
     let named = |number: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -97,16 +97,16 @@ fn copy(connection: &Connection, path: &Path, version: i64) -> Result<PathBuf, R
     Ok(copy)
 }
 
-/// A file that is open. Nothing that it holds has been looked at.
+/// An open file whose content has not been read.
 pub(crate) struct OpenFile {
     place: Place,
     connection: Connection,
 }
 
-/// Opens a file that is there to read it, and writes nothing there.
+/// Opens an existing file for reading, without writing to it.
 ///
-/// A process that was killed in the middle of a commit left a journal. What it undoes is undone here in a file of one's own
-/// only: whoever may not open the journal later would read half a commit.
+/// A process killed during a commit leaves a journal. It is applied here only to a file of this user's own: a reader
+/// who may not open the journal would read half a commit.
 pub(crate) fn opened(path: &Path) -> Result<OpenFile, StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
     let place = Place::from(&path);
@@ -136,7 +136,7 @@ pub(crate) fn opened(path: &Path) -> Result<OpenFile, StoreError> {
     Ok(OpenFile { place, connection })
 }
 
-/// Whether a commit is under way or was left.
+/// Returns whether a commit is in progress or was left unfinished.
 fn has_journal(path: &Path) -> bool {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
@@ -144,11 +144,11 @@ fn has_journal(path: &Path) -> bool {
 }
 
 impl OpenFile {
-    /// The store that it holds. One of an older schema is brought up to date in memory.
+    /// Returns its store. An older schema is converted in memory.
     pub fn checked(mut self) -> Result<(Place, Sqlite), StoreError> {
         let steps = STEPS.map(|step| step.sqlite);
         let read = |connection: &mut Connection| -> Result<(), Reason> {
-            // A file of its own may be refused to whoever reads.
+            // The reader may not be allowed to create temporary files.
             connection.pragma_update(None, "temp_store", "MEMORY")?;
             if verified(connection, &steps)? < steps.len() as i64 {
                 let mut copy = Connection::open_in_memory()?;
@@ -172,7 +172,7 @@ fn connected(path: &Path, flags: OpenFlags) -> Result<Connection, Reason> {
     Ok(connection)
 }
 
-/// The version of the schema, of a database that is nicpoll's and holds together.
+/// Returns the schema version of a database that is nicpoll's and undamaged.
 fn verified(connection: &Connection, steps: &[&str]) -> Result<i64, Reason> {
     let version = number(connection, "user_version")?;
     let known = steps.len() as i64;
@@ -196,10 +196,10 @@ fn number(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
 }
 
 fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
-    // Only a file without tables takes it: what is deleted then makes the file smaller.
+    // Possible only without tables: deleting then shrinks the file.
     connection.pragma_update(None, "auto_vacuum", "FULL")?;
     let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have done it meanwhile.
+    // Another process may have converted it meanwhile.
     let version = number(&step, "user_version")?;
     for sql in steps.iter().skip(version as usize) {
         step.execute_batch(sql)?;

@@ -1,7 +1,7 @@
 //! A store of studies: lists, begins, records, resumes, reads and deletes them.
 //!
-//! A study's document is stored in two parts: its trials, one row each, and the rest. Each call of a [`Recording`] is one
-//! transaction, on disk when it returns; after a failed call the next one may be made, and what was committed stays.
+//! A study's document is stored in two parts: its trials, one row each, and the rest. Each call of a [`Recording`] is
+//! one transaction, on disk when it returns. After a failed call, committed data stays and further calls are allowed.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ use crate::database::{Database, Row, Value as Cell, transact};
 use crate::place::{Migration, Place, Reason, StoreError};
 use crate::sqlite;
 
-/// Which study is meant.
+/// Selects a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     /// The one with this number.
@@ -49,11 +49,11 @@ impl FromStr for Which {
 pub struct Kept<D: Stored> {
     /// Its line in the list.
     pub entry: StudyEntry,
-    /// What whoever began it needs to go on with it, as JSON.
+    /// What resuming it needs, as JSON.
     pub design: String,
-    /// The document with its trials. Of an unfinished study, what follows from the trials is missing in it.
+    /// The document with its trials. An unfinished study's has no results yet.
     pub document: D,
-    /// How long each trial took with all that belongs to it.
+    /// Total duration of each trial.
     pub taken: Vec<Duration>,
 }
 
@@ -64,7 +64,7 @@ pub struct Store {
     migration: Option<Migration>,
 }
 
-/// A place that is open to be read, and was not looked into: whoever looks into it needs no right to open it.
+/// An open place whose content has not been read: reading it needs no right to open it.
 pub struct OpenStore(Opened);
 
 enum Opened {
@@ -73,7 +73,7 @@ enum Opened {
 }
 
 impl OpenStore {
-    /// Opens it. Nothing that a file holds is read, unless it is this user's own and was left half written.
+    /// Opens a place. A file's content is read only if it is this user's own and was left half written.
     ///
     /// # Errors
     /// When it is not there or cannot be opened.
@@ -84,7 +84,7 @@ impl OpenStore {
         }))
     }
 
-    /// What it holds.
+    /// Returns its store.
     ///
     /// # Errors
     /// When it is damaged, or is not one that this program knows.
@@ -96,14 +96,14 @@ impl OpenStore {
     }
 }
 
-/// A live comparison and an import do not say how long they took: their parts do. An import has no kernel: its trials
-/// ran elsewhere.
+/// The documents of a live comparison and an import have no duration; their trials have. An import has no kernel: its
+/// trials ran elsewhere.
 const ENTRY: &str = "SELECT id, kind, state, reason, owner, started_at, \
      coalesce(elapsed_seconds, (SELECT sum(taken_seconds) FROM trial WHERE study = study.id), 0.0), \
      trials_planned, coalesce(kernel, ''), nicpoll_version, argv, \
      (SELECT count(*) FROM trial WHERE study = study.id), schema FROM study";
 
-/// What the list has of a study, with its owner and layout.
+/// A study's line in the list, with its owner and layout.
 struct Line {
     entry: StudyEntry,
     owner: Option<String>,
@@ -111,8 +111,8 @@ struct Line {
 }
 
 impl Store {
-    /// Opens a place to store studies in, and makes it where there is none. A file of an older schema is copied and
-    /// brought to this one: [`Store::migration`] says so.
+    /// Opens a place for writing; creates it if needed. A file of an older schema is copied and converted: see
+    /// [`Store::migration`].
     ///
     /// # Errors
     /// When it cannot be written, is damaged, or is not one that this program knows.
@@ -129,7 +129,7 @@ impl Store {
         }
     }
 
-    /// Opens a place to read what it holds. A file of any schema is left as it is.
+    /// Opens a place for reading. A file of any schema is left as it is.
     ///
     /// # Errors
     /// When it is not there or cannot be read, is damaged, or is not one that this program knows.
@@ -145,7 +145,7 @@ impl Store {
         }
     }
 
-    /// What opening it changed of its schema.
+    /// Returns the conversion of its schema when it was opened, if any.
     pub fn migration(&self) -> Option<&Migration> {
         self.migration.as_ref()
     }
@@ -155,8 +155,8 @@ impl Store {
         &self.place
     }
 
-    /// Begins a study of a `kind` that has this document. `head` is the document as far as it is known, `design`
-    /// what it takes to resume it, and `owner` names this process.
+    /// Begins a study of `kind`. `head` is the document so far, `design` what resuming needs, and `owner` names this
+    /// process.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -187,7 +187,7 @@ impl Store {
         Ok(self.recording(id, 0))
     }
 
-    /// Goes on with a study that nobody runs: from now on `owner` does.
+    /// Resumes a study that no process runs, for `owner`.
     ///
     /// # Errors
     /// When there is none, it is finished or still runs, or the file cannot be read or written.
@@ -228,7 +228,7 @@ impl Store {
         Ok((self.recording(id, trials), kept))
     }
 
-    /// Goes on with study `id`, of which so many trials are stored.
+    /// Continues study `id`, with this many stored trials.
     fn recording(self, id: i64, trials: u32) -> Recording {
         let Store {
             database, place, ..
@@ -329,7 +329,7 @@ impl Store {
         })
     }
 
-    /// A study's document as it is stored, whatever its kind and layout: an object with its trials.
+    /// Returns a study's document as stored, of any kind and layout: an object with its trials.
     ///
     /// # Errors
     /// When there is none, or the file cannot be read.
@@ -350,8 +350,8 @@ impl Store {
         Ok(document)
     }
 
-    /// Deletes studies with their trials, or tells what it would delete. None of them may run. All of them go,
-    /// or none.
+    /// Deletes studies with their trials, or returns what it would delete. Deletes all or none; refuses if one of
+    /// them runs.
     ///
     /// # Errors
     /// When one of them is not there or runs, or the file cannot be written.
@@ -409,7 +409,7 @@ impl Store {
         rows.first().map(line).transpose()
     }
 
-    /// What is stored of a study.
+    /// Returns the stored texts of a study.
     fn texts(&self, id: i64) -> Result<Texts, StoreError> {
         let read = || -> Result<Texts, Reason> {
             let sql = "SELECT design, document FROM study WHERE id = $1";
@@ -455,7 +455,7 @@ struct Texts {
 }
 
 impl Line {
-    /// Whoever is said to run it may be gone. `held` are the studies that are run, where the database knows.
+    /// Sets the state of a study whose owner may be gone. `held` are the running studies, if the database knows them.
     fn with_state(mut self, held: Option<&[i64]>, is_running: &impl Fn(&str) -> bool) -> Self {
         let runs = match held {
             Some(held) => held.contains(&self.entry.id),
@@ -497,7 +497,7 @@ fn line(row: &Row) -> Result<Line, Reason> {
 
 const RUNNING: &str = "is running in another process";
 
-/// A study that runs has its state from [`Line::with_state`].
+/// Refuses to resume a study in another state, which [`Line::with_state`] has set.
 fn fit_to_resume(line: &Line, kinds: &[StudyKind]) -> Result<(), StoreError> {
     let (id, state, kind) = (line.entry.id, line.entry.state, line.entry.kind);
     if !kinds.contains(&kind) || kind == StudyKind::Imported {
@@ -545,7 +545,7 @@ impl Recording {
         self.place.id
     }
 
-    /// Stores what is known apart from the trials. `head` is the document without them.
+    /// Stores the document without its trials, `head`.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -554,7 +554,7 @@ impl Recording {
         outcome.map_err(self.failed("storing the study in"))
     }
 
-    /// Stores a trial that has ended, and what else is known by now.
+    /// Stores a trial that has ended, and the document so far.
     ///
     /// # Errors
     /// When the store cannot be written. Then neither is stored.
@@ -567,7 +567,7 @@ impl Recording {
         self.trials(head, [(trial, taken)])
     }
 
-    /// Stores trials that are known at the same time, each with how long it took.
+    /// Stores several trials at once, each with its duration.
     ///
     /// # Errors
     /// When the store cannot be written. Then nothing of it is stored.
@@ -600,7 +600,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Stores what follows from the study: it is finished. `head` is the document without its trials.
+    /// Stores the results of a finished study. `head` is the document without its trials.
     ///
     /// # Errors
     /// When the store cannot be written.
@@ -643,18 +643,18 @@ impl Recording {
     }
 }
 
-/// A document as it stands in a row.
+/// Serialises a document for a row.
 fn text_of<T: serde::Serialize>(document: &T) -> String {
     serde_json::to_string(document).expect("a document has string keys and serialises")
 }
 
-/// How a run ended.
+/// The end of a run.
 pub struct Ended<D, E> {
     /// Its document, or why there is none.
     pub outcome: Result<D, E>,
-    /// Where it is stored, unless it was not to be.
+    /// Where it is stored, if it is.
     pub place: Option<StoredPlace>,
-    /// Why the document could not be stored, although there is one.
+    /// Why an existing document could not be stored.
     pub unstored: Option<StoreError>,
 }
 
@@ -670,7 +670,7 @@ pub struct StoredPlace {
 }
 
 impl<D: Stored, E: Display> Ended<D, E> {
-    /// Stores the end as well, where the run is stored.
+    /// Stores the end, too, if the run is stored.
     pub fn of(mut outcome: Result<D, E>, recording: Option<Recording>) -> Self {
         let Some(mut recording) = recording else {
             return Ended {
@@ -691,7 +691,7 @@ impl<D: Stored, E: Display> Ended<D, E> {
         };
         Ended {
             place: Some(recording.place),
-            // Of a study that failed, its own error is what to tell.
+            // A failed study reports its own error instead.
             unstored: stored.err().filter(|_| outcome.is_ok()),
             outcome,
         }
@@ -699,7 +699,7 @@ impl<D: Stored, E: Display> Ended<D, E> {
 }
 
 impl StoredPlace {
-    /// Where it is, and what to do with it.
+    /// Returns a sentence with the place and the next command.
     pub fn sentence(&self, is_finished: bool) -> String {
         let StoredPlace { place, id, trials } = self;
         if is_finished {
@@ -717,16 +717,16 @@ impl StoredPlace {
     }
 }
 
-/// A document that grows trial by trial. It is kept in two parts: the trials, each by itself, and all else.
+/// A document that grows trial by trial. It is stored in two parts: each trial by itself, and the rest.
 pub trait Stored: Serialize + DeserializeOwned {
-    /// The kinds of study whose document it is.
+    /// The kinds of study that have this document.
     const KINDS: &'static [StudyKind];
-    /// Name and version of the layout that this program reads.
+    /// Name and version of the layout.
     const SCHEMA: &'static str;
     /// One trial.
     type Trial: Serialize + DeserializeOwned;
 
-    /// The trials, which come from rows of their own.
+    /// Returns the trials, which have rows of their own.
     fn trials(&mut self) -> &mut Vec<Self::Trial>;
 }
 
@@ -740,7 +740,7 @@ impl Stored for Study {
     }
 }
 
-/// Its trials are its pairs of blocks: one alone says nothing of a difference.
+/// Its trials are its pairs of blocks, because a single block shows no difference.
 impl Stored for LiveAb {
     const KINDS: &'static [StudyKind] = &[StudyKind::Ab];
     const SCHEMA: &'static str = AB_SCHEMA;
@@ -751,7 +751,7 @@ impl Stored for LiveAb {
     }
 }
 
-/// Its trials took no turns: none has a block.
+/// Its trials did not alternate: none has a block.
 impl Stored for Imported {
     const KINDS: &'static [StudyKind] = &[StudyKind::Imported];
     const SCHEMA: &'static str = IMPORTED_SCHEMA;
@@ -779,7 +779,7 @@ mod tests {
         let mut recording = store
             .begin(StudyKind::Demo, &head, 192, "{}", "owner")
             .unwrap();
-        // A file that may not grow fails as one on a full disk does.
+        // A file that may not grow fails like one on a full disk.
         let number = |pragma: &str| -> i64 {
             let rows = recording.database.run(&format!("PRAGMA {pragma}"), &[]);
             rows.unwrap()[0].integer(0).unwrap()
@@ -793,7 +793,7 @@ mod tests {
             .expect("two pages do not hold all trials");
         assert!(error.to_string().ends_with("the disk is full"), "{error}");
         assert!(stored > 0);
-        // Not even the reason fits: whoever looks finds a study that nobody runs any more.
+        // Not even the reason fits: the list shows a study that no process runs.
         assert!(recording.end_early("the disk is full").is_err());
         let kept = Store::to_read(&file).unwrap();
         let kept = kept.read::<Study>(Which::Last, |_| false).unwrap();

@@ -1,4 +1,4 @@
-//! Delays on a real kernel: a reader that waits is seen to wait, and who does not read is not seen.
+//! Delays on a real kernel: the wait of a slow reader is measured, and a program that does not read has no delay.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -16,10 +16,10 @@ use super::*;
 type Side = NetnsThread<()>;
 
 const PORT: u16 = 9000;
-/// What a reader waits before it reads, and the least that a bucket of it begins at.
+/// Wait of a reader before it reads, and the lowest start of its bucket.
 const WAIT: Duration = Duration::from_millis(60);
 const WAITED_NS: f64 = 56e6;
-/// Far fewer than a socket holds.
+/// Far fewer datagrams than a socket holds.
 const DATAGRAMS: u64 = 20;
 
 fn sh(side: &Side, lines: &str) {
@@ -28,7 +28,7 @@ fn sh(side: &Side, lines: &str) {
     assert!(side.run(run).unwrap().success());
 }
 
-/// Two namespaces; what the near one receives goes through its NAPI instance and is followed.
+/// Two namespaces. Packets that the near one receives go through its NAPI instance and are followed.
 struct Pair {
     near: Side,
     far: Side,
@@ -74,7 +74,7 @@ impl Pair {
         self.delays.read().unwrap()[&kind].count()
     }
 
-    /// What was measured of a kind by `work`.
+    /// Returns the delays of a kind that `work` causes.
     fn of(&self, kind: AbDelayKind, work: impl FnOnce()) -> Histogram {
         let before = self.delays.read().unwrap();
         work();
@@ -119,7 +119,7 @@ fn a_datagram_waits_until_it_is_read() {
         assert_eq!(seen.count(), DATAGRAMS, "{to}");
         assert!(seen.quantile_ns(0.01).unwrap() > WAITED_NS, "{to}");
     }
-    // What did not come by the interface has the memory of what did.
+    // Loopback packets may reuse the memory of followed ones.
     let seen = pair.of(AbDelayKind::UdpStackToRead, || {
         datagrams(&pair.near, "127.0.0.1", &pair.near);
     });
@@ -136,7 +136,7 @@ fn a_segment_waits_until_its_last_byte_is_read() {
         client.set_nodelay(true).unwrap();
         let seen = pair.of(AbDelayKind::TcpStackToRead, || {
             for _ in 0..3 {
-                // The kernel joins them, and the first is the one that is followed.
+                // The kernel joins the segments, and follows the first.
                 client.write_all(&[0; 700]).unwrap();
                 client.write_all(&[0; 700]).unwrap();
                 thread::sleep(WAIT);
@@ -148,7 +148,7 @@ fn a_segment_waits_until_its_last_byte_is_read() {
         });
         assert_eq!(seen.count(), 3, "{to}");
         assert!(seen.quantile_ns(0.01).unwrap() > WAITED_NS, "{to}");
-        // The near end has sent nothing yet, so it knows no round trip but that of the handshake.
+        // The near end has sent nothing yet: it knows only the handshake's round trip.
         let sent_nothing = pair.counted(AbDelayKind::SmoothedRoundTrip);
         assert_eq!(sent_nothing, known);
         let seen = pair.of(AbDelayKind::SmoothedRoundTrip, || {

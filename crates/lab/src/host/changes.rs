@@ -1,4 +1,4 @@
-//! Changes to a network namespace that happen between two looks, from the kernel's own notifications.
+//! Changes to a network namespace between two checks, from the kernel's notifications.
 //!
 //! A setting that is changed and changed back, or a link that goes down and comes up again, looks the same before and
 //! after. The kernel reports each change as it is made (rtnetlink(7)); the messages wait in a socket until asked for.
@@ -28,7 +28,7 @@ const RTM_NEWQDISC: u16 = 36;
 /// The number of a filter that interfaces share, `TCM_IFINDEX_MAGIC_BLOCK`.
 const SHARED_BLOCK: u32 = 0xFFFF_FFFF;
 
-/// Types of messages with what they are about: `RTM_NEWADDR` and on, linux/rtnetlink.h.
+/// Types of messages and their subjects: `RTM_NEWADDR` and following, linux/rtnetlink.h.
 const KINDS: [(std::ops::RangeInclusive<u16>, &str); 2] = [
     (20..=21, "an address"),
     (RTM_NEWQDISC..=46, "a queueing discipline or filter"),
@@ -42,14 +42,14 @@ const IFF_LOWER_UP: u32 = 0x1_0000;
 /// struct nlmsghdr.
 const HEADER_BYTES: usize = 16;
 
-/// What was changed since the last look.
+/// Changes since the last check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Somebody took the interface down or removed it.
+    /// The interface was taken down or removed.
     pub is_taken_down: bool,
-    /// The interface was up and had no carrier.
+    /// The interface was up without a carrier.
     pub has_lost_carrier: bool,
-    /// What else was changed, in words.
+    /// Other changes, in words.
     pub others: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ impl Changes {
         }
     }
 
-    /// Learns from one message of `NETLINK_ROUTE`.
+    /// Adds the change that a message of `NETLINK_ROUTE` reports.
     fn learn(&mut self, kind: u16, body: &[u8], ifindexes: &[u32]) {
         if kind != RTM_NEWLINK && kind != RTM_DELLINK {
             let of = word(body, 4);
@@ -116,7 +116,7 @@ impl Listener {
         })
     }
 
-    /// What was changed since the last call at the interfaces with these numbers, or in their namespace.
+    /// Returns the changes since the last call at the interfaces with these indexes, or in their namespace.
     pub fn changes(&self, ifindexes: &[u32]) -> io::Result<Changes> {
         let mut changes = Changes::default();
         receive(&self.route, |kind, body| {
@@ -129,7 +129,7 @@ impl Listener {
     }
 }
 
-/// A socket of a netlink family; `NETLINK_ROUTE`, whose number is 0, without one.
+/// Opens a socket of a netlink family; of `NETLINK_ROUTE`, whose number is 0, without one.
 fn listen(family: Option<rustix::net::Protocol>, groups: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, family)?;
@@ -137,7 +137,7 @@ fn listen(family: Option<rustix::net::Protocol>, groups: u32) -> io::Result<Owne
     Ok(socket)
 }
 
-/// Takes every message that waits. Where there were more than the socket holds, the rest tells enough.
+/// Reads every waiting message. If the socket overflowed, the remaining ones suffice to void the trial.
 fn receive(socket: &OwnedFd, mut each: impl FnMut(u16, &[u8])) -> io::Result<()> {
     let mut buffer = vec![0; 32 << 10];
     loop {

@@ -1,7 +1,7 @@
 //! A user's own commands before and after traffic, and what they leave behind.
 //!
-//! Values are read before the first command. Once the last one has run, what is not as it was is put back as far as that is
-//! possible, and the rest is told. A command runs in its host's namespace, and no longer than its time.
+//! Values are read before the first command. After the last one, changed values are restored where that is possible,
+//! and the others reported. A command runs in its host's namespace, for a limited time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -20,10 +20,10 @@ use crate::workload::command::{Child, failed};
 /// How long a command may take.
 const COMMAND_MAX: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether a command has ended.
+/// Interval of checks whether a command has ended.
 pub const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// How the name of a value of a queueing discipline begins.
+/// Prefix of the names of queueing disciplines' values.
 pub const QDISC: &str = "tc qdisc";
 
 /// The values of a host as they were before its commands, by name.
@@ -36,7 +36,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// Notes what is there.
+    /// Records the values.
     pub fn begin(
         control: &mut Control,
         interfaces: &[String],
@@ -46,7 +46,7 @@ impl Around {
         Ok(Around { after, values })
     }
 
-    /// The values that are not as they were, with what they were. Those of NAPI instances are told with the interface's.
+    /// Returns the changed values, as they were before. Values of NAPI instances are part of the interface's.
     pub fn changed(
         &self,
         control: &mut Control,
@@ -61,7 +61,7 @@ impl Around {
             .collect())
     }
 
-    /// The same as a setting's own writes are recorded.
+    /// Returns the changes in the form in which a setting's own writes are recorded.
     pub fn writes(
         &self,
         control: &mut Control,
@@ -85,7 +85,8 @@ impl Around {
         Ok(writes.collect())
     }
 
-    /// Runs the commands after traffic, and puts back what they left. Returns what could not be done or undone.
+    /// Runs the commands after traffic, and restores what they left changed. Returns what could not be done or
+    /// undone.
     pub fn end(self, control: &mut Control, interfaces: &[String]) -> Vec<String> {
         let failed = self.after.iter();
         let failed = failed.filter_map(|one| run(one, interfaces).err());
@@ -99,11 +100,11 @@ impl Around {
         notes
     }
 
-    /// Returns what is still not as it was.
+    /// Restores what it can, and returns what is still changed.
     fn put_back(&self, control: &mut Control, interfaces: &[String]) -> Result<Values, LabError> {
         for (name, was) in self.changed(control, interfaces)? {
             if let Some(place) = Place::of(&name, interfaces) {
-                // Whether it worked is looked at below.
+                // The values are checked below.
                 let _ = place.put_back(control, &was);
             }
         }
@@ -111,7 +112,7 @@ impl Around {
     }
 }
 
-/// A value that [`interface_values`] reads: its kind, its interface and what the kernel calls it.
+/// A value that [`interface_values`] reads: its kind, its interface and the kernel's name for it.
 struct Place<'a> {
     kind: &'a str,
     interface: &'a str,
@@ -132,7 +133,7 @@ impl<'a> Place<'a> {
         Some(place)
     }
 
-    /// Its name in a record of writes; `None` for what follows from another value.
+    /// Returns its name in a record of writes; `None` if it follows from another value.
     fn recorded(&self) -> Option<String> {
         match self.kind {
             "feature" => {
@@ -168,7 +169,7 @@ impl<'a> Place<'a> {
                 fs::write(folder.join(self.value), was)?;
             }
             "sysctl" => fs::write(format!("/proc/sys/{}", self.value.replace('.', "/")), was)?,
-            // The kernel then gives the interface its own again.
+            // Then the kernel installs the interface's default.
             "tc" => remove_root_qdisc(control.interface(self.interface)?.ifindex)?,
             _ => {}
         }
@@ -176,16 +177,16 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A command of the caller's host that runs, as this process's user. It ends with its value.
+/// A running command at the caller's host, as this process's user. Dropping it ends the command.
 pub struct RunningCommand {
-    /// The programs that have not begun.
+    /// Programs that have not begun.
     left: VecDeque<Vec<String>>,
-    /// The one that runs, and when its time is over.
+    /// The running program, and its deadline.
     child: Option<(Child, Instant)>,
 }
 
 impl RunningCommand {
-    /// One that begins when it is asked whether it has ended.
+    /// Makes a command that begins with the first call of [`Self::has_ended`].
     pub fn new(command: &HostCommand, interfaces: &[String]) -> Self {
         let names = |interface: &String| {
             BTreeMap::from([(String::from(EACH_INTERFACE), interface.clone())])
@@ -194,7 +195,7 @@ impl RunningCommand {
             .iter()
             .map(|one| command.with(&names(one)))
             .collect();
-        // Without the name in it, it is one command for all of them.
+        // Without the placeholder it is one command for all interfaces.
         all.dedup();
         RunningCommand {
             left: all.into(),
@@ -202,7 +203,7 @@ impl RunningCommand {
         }
     }
 
-    /// Whether all of its programs have ended, and ended well.
+    /// Returns whether all programs have ended. Fails if one ended badly.
     pub fn has_ended(&mut self) -> Result<bool, HostFailure> {
         self.step().map_err(|error| HostFailure::of(&error))
     }
@@ -235,7 +236,7 @@ fn run(command: &HostCommand, interfaces: &[String]) -> Result<(), HostFailure> 
     Ok(())
 }
 
-/// The values of interfaces and sysctls of the caller's namespace; the studied interface is first.
+/// Reads the values of interfaces and sysctls of the caller's namespace; the studied interface is first.
 pub fn interface_values(
     control: &mut Control,
     interfaces: &[String],
@@ -245,7 +246,7 @@ pub fn interface_values(
         let own = values_of(control, interface)?.into_iter();
         values.extend(own.map(|(name, value)| match index {
             0 => (name, value),
-            // The others are told apart by their names.
+            // Names of other interfaces' values contain the interface.
             _ => (name.replacen(' ', &format!(" {interface} "), 1), value),
         }));
     }
@@ -275,7 +276,7 @@ fn values_of(control: &mut Control, interface: &str) -> Result<BTreeMap<String, 
     Ok(values)
 }
 
-/// The readable files of an interface's directory. Those that give an error do not apply to the device.
+/// Reads the files of an interface's directory. Files that give an error do not apply to the device.
 fn sysfs_attributes(directory: &Path) -> io::Result<BTreeMap<String, String>> {
     let mut attributes = BTreeMap::new();
     for file in fs::read_dir(directory)? {

@@ -1,7 +1,7 @@
 //! CPU time of threads that do not belong to the study.
 //!
-//! The study's threads are those of this process, of the programs that it contains with all that they start, and the
-//! kernel threads that receive packets. All other threads on a core are foreign, whatever they do.
+//! The study's threads are those of this process, of the programs in its PID namespaces, and the kernel threads that
+//! receive packets. All other threads on a core are foreign.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 
-/// Kernel threads that carry out soft interrupts and NAPI polls, by their names' beginnings.
+/// Name prefixes of the kernel threads that run soft interrupts and NAPI polls.
 pub const KERNEL_RECEIVERS: [&str; 2] = ["ksoftirqd/", "napi/"];
 
 /// Time of one core in a window, and how much of it was foreign.
@@ -25,14 +25,14 @@ pub struct CoreTime {
     pub foreign_ns: u64,
 }
 
-/// What each thread of the study used in a window.
+/// CPU time of each thread of the study in a window, ns.
 pub type StudyThreads = Vec<(String, u64)>;
 
-/// The number of this process in the CPU account, which differs from [`std::process::id`] in a container: found by a
-/// thread with a unique name. The account is attached.
+/// Finds the id of this process in the CPU account, by a thread with a unique name: in a container it differs from
+/// [`std::process::id`]. The account must be attached.
 pub fn own_process(exact: &ExactCpu) -> Result<u32, LabError> {
     let name = format!("np-{:x}", clock_gettime(ClockId::Monotonic).tv_nsec);
-    // It has to leave a processor to be seen.
+    // Only a switch away from a CPU shows the thread.
     let marker = || thread::sleep(Duration::from_millis(1));
     let marker = thread::Builder::new().name(name.clone()).spawn(marker)?;
     marker.join().map_err(|_| LabError::Panicked("marker"))?;
@@ -45,7 +45,7 @@ pub fn own_process(exact: &ExactCpu) -> Result<u32, LabError> {
     Ok(found.pid)
 }
 
-/// CPU time of the study's threads between two lists of all threads. They are those of `process`, those in the PID
+/// Returns the CPU time of the study's threads between two lists of all threads: those of `process`, those in the PID
 /// namespaces that it began, and kernel threads that receive.
 pub fn of_study(before: &[ThreadTimes], after: &[ThreadTimes], process: u32) -> StudyThreads {
     let before: BTreeMap<u32, &ThreadTimes> =

@@ -34,9 +34,9 @@ use crate::host::{Counter, Edge, Facts, Host, HostEvent, HostMessage, HostReques
 use crate::link::veth::add_neighbour;
 use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
 
-/// A namespace, with a thread that lives in it.
+/// A namespace, with a resident thread in it.
 pub struct LocalHost {
-    // Declared first: traffic ends before what it runs in goes.
+    // Dropped first: traffic ends before its namespace goes.
     ends: Ends,
     thread: NetnsThread<Resident>,
     outbox: mpsc::Sender<HostEvent>,
@@ -129,7 +129,7 @@ impl Host for LocalHost {
     fn send(&mut self, HostMessage { id, request }: HostMessage) -> Result<(), HostFailure> {
         let answer = self.answer(request);
         let event = HostEvent::Answered { id, answer };
-        // The other end of the channel is this value's own.
+        // This value owns the other end of the channel.
         self.outbox
             .send(event)
             .map_err(|error| HostFailure::of(&error))
@@ -143,7 +143,7 @@ impl Host for LocalHost {
 /// State of the thread in the namespace.
 struct Resident {
     netns_inode: u64,
-    /// The studied one first.
+    /// The interfaces, the studied one first.
     interfaces: Vec<String>,
     control: Control,
     switch: Switch,
@@ -154,9 +154,9 @@ struct Resident {
     xdp: Vec<AttachedXdp>,
     /// The changes in force.
     held: Option<Held>,
-    /// The user's commands, from the first one to the restoring.
+    /// The user's commands, from the first one until they are undone.
     commands: Option<Around>,
-    /// The one of them that was started last.
+    /// The last started one of them.
     command: Option<RunningCommand>,
     polls: Option<PollCounter>,
     exact_cpu: Option<ExactCpu>,
@@ -164,12 +164,12 @@ struct Resident {
     cpu_window: Option<(ExactSample, Vec<ThreadTimes>)>,
     /// This process's number in the CPU account, once known.
     own_process: Option<u32>,
-    /// Receives in place of sockets, while a setting says so.
+    /// The engine that receives in place of sockets, if the setting has one.
     engine: Option<EngineReceiver>,
     spinner: Option<Spinner>,
     /// Listens for changes, from the first request for them.
     listener: Option<Listener>,
-    /// Reads what passes, while a series is open.
+    /// Periodic readings, while a series is open.
     sampling: Option<Sampling>,
     timing: Option<Timing>,
 }
@@ -253,7 +253,7 @@ impl Resident {
         }
     }
 
-    /// Packets in the queueing disciplines of the host's interfaces.
+    /// Counts the packets in the queueing disciplines of the host's interfaces.
     fn waiting_packets(&mut self) -> Result<u64, LabError> {
         let names = self.interfaces.iter();
         let interfaces = names.map(|name| Ok(self.control.interface(name)?.ifindex));
@@ -298,7 +298,7 @@ impl Resident {
             return Ok(held.change(&mut self.switch, &orders, Needs::Trust)?);
         }
         self.switch.require_unchanged(&orders)?;
-        // What polling needs of the other end is in that host's own request.
+        // The needs of polling at the other end are in that host's own request.
         let held = self.switch.hold(&orders, Needs::Trust, self.owner)?;
         self.held = Some(held);
         Ok(())
@@ -329,7 +329,7 @@ impl Resident {
         Ok(())
     }
 
-    /// Where the engine delivers datagrams; `None` while sockets receive.
+    /// Returns where the engine delivers datagrams; `None` while sockets receive.
     fn inlet(&self) -> Option<Inlet> {
         self.engine.as_ref().map(EngineReceiver::inlet)
     }
@@ -343,12 +343,12 @@ impl Resident {
         Ok(writes)
     }
 
-    /// Returns what commands changed and nothing undid, in words.
+    /// Restores everything. Returns what commands changed and nobody undid, in words.
     fn restore(&mut self) -> Result<Vec<String>, LabError> {
         self.command = None;
         let ended = self.commands.take();
         let left = ended.map(|own| own.end(&mut self.control, &self.interfaces));
-        // These came last: offloads that they took from the other end are back before those are put back.
+        // Attached last, removed first: the other end's offloads return before its own values are restored.
         self.engine = None;
         self.xdp.clear();
         self.sampling = None;
@@ -427,8 +427,8 @@ impl Resident {
         };
         self.own_process = Some(process);
         let study = of_study(&threads_before, &threads, process);
-        // The ends are bound to the cores that are asked about; a sender at full speed may not have left
-        // its core yet, and has no name then.
+        // The ends are bound to the requested cores; a sender at full speed may not have left its core yet, and then
+        // has no name.
         let core_of = |name: &str| match name {
             "" => cpus.first().copied(),
             _ if name.starts_with(ENGINE_THREAD) => cpus.get(1).copied(),
@@ -465,7 +465,7 @@ impl Resident {
 }
 
 impl Drop for Resident {
-    /// Restores after an error or a panic elsewhere. What fails here is recovered by the guard or at the next start.
+    /// Restores after an error or a panic elsewhere. If this fails, the guard or the next start restores.
     fn drop(&mut self) {
         let _ = self.restore();
     }
@@ -475,7 +475,7 @@ fn answer(value: impl Serialize) -> Result<Value, LabError> {
     Ok(serde_json::to_value(value).map_err(io::Error::from)?)
 }
 
-/// What an earlier request began.
+/// Returns what an earlier request began, or an error that names it.
 fn begun<T>(begun: Option<T>, what: &str) -> Result<T, LabError> {
     begun.ok_or_else(|| LabError::Unexpected(format!("{what} was asked for and is not there")))
 }

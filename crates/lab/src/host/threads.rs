@@ -1,6 +1,6 @@
 //! Threads that run at a local host: the ends of workloads, periodic readings, and a program that computes.
 //!
-//! No end is waited for without a limit. One that does not respond is abandoned, because a thread cannot be ended from
+//! Waiting for an end has a limit. An end that does not respond is abandoned, because a thread cannot be ended from
 //! outside; it ends with the process.
 
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ struct Running {
 }
 
 impl Ends {
-    /// No ends yet. Their results go to `events`.
+    /// Starts without ends. Their results go to `events`.
     pub fn new(events: mpsc::Sender<HostEvent>) -> Self {
         Ends {
             running: BTreeMap::new(),
@@ -67,7 +67,7 @@ impl Ends {
     /// Prepares an end by `workload`, on a thread in `place` that is bound to a core.
     ///
     /// # Errors
-    /// When it cannot be made ready, or is not within a time that is ample.
+    /// When it cannot be made ready, or not within [`READY_MAX`].
     pub fn prepare<S: 'static>(
         &mut self,
         place: &NetnsThread<S>,
@@ -91,7 +91,7 @@ impl Ends {
         let thread = place
             .spawn_pinned(cpu, name, move || {
                 if let Some(books) = run(workload, &terms, &shared, &ready, &may_go) {
-                    // Nobody may be there to hear it any more.
+                    // The receiver may be gone.
                     let _ = events.send(HostEvent::Ended { end, books });
                 }
             })
@@ -120,14 +120,14 @@ impl Ends {
         Ok(())
     }
 
-    /// Lets an end run.
+    /// Starts a prepared end.
     pub fn start(&mut self, end: u32) -> Result<(), HostFailure> {
         let go = self.find(end)?.go.take();
         go.and_then(|go| go.send(()).ok())
             .ok_or_else(|| HostFailure::new(format!("end {end} cannot be started again")))
     }
 
-    /// Tells an end that everything is sent.
+    /// Tells an end that the sender is done.
     pub fn sender_done(&mut self, end: u32) -> Result<(), HostFailure> {
         let running = self.find(end)?;
         running.signals.sender_done.store(true, Ordering::Release);
@@ -146,7 +146,7 @@ impl Ends {
                 thread::sleep(LOOK_EVERY);
             }
             if running.thread.is_finished() {
-                // Whatever it ended with no longer matters.
+                // Its result no longer matters.
                 let _ = running.thread.join();
             }
         }
@@ -165,8 +165,8 @@ impl Drop for Ends {
     }
 }
 
-/// Prepares an end and runs it once it may. `None` where nobody waits for it: it could not be made ready, or was
-/// cancelled before its start.
+/// Prepares an end and runs it when started. Returns `None` if nobody waits for it: it could not be made ready, or
+/// was cancelled before its start.
 fn run(
     workload: impl FnOnce(&EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError>,
     terms: &EndTerms,
@@ -192,7 +192,7 @@ fn run(
 /// Limit of readings, for a run that takes longer than planned.
 const READINGS_MAX: usize = 2 * STEPS_MAX as usize;
 
-/// Readings that are being taken.
+/// A thread that takes readings.
 pub struct Sampling {
     /// Ends the readings when it is dropped.
     go_on: mpsc::Sender<()>,
@@ -200,7 +200,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// Reads now and once a step. The thread is in the caller's network namespace.
+    /// Reads now and once a step, in the caller's network namespace.
     ///
     /// # Errors
     /// When there can be no further thread.
@@ -239,14 +239,14 @@ impl Sampling {
     }
 }
 
-/// Rounds between two looks at the clock.
+/// Rounds between two readings of the clock.
 const ROUNDS: u32 = 1000;
 
 /// A spinner at work.
 pub struct Spinner(JoinHandle<io::Result<f64>>);
 
 impl Spinner {
-    /// Computes on `cpu` for this long.
+    /// Computes on `cpu` for `duration`.
     ///
     /// # Errors
     /// When there can be no further thread.

@@ -18,10 +18,10 @@ use crate::error::{LabError, Refused};
 use crate::host::{RECEIVER, SENDER};
 use crate::link::{ExistingInterfaces, Link, LinkEnd, OwnInterface};
 
-/// The driver of virtual pairs, whose ring has no size to ask for.
+/// The driver of virtual pairs, which reports no ring size.
 const VETH: &str = "veth";
 
-/// Any port: connecting a socket of datagrams sends nothing.
+/// Any port: connecting a UDP socket sends nothing.
 const PORT: u16 = 9;
 
 /// One of the interfaces.
@@ -74,7 +74,7 @@ pub fn open_existing(asked: &ExistingInterfaces) -> Result<Link, LabError> {
     }
     receiver.addresses = way;
     sender.addresses = back;
-    // The kernel has a kind for every interface that is no card's.
+    // The kernel names a link kind for every interface without a card.
     let is_virtual = !receiver.driver.is_empty();
     let rate = receiver.bits_per_second.and_then(Line::new);
     Ok(Link {
@@ -157,7 +157,7 @@ impl ExistingEnd {
         }
     }
 
-    /// The other end's addresses that traffic from here reaches by this interface.
+    /// Returns the other end's addresses that this end's traffic reaches through this interface.
     fn ways_to(&self, other: &ExistingEnd) -> io::Result<Vec<(IpAddr, u8)>> {
         let own: Vec<IpAddr> = self.addresses.iter().map(|(address, _)| *address).collect();
         let others = other.addresses.clone();
@@ -167,7 +167,7 @@ impl ExistingEnd {
                 IpAddr::V6(_) => "[::]:0",
             };
             let socket = UdpSocket::bind(any)?;
-            // Without a route there is no way.
+            // Fails without a route.
             let connected = socket.connect(SocketAddr::new(*far, PORT));
             Ok(connected.is_ok() && own.contains(&socket.local_addr()?.ip()))
         };
@@ -183,7 +183,7 @@ impl ExistingEnd {
         ways.map_err(io::Error::other)?
     }
 
-    /// Whether the user came by ssh through it, be it through a bridge, bond or VLAN.
+    /// Returns whether the interface carries the user's ssh connection, directly or below a bridge, bond or VLAN.
     fn carries_ssh(&self, asked: &OwnInterface) -> Result<bool, LabError> {
         let mut switch = Switch::new(Journal::of_this_machine());
         let netns_inode = switch.enter(asked.netns.as_deref())?;

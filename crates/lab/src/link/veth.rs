@@ -1,7 +1,7 @@
 //! A link of veth pairs between network namespaces made for it, built over netlink.
 //!
-//! No interface of the machine is touched, and everything goes with the value unless it is kept by name. Both ends know
-//! each other's hardware addresses permanently and IPv6 autoconfiguration is off, so no ARP, neighbour discovery or
+//! It touches no interface of the machine, and is removed when dropped, unless kept by name. Both ends know each
+//! other's hardware addresses permanently and IPv6 autoconfiguration is off, so no ARP, neighbour discovery or
 //! multicast report disturbs a trial.
 
 use std::collections::BTreeMap;
@@ -30,13 +30,13 @@ use crate::link::{
     FRAME_BYTES_MAX, Link, LinkEnd, LossShare, QUEUE_FRAMES, QUEUE_SECONDS, Topology,
 };
 
-/// The feature of a device that sends batches of datagrams whole.
+/// The offload feature for sending batches of datagrams whole.
 const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
 
 /// Link MTU of a veth pair as it comes up.
 const MTU_BYTES: u32 = 1500;
 
-/// By then the reports have been sent.
+/// Time until IPv6's listener reports have been sent.
 const QUIET_AFTER: Duration = Duration::from_millis(100);
 
 /// Namespaces and the veth pairs between them. They end with this value unless they are kept.
@@ -46,7 +46,7 @@ pub struct Veth {
     inside: Vec<NetnsThread<()>>,
 }
 
-/// An end of a cable: the place of the link's end, and its interface's name and addresses.
+/// An end of a cable: the index of the link's end, and its interface's name and addresses.
 #[derive(Clone)]
 struct Plug {
     end: usize,
@@ -63,7 +63,7 @@ impl Veth {
         Veth::of(&Topology::default())
     }
 
-    /// The same for any topology.
+    /// Builds any topology.
     ///
     /// # Errors
     /// As [`Veth::build`]; when the kernel cannot shape or forward.
@@ -124,7 +124,7 @@ impl Veth {
         Ok(veth)
     }
 
-    /// Sends what the hosts have for each other by the router.
+    /// Routes the hosts' traffic for each other through the router.
     fn route(&self) -> Result<(), LabError> {
         let (near, far) = (0, 1);
         for (side, own, others, host) in [
@@ -139,7 +139,7 @@ impl Veth {
         Ok(())
     }
 
-    /// Shapes what both hosts send.
+    /// Shapes the sending of both hosts.
     fn shape(&self, topology: &Topology) -> Result<(), LabError> {
         for side in [Side::Sender, Side::Receiver] {
             for interface in self.link.end(side).interfaces.clone() {
@@ -152,7 +152,7 @@ impl Veth {
         Ok(())
     }
 
-    /// The link, for a lab.
+    /// Returns the link, for a lab.
     pub fn link(&self) -> Arc<Link> {
         Arc::clone(&self.link)
     }
@@ -170,8 +170,8 @@ impl Veth {
         }
     }
 
-    /// Has batches of datagrams (`UDP_SEGMENT`) be cut before the link, at both ends, so that it carries
-    /// single frames and counts them as such. A veth carries whole batches otherwise.
+    /// Has the kernel cut batches of datagrams (`UDP_SEGMENT`) before the link, at both ends: it then carries and
+    /// counts single frames. Otherwise a veth carries whole batches.
     pub fn cut_batches(&self) -> Result<(), LabError> {
         for side in [Side::Sender, Side::Receiver] {
             self.inside(side)
@@ -247,7 +247,7 @@ const VETH_INFO_PEER: u16 = 1;
 /// `NLA_F_NESTED`: the attribute holds attributes.
 const NLA_F_NESTED: u16 = 1 << 15;
 
-/// `IFA_F_NODAD`: use the address at once, nobody else is on this link.
+/// `IFA_F_NODAD`: use the address at once; no other host is on this link.
 const IFA_F_NODAD: u8 = 0x02;
 
 /// `RT_TABLE_MAIN` and `RTPROT_STATIC`, include/uapi/linux/rtnetlink.h.
@@ -258,12 +258,12 @@ const PROTOCOL_STATIC: u8 = 4;
 /// `TC_H_ROOT`, include/uapi/linux/pkt_sched.h: the parent of an interface's outermost qdisc.
 const TC_H_ROOT: u32 = 0xFFFF_FFFF;
 
-/// The handle of the queue that delays, and what it hands on to: 1: and 1:1.
+/// The handle of the delaying qdisc, and of its child: 1: and 1:1.
 const IMPAIRING: u32 = 0x1_0000;
 
 const IMPAIRED: u32 = 0x1_0001;
 
-/// Packets that may be on the way: of a second at a million.
+/// Limit of delayed packets: a second of a million a second.
 const IMPAIRED_PACKETS_MAX: u32 = 1_000_000;
 
 /// The loopback is the first interface of a network namespace.
@@ -272,18 +272,17 @@ const LOOPBACK: u32 = 1;
 /// `TC_LINKLAYER_ETHERNET`.
 const LINK_LAYER_ETHERNET: u8 = 1;
 
-/// Bytes of a frame on the wire that the kernel does not count: check sequence, preamble and gap.
+/// Bytes of a frame on the wire that the kernel does not count: FCS, preamble and gap.
 const FRAME_OVERHEAD_BYTES: u8 = 24;
 
-/// What the shortest frame takes on the wire.
+/// Bytes that the shortest frame takes on the wire.
 const FRAME_BYTES_MIN: u8 = 84;
 
-/// What may go out at once: of this much time, and three frames at least.
+/// Largest burst: this much time of the line, and at least three frames.
 const BURST_SECONDS: f64 = 1e-3;
 
-/// Settings of an IPv6 interface that keep it quiet once it is up: it makes no link-local address,
-/// asks nobody for routers or duplicate addresses, and repeats its listener reports at once instead of
-/// seconds later.
+/// Settings that keep an IPv6 interface quiet once it is up: no link-local address, no router solicitation, no
+/// duplicate address detection, and listener reports repeated at once instead of seconds later.
 const QUIET_IPV6: [(&str, &str); 6] = [
     // IN6_ADDR_GEN_MODE_NONE
     ("addr_gen_mode", "1"),
@@ -298,7 +297,7 @@ const IPV4_PREFIX: u8 = 24;
 
 const IPV6_PREFIX: u8 = 64;
 
-/// The sender on each of its networks.
+/// The sender's number on each of its networks.
 pub const SENDER_NUMBER: u8 = 1;
 
 /// The receiver.
@@ -312,7 +311,7 @@ pub const ROUTER_NUMBER: u8 = 4;
 
 /// The addresses of one end of a veth pair.
 ///
-/// They are from the blocks set aside for benchmarks (RFC 2544 appendix C.2.2 and RFC 5180 section 8).
+/// They are from the benchmarking blocks (RFC 2544 appendix C.2.2 and RFC 5180 section 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// IPv4.
@@ -391,8 +390,8 @@ fn push_nested(attributes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
     attributes.extend_from_slice(payload);
 }
 
-/// The sysctls shown to a thread are those of the namespace that it is in. A kernel without IPv6, or
-/// without one of them, is no reason to stop: control packets have lines of their own in the ledger.
+/// A thread sees the sysctls of its own namespace. A kernel that lacks IPv6 or one of the sysctls is accepted:
+/// control packets have lines of their own in the ledger.
 fn quieten_ipv6(interface: &str) {
     for (name, value) in QUIET_IPV6 {
         let path = format!("/proc/sys/net/ipv6/conf/{interface}/{name}");
@@ -433,7 +432,7 @@ pub fn configure(interface: &str, own: Addresses, peer: Addresses) -> Result<(),
     Ok(())
 }
 
-/// Gives an address of the link a hardware address for good, in the caller's namespace.
+/// Adds a permanent neighbour entry for an address of the link, in the caller's namespace.
 pub fn add_neighbour(ifindex: u32, address: IpAddr, mac: &[u8; 6]) -> io::Result<()> {
     let header = rt_neigh::Ndmsg {
         ndm_family: family(address),
@@ -448,7 +447,7 @@ pub fn add_neighbour(ifindex: u32, address: IpAddr, mac: &[u8; 6]) -> io::Result
     acknowledged(&request)
 }
 
-/// Sends what is for the network of `far` by `gateway`, in the caller's namespace.
+/// Adds routes to the network of `far` through `gateway`, in the caller's namespace.
 pub fn add_routes(far: Addresses, gateway: Addresses) -> io::Result<()> {
     let gateways = gateway.in_use();
     for ((address, prefix), (gateway, _)) in far.in_use().into_iter().zip(gateways) {
@@ -472,7 +471,7 @@ pub fn add_routes(far: Addresses, gateway: Addresses) -> io::Result<()> {
     Ok(())
 }
 
-/// The address of the network that a host's address is of.
+/// Returns the network address of a host's address.
 fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => {
@@ -486,7 +485,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Has the caller's namespace forward packets of both versions of IP.
+/// Turns on forwarding of both IP versions in the caller's namespace.
 pub fn forward() -> io::Result<()> {
     fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
     let ipv6 = Path::new("/proc/sys/net/ipv6/conf/all/forwarding");
@@ -496,8 +495,7 @@ pub fn forward() -> io::Result<()> {
     }
 }
 
-/// Has an interface of the caller's namespace send as the links of a topology do: late, with losses, and no faster
-/// than a line of its rate carries Ethernet frames.
+/// Applies a topology's delay, loss and line rate to the sending of an interface of the caller's namespace.
 pub fn shape(interface: &str, topology: &Topology) -> Result<(), LabError> {
     let ifindex = Control::new().interface(interface)?.ifindex;
     let mut parent = TC_H_ROOT;
@@ -512,7 +510,7 @@ pub fn shape(interface: &str, topology: &Topology) -> Result<(), LabError> {
     }
 }
 
-/// Whether this kernel can delay and lose packets: tried in a namespace of its own.
+/// Tries, in a namespace of its own, whether this kernel can delay and lose packets.
 pub fn try_netem() -> io::Result<()> {
     let namespace = NetNamespace::create()?;
     let inside = NetnsThread::enter(namespace, || ())?;
@@ -582,7 +580,7 @@ pub fn remove_root_qdisc(ifindex: u32) -> io::Result<()> {
     acknowledged(&tc::Request::new().op_delqdisc_do(&header))
 }
 
-/// Lets what goes by `parent` leave no faster than a line of this rate carries Ethernet frames (tbf).
+/// Limits the packets below `parent` to the rate at which a line carries Ethernet frames (tbf).
 fn limit(ifindex: u32, parent: u32, bits_per_second: NonZeroU64) -> io::Result<()> {
     let bytes_per_second = bits_per_second.get() / 8;
     let of = |seconds: f64, frames: u64| {

@@ -1,8 +1,8 @@
 //! Traffic made by a user's program, whose output is read by a named parser.
 //!
-//! A program runs in its host's namespace, on the CPU of its side, and no longer than its time. Neither it nor what it
-//! starts outlives its value or this process. Its output is bounded. An error quotes the program's own last words or what the output lacks.
-//! Its figures are its own: nicpoll cannot count a packet inside it, so the account of losses stays open.
+//! A program runs in its host's namespace, on the CPU of its side, for a limited time and with limited output.
+//! Neither it nor what it starts outlives its value or this process. An error quotes the program's last output, or
+//! what the output lacks. nicpoll cannot count packets inside a program, so the account of losses stays open.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{HostFailure, Refused};
 
-/// Words of a command, and letters of one.
+/// Limits of a command's words, and of a word's letters.
 const WORDS_MAX: usize = 64;
 
 const WORD_MAX: usize = 4096;
@@ -41,7 +41,7 @@ const WORD_MAX: usize = 4096;
 pub struct CommandWorkload {
     /// The program that sends, with its arguments.
     pub sender: Vec<String>,
-    /// The program that receives, which is ended once the sender has; none where the sender needs none.
+    /// The program that receives, ended after the sender; none if the sender needs none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receiver: Vec<String>,
     /// Whose output has the figures.
@@ -49,13 +49,13 @@ pub struct CommandWorkload {
     pub output: Side,
     /// The parser of that output: a format of [`nicpoll_import`], or `regex`.
     pub parser: String,
-    /// What finds the figure, of the parser `regex`: its first group is the number.
+    /// Pattern of the parser `regex`; its group is the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What that number is; `transactions/s` of the parsers netperf and sockperf, too.
+    /// Unit of that number; also `transactions/s` for the parsers netperf and sockperf.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<FigureUnit>,
-    /// Bytes of payload of each datagram or request, where the figure counts those.
+    /// Payload bytes of a datagram or request, if the figure counts those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u16>,
     /// Who the programs run as, by name. By default the user who called sudo, else the one who runs the study.
@@ -71,7 +71,7 @@ fn sender() -> Side {
 }
 
 impl CommandWorkload {
-    /// Whether it can be made.
+    /// Checks that it can be run.
     ///
     /// # Errors
     /// With what is missing or wrong.
@@ -94,7 +94,7 @@ impl CommandWorkload {
         Err(Refused(why))
     }
 
-    /// The command with a setting's variant in its words.
+    /// Replaces the names of a setting's variant in its words.
     #[must_use]
     pub fn with(mut self, variant: &BTreeMap<String, String>) -> Self {
         for word in self.sender.iter_mut().chain(&mut self.receiver) {
@@ -105,7 +105,7 @@ impl CommandWorkload {
         self
     }
 
-    /// A name in braces that nothing stands for: neither the command's own nor of `names`.
+    /// Returns a name in braces that is neither the command's own nor among `names`.
     pub fn unknown_name<'a>(&'a self, names: &[&str]) -> Option<&'a str> {
         let own = ["receiver", "port", "seconds"];
         let words = self.sender.iter().chain(&self.receiver);
@@ -118,7 +118,7 @@ impl CommandWorkload {
         })
     }
 
-    /// What the programs may do.
+    /// Returns the rights of the programs.
     fn rights(&self) -> Result<Rights, WorkloadError> {
         let user = match &self.user {
             Some(name) => Some(User::named(name).map_err(WorkloadError::failed)?),
@@ -134,7 +134,7 @@ impl CommandWorkload {
         })
     }
 
-    /// Who the programs run as here, and with which capabilities.
+    /// Returns, in words, the programs' user and capabilities.
     pub fn runs_as(&self) -> String {
         let who = match (&self.user, User::of_sudo()) {
             (Some(name), _) => name.clone(),
@@ -163,12 +163,12 @@ impl CommandWorkload {
     }
 }
 
-/// Programs are told whole seconds.
+/// Rounds a duration to the whole seconds that programs take.
 pub fn whole_seconds(duration: Duration) -> u64 {
     duration.as_secs_f64().ceil().max(1.0) as u64
 }
 
-/// Whether a command can be run.
+/// Checks that a command can be run.
 ///
 /// # Errors
 /// With what is missing or wrong.
@@ -185,7 +185,7 @@ pub fn check_words(words: &[String]) -> Result<(), Refused> {
     Err(Refused(why))
 }
 
-/// What stands in braces in a word.
+/// Returns the names in braces in a word.
 pub(crate) fn in_braces(word: &str) -> impl Iterator<Item = &str> {
     word.split('{')
         .skip(1)
@@ -233,15 +233,15 @@ impl fmt::Display for CommandWorkload {
     }
 }
 
-/// The parser that a pattern of the user's is.
+/// Name of the parser that uses the user's pattern.
 const REGEX: &str = "regex";
 
-/// How much longer than it is told a program may take: connecting, and the other end's report.
+/// Time that a program may take beyond the asked duration, to connect and for the other end's report.
 const BEYOND: Duration = Duration::from_millis(1500);
 
 const LOOK_AT_CHILD_EVERY: Duration = Duration::from_millis(2);
 
-/// Lines of a program that an error shows: its last.
+/// Last lines of a program's output that an error shows.
 const LAST_LINES: usize = 3;
 
 /// Letters of an output that an error shows.
@@ -250,7 +250,7 @@ const SHOWN: usize = 200;
 /// Parsers that read transactions as well.
 const RESPONDERS: [&str; 2] = ["netperf", "sockperf"];
 
-/// No buffer is known of a socket inside another program.
+/// The buffer of another program's socket is unknown.
 const NO_BUFFER: SocketBuffer = SocketBuffer {
     asked_bytes: None,
     granted_bytes: 0,
@@ -258,7 +258,7 @@ const NO_BUFFER: SocketBuffer = SocketBuffer {
 
 const NO_ACCOUNT: &str = "a program of its own made the traffic, and its packets cannot be counted";
 
-/// What a number is that a pattern finds.
+/// Unit of the number that a pattern finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FigureUnit {
     /// Payload, bits a second.
@@ -281,7 +281,7 @@ pub enum FigureUnit {
     Transactions,
 }
 
-/// What is wrong with the parser of a command.
+/// Returns what is wrong with the parser of a command, if anything.
 fn wrong_parser(command: &CommandWorkload) -> Option<String> {
     let parser = command.parser.as_str();
     let is_regex = parser == REGEX;
@@ -347,15 +347,15 @@ fn wrong_parser(command: &CommandWorkload) -> Option<String> {
 struct Figure {
     number: f64,
     unit: FigureUnit,
-    /// Whether it is what was sent.
+    /// Whether it counts what was sent.
     is_sent: bool,
     jitter_seconds: Option<f64>,
-    /// What is known of the round trips of transactions.
+    /// Known quantiles of round trips.
     round_trip: RoundTripQuantiles,
 }
 
 impl CommandWorkload {
-    /// What an output says, or what is not in it.
+    /// Finds the figure in an output; the error says what is missing.
     fn figure(&self, output: &str) -> Result<Figure, Refused> {
         let absent = |why: &str| Refused(String::from(why));
         if let (Some(pattern), Some(unit)) = (&self.pattern, self.unit) {
@@ -417,13 +417,13 @@ impl CommandWorkload {
     }
 }
 
-/// One end of a command that can run at once.
+/// One end of a command, ready to run.
 struct Prepared {
     workload: CommandWorkload,
     words: Vec<String>,
     side: Side,
     seconds: u64,
-    /// Of a receiver: it runs already.
+    /// The process of a receiver, which runs already.
     child: Option<Child>,
 }
 
@@ -457,7 +457,7 @@ impl Prepared {
         child.succeeded()
     }
 
-    /// Lets the receiver go on until the sender is done. How it ends does not matter: it is ended.
+    /// Lets the receiver run until the sender is done, then ends it. Its exit status does not matter.
     fn receive(&mut self, signals: &Signals) -> Result<Option<Ended>, WorkloadError> {
         while !signals.sender_done.load(Ordering::Acquire) {
             if signals.is_cancelled() {
@@ -522,15 +522,15 @@ impl Prepared {
 /// Bytes that a program may write to each of its outputs.
 const OUTPUT_MAX: u64 = 8 << 20;
 
-/// How long a receiver may take until it listens.
+/// Time in which a receiver must listen.
 const LISTEN_MAX: Duration = Duration::from_secs(1);
 
-/// A receiver whose port is not seen is given this long.
+/// Time for a receiver whose port cannot be seen.
 const LISTEN_BLIND: Duration = Duration::from_millis(100);
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Between being asked to end and being ended.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// A program that runs.
@@ -540,7 +540,7 @@ pub(crate) struct Child {
     output: Option<[JoinHandle<Vec<u8>>; 2]>,
 }
 
-/// What a program ended with.
+/// Exit status and output of a program.
 pub(crate) struct Ended {
     status: ExitStatus,
     output: String,
@@ -548,7 +548,7 @@ pub(crate) struct Ended {
 }
 
 impl Child {
-    /// Starts a program with its arguments, in the calling thread's namespace and on its core. It ends with that thread.
+    /// Starts a program in the calling thread's namespace and on its core. It ends with that thread.
     pub(crate) fn start(words: &[String], rights: Option<Rights>) -> Result<Self, WorkloadError> {
         let [program, arguments @ ..] = words else {
             return Err(failed(String::from("there is no program to run")));
@@ -572,7 +572,7 @@ impl Child {
         })
     }
 
-    /// Waits until something listens at a port of this namespace, or the program has had its time for that.
+    /// Waits until something listens at a port of this namespace, or the time for that is over.
     fn wait_for_port(&mut self, port: u16) -> Result<(), WorkloadError> {
         let begin = Instant::now();
         while begin.elapsed() < LISTEN_MAX {
@@ -590,7 +590,7 @@ impl Child {
         Ok(())
     }
 
-    /// Whether it ends by itself within this time.
+    /// Returns whether it ends by itself within this time.
     fn ends_within(
         &mut self,
         longest: Duration,
@@ -609,7 +609,7 @@ impl Child {
         Ok(true)
     }
 
-    /// What it said, if it ended without an error.
+    /// Returns its output, if it ended without an error.
     pub(crate) fn succeeded(&mut self) -> Result<Ended, WorkloadError> {
         let ended = self.end()?;
         match ended.status.success() {
@@ -624,7 +624,7 @@ impl Child {
         Ok(status.is_some())
     }
 
-    /// Asks it to end, ends it if it does not, and returns what it said.
+    /// Asks it to end, ends it if it does not, and returns its output.
     fn end(&mut self) -> Result<Ended, WorkloadError> {
         let begin = Instant::now();
         if !self.has_ended()? {
@@ -667,7 +667,7 @@ impl Drop for Child {
 }
 
 impl Ended {
-    /// That a program ended with an error, in its own last words.
+    /// Makes the error of a failed program, with its last output.
     fn failed(&self, name: &str) -> WorkloadError {
         let said = [&self.errors, &self.output];
         let last = said.iter().find_map(|text| {
@@ -685,23 +685,23 @@ impl Ended {
     }
 }
 
-/// Why a program's run has no figure.
+/// Makes the error of a run without a figure.
 pub(crate) fn failed(why: String) -> WorkloadError {
     WorkloadError::failed(HostFailure::new(why))
 }
 
-/// Reads to the end. Of what is too much, one byte beyond the limit is kept.
+/// Reads to the end; keeps one byte beyond the limit to show that it was exceeded.
 fn kept(pipe: Option<impl Read>) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(mut pipe) = pipe {
-        // What cannot be read is not there.
+        // Unreadable output counts as empty.
         let _ = (&mut pipe).take(OUTPUT_MAX + 1).read_to_end(&mut kept);
         let _ = io::copy(&mut pipe, &mut io::sink());
     }
     kept
 }
 
-/// Whether a socket of this namespace has a port: the second column of the kernel's tables ends with it.
+/// Returns whether a socket of this namespace has a port, the end of the second column in the kernel's tables.
 fn is_bound(port: u16) -> bool {
     let wanted = format!(":{port:04X}");
     ["tcp", "tcp6", "udp", "udp6"].iter().any(|table| {
