@@ -1,6 +1,6 @@
-//! What a study compares: workloads and settings as data, and which settings are compared.
+//! The design of a study: workloads, settings and comparisons as data.
 //!
-//! Start with [`file::StudyFile`] for how a TOML file becomes a [`Design`].
+//! [`file::StudyFile`] makes a [`Design`] of a TOML file.
 
 pub mod demo;
 pub mod file;
@@ -52,8 +52,8 @@ pub struct Design {
     pub factors: Vec<FactorFacts>,
     /// The comparisons made under each workload.
     pub contrasts: Vec<Versus>,
-    /// Every comparison under every workload, in the order in which they are given up if time runs out. The last is
-    /// never given up.
+    /// Every comparison under every workload, in the order in which they are dropped if time runs out. The last is
+    /// never dropped.
     pub drop_order: Vec<ComparisonName>,
 }
 
@@ -77,7 +77,7 @@ pub struct NamedWorkload {
     pub commands: Commands,
 }
 
-/// A setting with what reports and trials need of it.
+/// A setting with everything that reports and trials need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedSetting {
     /// Its name, and the values for each host.
@@ -93,7 +93,7 @@ pub struct NamedSetting {
     /// The engine, if it receives datagrams in place of a socket.
     #[serde(default)]
     pub engine: Option<EngineRequest>,
-    /// Words for the user's command, by the name in braces.
+    /// Values of names in braces in the user's command.
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
     /// Commands around the traffic under it.
@@ -102,7 +102,7 @@ pub struct NamedSetting {
     /// Its level of each factor; empty without factors.
     #[serde(default)]
     pub levels: Vec<LevelFacts>,
-    /// What the receiver's polls must show while it is in force.
+    /// What the receiver's polls must show under it.
     pub evidence: Evidence,
 }
 
@@ -130,13 +130,13 @@ pub struct Versus {
     pub setting: String,
     /// The reference.
     pub reference: String,
-    /// What gets a verdict; empty: what suits the kind of traffic.
+    /// The measures that get a verdict; empty: those of the kind of traffic.
     #[serde(default)]
     pub measures: Vec<Measure>,
 }
 
 impl Versus {
-    /// One setting against another.
+    /// Compares one setting with another.
     pub(crate) fn of(setting: &str, reference: &str) -> Self {
         Versus {
             setting: String::from(setting),
@@ -145,14 +145,14 @@ impl Versus {
         }
     }
 
-    /// Whether another one is of the same two settings.
+    /// Returns whether another comparison has the same two settings.
     pub(crate) fn is_like(&self, other: &Versus) -> bool {
         (&self.setting, &self.reference) == (&other.setting, &other.reference)
     }
 }
 
 impl Design {
-    /// The settings that stand in a comparison, in the order of the report.
+    /// Returns the settings that some comparison has, in the order of the report.
     pub(crate) fn compared(&self) -> impl Iterator<Item = &NamedSetting> {
         let is_in = |one: &&NamedSetting| {
             let name = one.name();
@@ -174,7 +174,7 @@ impl Design {
             .find(|setting| setting.setting.name == name)
     }
 
-    /// The design with some of its workloads only. The name of a swept one stands for all its rates.
+    /// Keeps only some of the workloads. The name of a swept one selects all its rates.
     ///
     /// # Errors
     /// For a name that no workload has.
@@ -197,7 +197,7 @@ impl Design {
         Ok(self)
     }
 
-    /// The design with another period wherever a timer begins the rounds.
+    /// Replaces the period of every setting whose timer begins the rounds.
     pub(crate) fn with_period(mut self, period: Duration) -> Self {
         let period_ns = period.as_nanos() as u64;
         let timed = |setting: &&mut NamedSetting| setting.period_ns().is_some();
@@ -214,8 +214,8 @@ impl Design {
         self
     }
 
-    /// The levels that are compared over all combinations of the other factors: those that are compared within two
-    /// combinations or more.
+    /// Returns the levels that are compared over all combinations of the other factors: those with comparisons within
+    /// two combinations or more.
     pub fn main_effects(&self) -> Vec<MainEffect> {
         let mut effects: Vec<MainEffect> = Vec::new();
         for versus in &self.contrasts {
@@ -241,7 +241,7 @@ impl Design {
         effects
     }
 
-    /// The levels of the factor in which two settings differ.
+    /// Returns the levels of the factor in which two settings differ.
     fn levels_of(&self, versus: &Versus) -> Option<(&LevelFacts, &LevelFacts)> {
         let judged = &self.setting(&versus.setting)?.levels;
         let reference = &self.setting(&versus.reference)?.levels;
@@ -249,8 +249,8 @@ impl Design {
         levels.find(|(one, other)| one != other)
     }
 
-    /// The metrics of a comparison that get a verdict. Where the workload has none of the measures that were asked for,
-    /// it keeps its own.
+    /// Returns the metrics of a comparison that get a verdict. A workload that has none of the requested measures
+    /// keeps its own.
     pub(crate) fn judged(&self, name: &ComparisonName) -> Vec<Metric> {
         let Some(workload) = self.workload(&name.workload) else {
             return Vec::new();
@@ -272,12 +272,13 @@ impl Design {
         workloads.map(|it| it.facts(links)).collect()
     }
 
-    /// The order in which comparisons of these settings are given up, the workloads in this design's order.
+    /// Returns the order in which comparisons of these settings are dropped, with the workloads in this design's
+    /// order.
     pub(crate) fn drop_order_of(&self, contrasts: &[Versus]) -> Vec<ComparisonName> {
         drop_order(contrasts, self.drop_order.iter().map(|one| &*one.workload))
     }
 
-    /// The settings that are to poll, and around whose NAPI every packet goes.
+    /// Returns the settings that poll a NAPI which every packet bypasses.
     pub(crate) fn polled_in_vain(&self) -> impl Iterator<Item = &NamedSetting> {
         let is_made = self.topology.existing().is_none();
         let studied = match self.topology.is_routed() {
@@ -288,21 +289,22 @@ impl Design {
         settings.filter(|setting| setting.is_polled_in_vain(studied))
     }
 
-    /// Whether any of its traffic has commands around it.
+    /// Returns whether any traffic has commands around it.
     pub(crate) fn has_commands(&self) -> bool {
         let settings = self.settings.iter().map(|it| &it.commands);
         let workloads = self.workloads.iter().map(|it| &it.commands);
         settings.chain(workloads).any(|own| !own.is_empty())
     }
 
-    /// The settings whose timer is adjusted.
+    /// Returns the settings whose timer is adjusted.
     pub fn timed(&self) -> impl Iterator<Item = &NamedSetting> {
         let settings = self.settings.iter();
         settings.filter(|setting| setting.period_ns().is_some())
     }
 }
 
-/// The last contrast under every workload before the one above it. A workload counts where it first stands.
+/// Returns the order in which comparisons are dropped: the last contrast under every workload, then the one above it.
+/// A workload's position is its first.
 pub(crate) fn drop_order<'a>(
     contrasts: &[Versus],
     workloads: impl Iterator<Item = &'a str>,
@@ -326,13 +328,13 @@ pub(crate) fn drop_order<'a>(
 }
 
 impl NamedWorkload {
-    /// The name that it is asked for by: where it is one rate of a sweep, that of the sweep.
+    /// Returns the name that selects it: of one rate of a sweep, the sweep's.
     fn asked_as(&self) -> &str {
         let load = self.load.as_ref();
         load.map_or(&self.name, |load| &load.sweep)
     }
 
-    /// The traffic as it is under a setting.
+    /// Returns the traffic under a setting.
     pub fn under(&self, setting: &NamedSetting) -> NamedWorkload {
         NamedWorkload {
             request: self.request.clone().with(&setting.variant),
@@ -341,7 +343,7 @@ impl NamedWorkload {
         }
     }
 
-    /// Description for the document, where it runs over so many links.
+    /// Describes it for the document, when it runs over this many links.
     pub fn facts(&self, links: u64) -> WorkloadFacts {
         let workload = self.request.workload();
         let asked = self.request.asked_per_second();
@@ -358,7 +360,7 @@ impl NamedWorkload {
         }
     }
 
-    /// The commands around it, in words.
+    /// Returns the commands around it, in words.
     fn command_words(&self) -> String {
         let words = self.commands.words();
         words
@@ -366,7 +368,7 @@ impl NamedWorkload {
             .collect()
     }
 
-    /// What an import calls traffic of this kind; nothing for a rate of a sweep, and with background traffic.
+    /// Returns an import's name for this kind of traffic; `None` for a rate of a sweep, and with background traffic.
     fn kind(&self) -> Option<String> {
         let (tool, payload_bytes) = match &self.request {
             WorkloadRequest::Tcp(_) => ("iperf-tcp", None),
@@ -391,7 +393,7 @@ impl NamedSetting {
         &self.setting.name
     }
 
-    /// The period that its rounds are to come at.
+    /// Returns the period of its rounds.
     pub fn period_ns(&self) -> Option<u64> {
         match self.evidence {
             Evidence::Rounds { period_ns } => Some(period_ns),
@@ -399,7 +401,7 @@ impl NamedSetting {
         }
     }
 
-    /// Whether every packet of a veth goes around the NAPI that is to poll it.
+    /// Returns whether every packet of a veth bypasses the NAPI that polls it.
     fn is_polled_in_vain(&self, studied: &str) -> bool {
         let is_polling = matches!(self.evidence, Evidence::Polls | Evidence::Rounds { .. });
         let sender = self.setting.hosts.get(SENDER);
@@ -413,7 +415,7 @@ impl NamedSetting {
         is_polling && has_tso && !takes_all
     }
 
-    /// What a host is told; a timeout that was adjusted takes the place of the one that it asks for.
+    /// Returns the request to a host, with the adjusted timeout, if there is one, in place of the setting's.
     pub fn request(&self, host: &str, timeout_ns: Option<u64>) -> Option<Request> {
         let mut request = self.setting.hosts.get(host)?.clone();
         let timeout_ns = timeout_ns.filter(|_| request.set.get(&GRO_FLUSH_TIMEOUT).is_some());
@@ -447,7 +449,7 @@ impl NamedSetting {
         }
     }
 
-    /// The knobs that a host sets, with their values, its commands and its XDP program.
+    /// Returns a host's knobs with their values, its commands and its XDP program.
     fn writes(&self, host: &str) -> Vec<(String, String)> {
         let request = self.setting.hosts.get(host);
         let mut writes = request.map_or_else(Vec::new, |request| request.set.list());

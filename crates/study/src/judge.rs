@@ -1,4 +1,4 @@
-//! Judges a study: whether its trials count, and what follows from them.
+//! Judges a study: whether its trials count, and the results.
 //!
 //! In: a study with its trials. Out: the same study with comparisons, sweeps, findings and warnings. Start with
 //! [`conclude`], which calls the parts in order; `trial` judges a single trial as it ends.
@@ -20,7 +20,7 @@ use crate::judge::findings::setting_findings;
 use crate::judge::sweep::sweeps;
 use crate::judge::warnings::warnings_of;
 
-/// What follows from the trials that a study has.
+/// Adds the results of the trials that a study has.
 ///
 /// # Errors
 /// When the plan's margin does not fit a metric.

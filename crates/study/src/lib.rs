@@ -1,8 +1,8 @@
 //! Studies: settings compared under workloads, in trials on the hosts of a lab.
 //!
-//! The folders are the steps, in order: `design` (what is compared, from a TOML file), `plan` (how long, in which order),
-//! `run` (trials, recorded as they end), `judge` (whether trials count, and what follows from them), `results` (stored
-//! studies and other tools' files, read and compared). Start with [`StudyFile::parse`] and [`Session::run`].
+//! The folders are the steps, in order: `design` (what is compared, from a TOML file), `plan` (durations and order),
+//! `run` (trials, recorded as they end), `judge` (whether trials count, and the verdicts), `results` (stored studies
+//! and other tools' files, read and compared). Start with [`StudyFile::parse`] and [`Session::run`].
 
 mod design;
 mod judge;

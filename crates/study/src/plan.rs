@@ -1,4 +1,4 @@
-//! The plan: how long, how often and in which order, fixed before the first trial.
+//! The plan: durations, repetitions and order, fixed before the first trial.
 
 pub mod durations;
 
@@ -23,8 +23,8 @@ pub const MARGIN: f64 = 1.05;
 /// Default number of blocks.
 pub const DEFAULT_BLOCKS: u32 = 16;
 
-/// Many short trials find more than few long ones: the scatter of a difference is about 0.16 with 0.25 s
-/// and 0.10 with 1.5 s, and in the time of one long trial there are four short ones.
+/// Many short trials find more than few long ones: the scatter of a difference is about 0.16 with 0.25 s and 0.10
+/// with 1.5 s, and one long trial takes the time of four short ones.
 const DEFAULT_TRIAL: Duration = Duration::from_millis(250);
 
 pub const DEFAULT_WARMUP: Duration = Duration::from_millis(100);
@@ -36,13 +36,13 @@ const TRIAL_MIN: Duration = Duration::from_millis(100);
 
 const TRIAL_MAX: Duration = Duration::from_secs(600);
 
-/// A receiver that hears nothing for longer considers its sender dead.
+/// The longest drain: a receiver that is silent for longer considers its sender dead.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 
 /// The most blocks that a study may have.
 pub(crate) const BLOCKS_MAX: u32 = 1000;
 
-/// Below this the timer's own latency (about 20 us in a virtual machine) leaves nothing of the period.
+/// The shortest period: the timer's own latency in a virtual machine is about 20 us.
 const PERIOD_MIN: Duration = Duration::from_micros(20);
 
 /// Rounds that a trial must have for its rhythm to be proven.
@@ -50,22 +50,22 @@ const ROUNDS_MIN: u32 = 50;
 
 const CALIBRATION_STEPS: u32 = 4;
 
-/// How long a study takes, and how often it repeats.
+/// Durations and repetitions of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lengths {
-    /// Whether it is a short run that can show large effects only.
+    /// Whether it is a short run that shows large effects only.
     pub quick: bool,
     /// Blocks.
     pub blocks: u32,
     /// Measured traffic of a trial.
     pub trial: Duration,
-    /// Traffic before it; `None`: as long as the longest period needs.
+    /// Length of the warm-up; `None`: as long as the longest period needs.
     pub warmup: Option<Duration>,
     /// Time for stragglers after the last packet was sent; `None`: as long as the link needs.
     pub drain: Option<Duration>,
-    /// Time in which the study ends; `None`: the estimate and some more.
+    /// Time in which the study ends; `None`: the estimate and a reserve.
     pub limit: Option<Duration>,
-    /// The study ends once every interval is this share of its estimate wide; its blocks then fill its limit.
+    /// The study ends once every interval is at most this share of its estimate wide; its blocks then fill its limit.
     pub stop_width: Option<f64>,
 }
 
@@ -83,7 +83,7 @@ impl Default for Lengths {
     }
 }
 
-/// Why a study cannot have its lengths: the key of a file that asks for it, and the sentence.
+/// Impossible lengths: the file's key for them, and the message.
 pub(crate) struct Unfit {
     pub key: &'static str,
     pub why: Refused,
@@ -127,7 +127,7 @@ impl Lengths {
     }
 }
 
-/// Makes a plan of a design, or says what is wrong with its lengths.
+/// Plans a design, or returns what is wrong with its lengths.
 ///
 /// # Errors
 /// When blocks, trials or a period are out of range.
@@ -144,7 +144,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, R
     })
 }
 
-/// A plan without its order and its time, or what is wrong with its lengths.
+/// Returns a plan without order and time, or what is wrong with its lengths.
 pub(crate) fn outline(design: &Design, lengths: &Lengths) -> Result<Plan, Unfit> {
     lengths.check()?;
     let Lengths { blocks, trial, .. } = *lengths;
@@ -207,7 +207,7 @@ pub(crate) fn outline(design: &Design, lengths: &Lengths) -> Result<Plan, Unfit>
     Ok(plan)
 }
 
-/// Comparisons that get a verdict: each metric that is judged, of settings and of the levels of factors.
+/// Counts the verdicts: each judged metric, of settings and of factors' levels.
 fn family(compared: &[ComparisonName], effects: &[MainEffect]) -> u32 {
     let of_settings = compared.iter().map(|one| one.metrics.len());
     let of_levels = effects.iter().flat_map(|effect| {
@@ -223,7 +223,7 @@ fn family(compared: &[ComparisonName], effects: &[MainEffect]) -> u32 {
     of_settings.chain(of_levels).sum::<usize>() as u32
 }
 
-/// Refuses a time in which workloads do not have the blocks that an interval takes.
+/// Refuses a time too short for the blocks that an interval takes.
 fn check_time(limit: Duration, plan: &Plan) -> Result<(), Unfit> {
     let needed = blocks_needed(plan).min(plan.blocks);
     let least = least_time(plan, needed);
@@ -237,7 +237,7 @@ fn check_time(limit: Duration, plan: &Plan) -> Result<(), Unfit> {
     Err(Unfit::of("time", why))
 }
 
-/// The blocks that fill the time of a study with a stop rule.
+/// Returns the blocks that fill the time of a study with a stop rule.
 fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32, Unfit> {
     let limit = lengths.limit.unwrap_or_default();
     let workloads: f64 = plan.estimated_trial_seconds.iter().sum();
@@ -259,7 +259,7 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
     Ok(blocks.min(BLOCKS_MAX))
 }
 
-/// Refuses a period that cannot be met, or not be proven in a trial.
+/// Refuses a period that cannot be kept, or not be proven in a trial.
 pub fn check_period(period: Duration, trial: Duration) -> Result<(), Refused> {
     if period < PERIOD_MIN {
         return Err(Refused(format!(
@@ -277,12 +277,12 @@ pub fn check_period(period: Duration, trial: Duration) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Length of a warm-up that tunes the timer for a period.
+/// Returns the length of a warm-up that tunes the timer for a period.
 pub fn warmup(period: Duration) -> Duration {
     DEFAULT_WARMUP.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS)
 }
 
-/// Each block runs every workload, in random order, each under every setting, in random order.
+/// Draws the order: each block runs every workload in random order, each under every setting in random order.
 fn draw_order(design: &Design, blocks: u32, seed: Seed) -> Vec<(String, String)> {
     let mut generator = seed.generator();
     let mut order = Vec::new();
@@ -321,7 +321,7 @@ mod tests {
                 settings.sort();
                 assert_eq!(settings, ["default", "interrupt", "polling"]);
             }
-            // The settings of a workload follow one another, so that drift cancels.
+            // The settings of a workload follow one another: drift cancels.
             for trials in block.chunks(3) {
                 assert!(trials.iter().all(|trial| trial.0 == trials[0].0));
             }

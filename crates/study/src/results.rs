@@ -1,4 +1,4 @@
-//! Results after the fact: stored studies and other tools' files.
+//! Results: stored studies and other tools' files.
 //!
 //! `read` finds one by its name, `compare` compares two, `import` makes a study of transcripts, and `gate` turns verdicts
 //! into the exit code of a command.

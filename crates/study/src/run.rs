@@ -1,8 +1,8 @@
-//! Runs the trials of a plan on a lab, and records each as it ends.
+//! Runs the trials of a plan on a lab, and stores each as it ends.
 //!
-//! In: a design and its plan. Out: a [`nicpoll_model::Study`]. `session` is the whole from start or resumption to the end;
-//! `conditions` says whether it may resume. It calls `knee` and `preparation` once, then `trial` for each place in the
-//! order, which uses `timer` and `series`.
+//! In: a design and its plan. Out: a [`nicpoll_model::Study`]. `session` is the whole from start or resumption to the
+//! end; `conditions` decides whether it may resume. It calls `knee` and `preparation` once, then `trial` for each
+//! place in the order, which uses `timer` and `series`.
 
 pub mod conditions;
 pub mod knee;

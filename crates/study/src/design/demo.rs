@@ -1,4 +1,4 @@
-//! The demo: the study of `studies/demo.toml`, and what its options make of it.
+//! The demo: the study of `studies/demo.toml`, changed by its options.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::design::ready::READY;
 use crate::design::{Design, NamedSetting, Versus};
 use crate::plan::{DEFAULT_PERIOD, DEFAULT_WARMUP, Lengths, check_period, plan_of, warmup};
 
-/// What `nicpoll demo` is.
+/// The long help of `nicpoll demo`.
 pub const ABOUT: &str = include_str!("demo-about.txt");
 
-/// How it is called, and how it ends.
+/// Its examples and exit codes.
 pub const EXAMPLES: &str = include_str!("demo-examples.txt");
 
 /// The receiver's NAPI, woken by each arrival.
@@ -26,7 +26,7 @@ pub const POLLING: &str = "polling";
 /// The link as it comes up.
 pub const DEFAULT: &str = "default";
 
-/// The name of one of the demo's settings, if it is one.
+/// Checks the name of a setting of the demo.
 pub fn setting_name(name: &str) -> Result<String, Refused> {
     match [DEFAULT, INTERRUPT, POLLING].contains(&name) {
         true => Ok(String::from(name)),
@@ -36,10 +36,10 @@ pub fn setting_name(name: &str) -> Result<String, Refused> {
     }
 }
 
-/// The workloads of a quick demo: one that many packets decide, and one that each packet's delay does.
+/// The workloads of a quick demo: one limited by packets a second, one by the delay of each packet.
 pub(crate) const QUICK_WORKLOADS: [&str; 2] = ["udp64", "rr"];
 
-/// The demo as its study file has it.
+/// Parses the demo's study file.
 pub(crate) fn file() -> StudyFile {
     let (_, text) = READY[0];
     StudyFile::parse(text).expect("the program's own file is read by its tests")
@@ -50,7 +50,7 @@ pub fn design(period: Duration) -> Design {
     file().design.with_period(period)
 }
 
-/// A design with the one comparison in which the settings differ in the discipline alone.
+/// Keeps the one comparison whose settings differ in the discipline alone.
 pub(crate) fn polling_against_interrupt(design: Design) -> Design {
     let contrast = Versus::of(POLLING, INTERRUPT);
     let drop_order = design.drop_order_of(std::slice::from_ref(&contrast));
@@ -65,7 +65,7 @@ pub(crate) fn polling_against_interrupt(design: Design) -> Design {
     }
 }
 
-/// A design that compares a setting with itself under two labels: whatever differs is the instrument's.
+/// Compares a setting with itself under two labels: any difference is chance or the method's error.
 pub fn null(design: Design, setting: &str) -> Design {
     let labelled = |label: u32| {
         let own = design.settings.iter().filter(|own| own.name() == setting);
@@ -87,7 +87,7 @@ pub fn null(design: Design, setting: &str) -> Design {
     }
 }
 
-/// The name of one of the demo's workloads, if it is one.
+/// Checks the name of a workload of the demo.
 pub fn workload_name(name: &str) -> Result<String, Refused> {
     let name = String::from(name);
     file()
@@ -107,10 +107,10 @@ pub(crate) const QUICK_BLOCKS: u32 = 11;
 /// Time in which a demo ends with `--quick`.
 pub(crate) const QUICK_LIMIT: Duration = Duration::from_secs(40);
 
-/// What a user may ask of the demo.
+/// The options of the demo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DemoOptions {
-    /// Short run that can show large effects only.
+    /// Whether the run is short and shows large effects only.
     pub quick: bool,
     /// Blocks.
     pub blocks: Option<u32>,
@@ -120,12 +120,12 @@ pub struct DemoOptions {
     pub period: Option<Duration>,
     /// Workloads; empty means all, or two with `quick`.
     pub workloads: Vec<String>,
-    /// A setting that is compared with itself, instead of the settings with one another.
+    /// A setting to compare with itself, instead of the settings with one another.
     pub null: Option<String>,
 }
 
 impl DemoOptions {
-    /// Whether the time of the demo as it comes does not hold.
+    /// Returns whether the options change the demo's time.
     fn has_own_time(&self) -> bool {
         self.blocks.is_some()
             || self.trial.is_some()
@@ -136,7 +136,7 @@ impl DemoOptions {
     }
 }
 
-/// Makes the demo's design and plan of options, or says what is wrong with them.
+/// Makes the demo's design and plan, or returns what is wrong with the options.
 pub fn plan(options: &DemoOptions, seed: Seed) -> Result<(Design, Plan), Refused> {
     let demo = file().lengths;
     let (blocks, limit) = if options.quick {
@@ -161,7 +161,7 @@ pub fn plan(options: &DemoOptions, seed: Seed) -> Result<(Design, Plan), Refused
     Ok((design, plan))
 }
 
-/// What is compared: the demo's design, as far as it was asked for.
+/// Returns the part of the demo's design that the options ask for.
 fn design_of(options: &DemoOptions, period: Duration) -> Result<Design, Refused> {
     let design = design(period);
     let design = match (&options.null, options.quick) {

@@ -1,8 +1,8 @@
 //! Study files: a question, settings, workloads and comparisons in TOML.
 //!
-//! A file is refused before anything is built, with the line and what would be right there. `reader` has the file's keys
-//! and the checks of names, `mistakes` tells what TOML's reader finds, `setting` makes settings of entries, `compared` crosses factors and pairs settings, `needs`
-//! checks what the file asks of the machine.
+//! A wrong file is refused before anything is built, with the line and the valid values. `reader` has the file's keys
+//! and the checks of names, `mistakes` words the errors of TOML's reader, `setting` makes settings of entries,
+//! `compared` crosses factors and pairs settings, `needs` checks what the file asks of the machine.
 
 pub mod compared;
 mod mistakes;
@@ -28,19 +28,19 @@ use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
 use crate::judge::warnings::warning_of_plan;
 use crate::plan::{Lengths, outline, plan_of};
 
-/// Bytes of a file.
+/// Limit of a file's bytes.
 pub(crate) const BYTES_MAX: usize = 1 << 20;
 
-/// A study as its file has it.
+/// A study as read from its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyFile {
-    /// What it compares, and to answer what.
+    /// What it compares, and its question.
     pub design: Design,
-    /// How long, and how often.
+    /// Its durations and repetitions.
     pub lengths: Lengths,
-    /// How long, and how often, at full length; `None` where the file has one length only.
+    /// Its durations and repetitions at full length; `None` if the file has one length only.
     pub full: Option<Lengths>,
-    /// Seed of the order, where the file fixes it.
+    /// Seed of the order, if the file fixes it.
     pub seed: Option<u64>,
     /// What the machine must have.
     needs: Vec<Need>,
@@ -82,7 +82,7 @@ impl StudyFile {
     /// Inspects this machine as far as the file needs it.
     ///
     /// # Errors
-    /// When the kernel does not say which cores may be used.
+    /// When the allowed cores cannot be read.
     pub fn look(&self) -> io::Result<Here> {
         Here::look(&self.needs)
     }
@@ -95,10 +95,10 @@ impl StudyFile {
         check(&self.needs, text, here)
     }
 
-    /// The study at full length.
+    /// Returns the study at full length.
     ///
     /// # Errors
-    /// Where the file names none.
+    /// If the file has none.
     pub fn at_full_length(self) -> Result<Self, Refused> {
         let why = "the study has one length only; leave out --full, or say in its file what is full: \
                    full = { blocks = 16, trial = \"60s\" }";
@@ -107,7 +107,7 @@ impl StudyFile {
         Ok(StudyFile { lengths, ..self })
     }
 
-    /// The study under some of its workloads only.
+    /// Keeps only some of the workloads.
     ///
     /// # Errors
     /// As [`Design::with_workloads`].
@@ -116,7 +116,7 @@ impl StudyFile {
         Ok(StudyFile { design, ..self })
     }
 
-    /// The study with every workload that has a rate swept over these.
+    /// Sweeps every workload that has a rate over these.
     ///
     /// # Errors
     /// When none has a rate, or the file has a sweep of its own.
@@ -125,7 +125,7 @@ impl StudyFile {
         Ok(StudyFile { design, ..self })
     }
 
-    /// What the study would do.
+    /// Plans the study.
     ///
     /// # Errors
     /// As [`plan_of`].
@@ -233,7 +233,7 @@ impl Reader<'_> {
         Ok(entry.into_inner())
     }
 
-    /// Refuses a name in braces in a command that some setting has no word for, and notes the programs.
+    /// Refuses a name in braces for which some setting has no value, and records the programs as needs.
     fn names_in_command(
         &self,
         entry: &WorkloadEntry,
@@ -262,7 +262,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The design with the sweeps of the file.
+    /// Applies the file's sweeps to the design.
     fn swept(&self, design: Design, sweeps: &[Swept]) -> Result<Design, FileError> {
         for (name, rates) in sweeps {
             if !design.workload(name).is_none_or(NamedWorkload::has_rate) {
@@ -324,12 +324,12 @@ impl Reader<'_> {
     }
 }
 
-/// Whether its key is that of a pulse, which it cannot be without.
+/// Returns whether traffic is in pulses, whose key is required.
 fn is_pulsed(request: &WorkloadRequest) -> bool {
     matches!(request, WorkloadRequest::Pulses(_))
 }
 
-/// A workload and what it is swept over.
+/// A workload and the rates of its sweep.
 type Swept = (String, Spanned<SweepRates>);
 
 fn sweeps_of(entries: &[WorkloadEntry]) -> Vec<Swept> {

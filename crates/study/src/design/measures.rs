@@ -1,13 +1,12 @@
-//! What a workload is compared by, decided by its kind before the first trial.
+//! The metrics by which a workload is compared, fixed by its kind before the first trial.
 //!
-//! Traffic that goes as fast as it can is judged by its rate. Sessions and other requests at a rate are judged by their
-//! median round trip. One-way traffic at a rate is judged by the share that arrives and by its CPU time. A comparison may
-//! ask for other measures.
+//! Traffic that goes as fast as it can is judged by its rate, requests at a rate by their median round trip, one-way
+//! traffic at a rate by the share that arrives and by its CPU time. A comparison may ask for other measures.
 
 use nicpoll_lab::{Traffic, WorkloadRequest};
 use nicpoll_model::{Measure, Metric, WorkUnit, WorkloadFacts};
 
-/// The metrics of a workload. The first one of a measure stands for it.
+/// Returns the metrics of a workload. The first one of a measure represents it.
 pub(crate) fn metrics<'a>(workload: impl Into<Traffic<'a>>) -> Vec<Metric> {
     let workload = workload.into();
     use Metric::*;
@@ -28,7 +27,7 @@ pub(crate) fn metrics<'a>(workload: impl Into<Traffic<'a>>) -> Vec<Metric> {
             metrics.extend([RoundTripP50Ns, RoundTripP99Ns, RoundTripP999Ns]);
         }
     }
-    // With background traffic, CPU time is that of both.
+    // With background traffic, CPU time would include that of both.
     let is_alone = workload.options.background.is_empty();
     metrics.extend(is_alone.then_some(match unit {
         WorkUnit::Bytes => CpuNsPerByte,
@@ -50,7 +49,7 @@ pub(crate) fn judged_by_kind<'a>(workload: impl Into<Traffic<'a>>) -> Vec<Metric
     judged_by(measures, &metrics(workload))
 }
 
-/// The metrics that stand for measures; what the workload does not measure is left out.
+/// Returns the metrics that represent measures, as far as the workload has them.
 pub(crate) fn judged_by(measures: &[Measure], metrics: &[Metric]) -> Vec<Metric> {
     let of = |measure: &Measure| metrics.iter().find(|it| it.measure() == *measure).copied();
     measures.iter().filter_map(of).collect()
@@ -72,7 +71,7 @@ pub(crate) fn rate(unit: WorkUnit) -> Metric {
     }
 }
 
-/// Whether it is sent at a rate, and not as fast as it goes.
+/// Returns whether it is sent at a rate, not as fast as it goes.
 fn is_paced(request: &WorkloadRequest) -> bool {
     request.asked_per_second().is_some() || matches!(request, WorkloadRequest::Replay(_))
 }

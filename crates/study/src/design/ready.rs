@@ -19,7 +19,7 @@ macro_rules! ready {
     };
 }
 
-/// Names and texts of the ready studies: what `studies/` holds.
+/// Names and texts of the ready studies, the files of `studies/`.
 pub const READY: [(&str, &str); 11] = ready![
     "demo",
     "disciplines",
@@ -54,7 +54,7 @@ impl StudyFile {
         }
     }
 
-    /// What such a text says.
+    /// Parses such a text.
     ///
     /// # Errors
     /// When the file has a mistake.
@@ -107,7 +107,7 @@ mod tests {
         let text = StudyFile::text_of(path)?;
         let file = StudyFile::of_text(path, &text)?;
         file.check_here(path, &text)?;
-        // As it comes back from the process that read it.
+        // Survives the way back from the process that read it.
         let again = serde_json::from_str(&serde_json::to_string(&file).unwrap()).unwrap();
         assert_eq!(file, again);
         Ok(again)
@@ -151,7 +151,7 @@ mod tests {
         fs::write(&own, "question = 1\n").unwrap();
         let error = find(&own).unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
-        // The ready studies are not what is missing then.
+        // The error must not list the ready studies.
         fs::write(&own, b"question\xff").unwrap();
         for (path, words) in [
             (&*own, "line 1 is not text in UTF-8"),

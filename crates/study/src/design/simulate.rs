@@ -1,7 +1,7 @@
 //! Describes a design to the simulator, so that a prediction can be shown next to each measurement.
 //!
-//! Traffic that the simulator would run as something else is left out. Of a setting the simulator knows how the receiver
-//! learns of packets, and the period; other values are not in its figures.
+//! Traffic that the simulator would run differently is left out. Of a setting only the receiver's discipline and its
+//! period are simulated.
 
 use nicpoll_iperf::UdpWorkload;
 use nicpoll_lab::{Refused, Topology, TopologyKind, WorkloadRequest};
@@ -13,14 +13,14 @@ use nicpoll_traffic::rr::RrWorkload;
 
 use crate::design::{Design, Evidence, NamedWorkload};
 
-/// Why a design of which the simulator can do nothing is refused.
+/// The refusal of a design that cannot be simulated.
 const NOTHING_TO_SIMULATE: &str = "\
 nothing of this study can be simulated: the simulator knows UDP one way, and request and response of one client over \
 UDP, over one link without shaping, under settings whose NAPI is woken by each arrival or by a timer; leave out \
 --simulate";
 
 impl Design {
-    /// Every workload under every setting that the simulator can run.
+    /// Returns every workload under every setting that the simulator can run.
     ///
     /// # Errors
     /// When it can run none.
@@ -51,7 +51,7 @@ impl Design {
     }
 }
 
-/// Whether two hosts are joined by one link that is as it comes up.
+/// Returns whether the topology is a pair with one unshaped link.
 fn is_plain(topology: &Topology) -> bool {
     topology.kind == TopologyKind::Pair
         && topology.links() == 1
@@ -59,7 +59,7 @@ fn is_plain(topology: &Topology) -> bool {
         && !topology.impairs()
 }
 
-/// A workload in the simulator's words.
+/// Returns a workload in the simulator's notation.
 fn traffic(workload: &NamedWorkload) -> Option<String> {
     let options = &workload.options;
     // A share of a knee has no rate yet.

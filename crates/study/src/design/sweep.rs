@@ -23,13 +23,13 @@ const WORKLOADS_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "RateEntry")]
 pub enum SweepRate {
-    /// So many datagrams (`rr`: requests) a second of each sender.
+    /// Datagrams (`rr`: requests) a second of each sender.
     PerSecond(u64),
-    /// A share of the greatest rate that every setting is shown to hold, in percent.
+    /// Percent of the knee, the greatest rate that every setting is shown to hold.
     KneePercent(u32),
 }
 
-/// A rate as a file has it.
+/// A rate in a file.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -78,7 +78,7 @@ impl FromStr for SweepRate {
 }
 
 impl SweepRate {
-    /// As it stands in the name of a workload.
+    /// Returns its part of a workload's name.
     fn word(self) -> String {
         match self {
             SweepRate::PerSecond(rate) => rate.to_string(),
@@ -87,7 +87,7 @@ impl SweepRate {
     }
 }
 
-/// The rates of a sweep, the lowest first, all of one kind.
+/// The rates of a sweep, ascending, all of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<SweepRate>")]
 pub struct SweepRates(Vec<SweepRate>);
@@ -120,7 +120,7 @@ impl TryFrom<Vec<SweepRate>> for SweepRates {
     }
 }
 
-/// What `--sweep` says: `rate=20000,40000`.
+/// The value of `--sweep`: `rate=20000,40000`.
 impl FromStr for SweepRates {
     type Err = Refused;
 
@@ -137,11 +137,11 @@ impl FromStr for SweepRates {
 }
 
 impl Design {
-    /// The design with each workload that `rates_of` has rates for at each of them, in its place. A workload without a
+    /// Replaces each workload that has rates in `rates_of` by one workload for each of them. A workload without a
     /// rate stays as it is.
     ///
     /// # Errors
-    /// When that is too much.
+    /// When there are too many.
     pub(crate) fn swept(
         self,
         rates_of: impl Fn(&NamedWorkload) -> Option<SweepRates>,
@@ -181,7 +181,7 @@ impl Design {
         }
     }
 
-    /// The design with every workload that has a rate swept over these.
+    /// Sweeps every workload that has a rate over these.
     ///
     /// # Errors
     /// When none has a rate, or the file has a sweep of its own.
@@ -203,7 +203,7 @@ impl Design {
 }
 
 impl NamedWorkload {
-    /// Has each sender send at a rate, if it can. Returns what the senders of so many links are asked for together.
+    /// Sets each sender's rate, if it can have one. Returns the total rate of the senders of this many links.
     pub(crate) fn send_at(&mut self, per_second: u64, links: u64) -> Option<u64> {
         if let Some(request) = self.request.clone().at_rate(per_second) {
             self.request = request;
@@ -212,13 +212,13 @@ impl NamedWorkload {
         Some(rate * links * self.options.ways())
     }
 
-    /// Whether it can be sent at a rate.
+    /// Returns whether it can be sent at a rate.
     pub(crate) fn has_rate(&self) -> bool {
         self.request.clone().at_rate(1).is_some()
     }
 }
 
-/// Knees that are to be sought before the first trial.
+/// Returns the number of knees to find before the first trial.
 pub(crate) fn searches(design: &Design) -> u32 {
     let loads = design.workloads.iter().filter_map(|one| one.load.as_ref());
     let mut sought: Vec<&str> = loads
@@ -229,11 +229,11 @@ pub(crate) fn searches(design: &Design) -> u32 {
     sought.len() as u32
 }
 
-/// A workload that has a rate at one of its rates, on so many links at once.
+/// Returns a swept workload at one of its rates, on this many links at once.
 fn at(workload: &NamedWorkload, rate: SweepRate, links: u64) -> NamedWorkload {
     let per_second = match rate {
         SweepRate::PerSecond(per_second) => per_second,
-        // Until the knee is known.
+        // A placeholder until the knee is known.
         SweepRate::KneePercent(_) => 1,
     };
     let mut rated = workload.clone();

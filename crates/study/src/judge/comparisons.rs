@@ -1,9 +1,9 @@
 //! The comparisons of a plan.
 //!
-//! Only measured pairs are compared. A trial that failed, ran without its setting in force or was disturbed from outside
-//! has no figure, and drops its pairs alone; a verdict takes as many pairs as its method needs, and what happened to the
-//! trials is said where there is none. A trial that delivered nothing has a figure: 0. What is compared, at which level and by
-//! which method, is fixed before the first trial.
+//! Only measured pairs are compared. A trial that failed, ran without its setting in force or was disturbed from
+//! outside has no figure, and drops only its own pairs. A verdict takes as many pairs as its method needs; a
+//! comparison without one says what happened to the trials. A trial that delivered nothing has a figure: 0.
+//! Comparisons, level and method are fixed before the first trial.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use nicpoll_stats::{
 use crate::design::measures::metrics;
 use crate::design::{Design, Versus};
 
-/// Adds the cost of CPU accounting: what trials delivered in the CPU window, relative to the measured window. The order
-/// of the two alternates.
+/// Adds the cost of CPU accounting: the trials' delivered rate in the CPU window relative to the measured window. The
+/// order of the two alternates.
 pub fn add_pairs_of_trials(costs: &mut [CountingCost], trials: &[Trial]) {
     let mut pairs: BTreeMap<(&str, &str), Vec<Pair>> = BTreeMap::new();
     for trial in trials {
@@ -93,7 +93,7 @@ fn with_holm(comparisons: &mut [Comparison], family: u32) {
     }
 }
 
-/// The margin of a metric: 5 points where it is 5 % of a ratio.
+/// Returns the margin of a metric: 5 % of a ratio, or 5 points.
 pub(crate) fn margin_of(kind: MetricKind, margin: f64) -> f64 {
     match kind {
         MetricKind::Ratio => margin,
@@ -113,7 +113,7 @@ pub(crate) fn compare_pair(
     ComparedTrials::of(trials, workload, versus).compare(plan, metric, true, seed)
 }
 
-/// Combinations of other factors that make an average. A single one has its own comparison.
+/// Fewest combinations of other factors for an average. A single one has its own comparison.
 const COMBINATIONS_MIN: usize = 2;
 
 /// The trials of a comparison under one workload, block by block: one of each setting, or of all combinations with two
@@ -123,7 +123,7 @@ struct ComparedTrials<'a> {
     factor: Option<&'a str>,
     setting: &'a str,
     reference: &'a str,
-    /// The settings that the plan names for it: of levels of a factor, those of one combination.
+    /// The settings that the plan names for it; for levels of a factor, those of one combination.
     pair: (&'a str, &'a str),
     /// The trials of complete blocks; the judged setting's first.
     blocks: Vec<[Vec<&'a Trial>; 2]>,
@@ -142,7 +142,7 @@ impl<'a> ComparedTrials<'a> {
         }
     }
 
-    /// Two levels over the combinations of the other factors. `None` with fewer than two.
+    /// Compares two levels over the combinations of the other factors. `None` with fewer than two.
     fn over(trials: &'a [Trial], workload: &'a str, effect: &'a MainEffect) -> Option<Self> {
         let pairs = effect.settings.iter();
         let pairs: Vec<_> = pairs.map(|(one, other)| (&**one, &**other)).collect();
@@ -163,7 +163,7 @@ impl<'a> ComparedTrials<'a> {
         is_primary: bool,
         seed: Seed,
     ) -> Result<Comparison, InvalidMargin> {
-        // No verdict rests on samples: timer polling is in step with the clock tick that takes them.
+        // No verdict rests on samples: timer polling is in step with the clock tick that samples.
         let value =
             |trial: &Trial| value(trial, metric).filter(|_| !is_primary || is_sure(trial, metric));
         let blocks = self.blocks.iter();
@@ -207,7 +207,8 @@ impl<'a> ComparedTrials<'a> {
         })
     }
 
-    /// Why there is no verdict: what happened to most trials, with the most frequent reason, and how many pairs there are.
+    /// Returns why there is no verdict: what happened to most trials, the most frequent reason, and the number of
+    /// pairs.
     fn why_none(&self, metric: Metric, otherwise: &str) -> String {
         let trials: Vec<&Trial> = self.arm(0).chain(self.arm(1)).collect();
         let mut reasons = BTreeMap::<_, BTreeMap<&str, u32>>::new();
@@ -233,14 +234,14 @@ impl<'a> ComparedTrials<'a> {
         self.blocks.iter().flat_map(move |arms| &arms[arm]).copied()
     }
 
-    /// Trials of one arm that are not void, and those of them whose setting was in force.
+    /// Returns the trials of one arm that are not void, and those of them whose setting was in force.
     fn in_force(&self, arm: usize) -> [u32; 2] {
         let kept = || self.arm(arm).filter(|trial| trial.validity.is_kept());
         let in_force = kept().filter(|trial| is_in_force(trial));
         [kept().count() as u32, in_force.count() as u32]
     }
 
-    /// Datagrams that one arm offered in trials whose account closes.
+    /// Returns the datagrams that one arm offered in trials whose account closes.
     fn offered(&self, arm: usize) -> u64 {
         self.arm(arm)
             .filter(|trial| trial.loss_ratio().is_some())
@@ -249,10 +250,10 @@ impl<'a> ComparedTrials<'a> {
     }
 }
 
-/// What to do for CPU time that is counted.
+/// The remedy for CPU time that is not counted.
 const NOT_COUNTED: &str = "the clock tick's samples are no measure of polling, and counting takes BPF ('nicpoll doctor' says what is missing)";
 
-/// Why a trial has no figure: what happened to it, and the reason.
+/// Returns why a trial has no figure: what happened to it, and the reason.
 fn unmeasured(trial: &Trial, metric: Metric) -> Option<(&'static str, &str)> {
     let validity = &trial.validity;
     let in_force = is_in_force(trial);
@@ -286,7 +287,7 @@ fn unmeasured(trial: &Trial, metric: Metric) -> Option<(&'static str, &str)> {
     found.into_iter().find_map(|(what, why)| Some((what, why?)))
 }
 
-/// The trials of the blocks that have all settings of all pairs.
+/// Returns the trials of the blocks that have all settings of all pairs.
 fn blocks<'a>(
     trials: &'a [Trial],
     workload: &str,
@@ -310,8 +311,8 @@ fn blocks<'a>(
     blocks.collect()
 }
 
-/// What the trials of a block that stand on one side come to: the mean of logs for what is compared by its ratio, the
-/// mean for what is compared in points. Where one is missing, so is their mean; a rate of 0 makes a mean of 0.
+/// Averages one side's trials of a block: by logs for ratios, plainly for points. If one is missing, so is the mean;
+/// a rate of 0 makes a mean of 0.
 fn mean_value(
     trials: &[&Trial],
     metric: Metric,
@@ -327,25 +328,25 @@ fn mean_value(
     })
 }
 
-/// Deviation up to which rounds are still the timer's: arrivals would begin many more, and a timer that is not armed
-/// none.
+/// Deviation up to which rounds are still the timer's: arrivals would begin many more, an unarmed timer none.
 const TIMED_DEVIATION_MAX: f64 = 0.5;
 
-/// Whether a trial ran as its setting asks, in rhythm if it has one. A failure counts for the setting.
+/// Returns whether a trial ran as its setting asks, in rhythm if it has one. A failure counts for the setting.
 fn is_as_asked(validity: &Validity) -> bool {
     validity.is_kept() && validity.unproven.is_none()
 }
 
-/// Whether a trial's setting was in force. A late timer still is one: on an idle virtual core its latency is a tenth of
-/// a period and more.
+/// Returns whether a trial's setting was in force. A late timer counts: on an idle virtual core its latency is a
+/// tenth of a period and more.
 fn is_in_force(trial: &Trial) -> bool {
     let deviation = trial.findings.rhythm_deviation_ratio;
     is_as_asked(&trial.validity)
         || deviation.is_some_and(|deviation| deviation.abs() < TIMED_DEVIATION_MAX)
 }
 
-/// A trial's value of a metric; `None` when it was not measured. A trial that failed, was disturbed from outside, or ran
-/// without its setting in force has no figure. One that delivered nothing was measured: its rate is 0, all is lost.
+/// Returns a trial's value of a metric; `None` if it was not measured. A trial that failed, was disturbed from
+/// outside, or ran without its setting in force has no figure. One that delivered nothing was measured: its rate is
+/// 0, its loss 1.
 pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
     let figures = trial.figures.as_deref();
     let figures = figures.filter(|_| trial.validity.is_kept())?;
@@ -358,7 +359,7 @@ pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
     measured(metric, trial, figures)
 }
 
-/// The value of a metric in a trial that delivered nothing.
+/// Returns the value of a metric in a trial that delivered nothing.
 fn of_nothing(metric: Metric) -> Option<f64> {
     match metric {
         Metric::DeliveredBitsPerSecond | Metric::TransactionsPerSecond | Metric::DeliveredRatio => {
@@ -371,7 +372,7 @@ fn of_nothing(metric: Metric) -> Option<f64> {
     }
 }
 
-/// Its value in any other trial; `None` when it was not measured.
+/// Returns the value in any other trial; `None` if it was not measured.
 fn measured(metric: Metric, trial: &Trial, it: &TrialFigures) -> Option<f64> {
     match metric {
         Metric::DeliveredBitsPerSecond => Some(it.delivered_bits_per_second),
@@ -393,13 +394,13 @@ fn measured(metric: Metric, trial: &Trial, it: &TrialFigures) -> Option<f64> {
     }
 }
 
-/// Whether a figure of a trial may decide a verdict.
+/// Returns whether a figure of a trial may decide a verdict.
 fn is_sure(trial: &Trial, metric: Metric) -> bool {
     let mut cpu = trial.result().into_iter().filter_map(|it| it.cpu.as_ref());
     metric.measure() != Measure::Cost || cpu.all(|it| it.source == CpuSource::Exact)
 }
 
-/// The run in which CPU time was accounted for is judged by itself.
+/// Returns the CPU figures; the run in which CPU time was counted is judged by itself.
 pub(crate) fn cpu(figures: &TrialFigures) -> Option<&TrialCpu> {
     let cpu = figures.cpu.as_ref()?;
     (cpu.validity.is_kept() && cpu.validity.failure.is_none()).then_some(cpu)

@@ -1,9 +1,9 @@
 //! Confounders: differences between two compared settings other than the one that the comparison is about, and properties of
 //! the machine that disturb measurements.
 //!
-//! A difference that nobody asked for is listed, whoever made it: the kernel, the driver, or somebody before the study. A
-//! difference that was asked for is listed too where a setting changes how packets are received and an offload, a ring or a
-//! CPU at once: the verdict is then about both.
+//! An unasked difference is listed, whether the kernel, the driver, or somebody before the study made it. A requested
+//! one is listed, too, if a setting changes both the discipline and an offload, a ring or a CPU: the verdict is then
+//! about both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::judge::warnings::warning;
 /// Values of both interfaces under a setting, by name: what [`crate::Lab::settings`] reads.
 pub type Seen = BTreeMap<String, BTreeMap<String, String>>;
 
-/// All confounders of a design's comparisons, as far as its settings have been in force.
+/// Returns the confounders of a design's comparisons, for settings that have been in force.
 pub fn confounders(design: &Design, seen: &Seen) -> Vec<Confounder> {
     let of = |versus: &Versus| {
         let (Some(setting), Some(reference)) = (
@@ -44,10 +44,10 @@ pub fn confounders(design: &Design, seen: &Seen) -> Vec<Confounder> {
     design.contrasts.iter().flat_map(of).collect()
 }
 
-/// What differs, with its value under the setting and under the reference.
+/// The name of a difference, with its value under the setting and under the reference.
 type Difference = (String, [Option<String>; 2]);
 
-/// The knobs in which two settings differ, with the host and both values.
+/// Returns the knobs in which two settings differ, with the host and both values.
 fn differences<'a>(
     setting: &'a NamedSetting,
     reference: &'a NamedSetting,
@@ -75,7 +75,7 @@ fn differences<'a>(
     found
 }
 
-/// Offloads, rings and cores that two settings were asked to differ in, along with how packets are received.
+/// Returns the offloads, rings and cores in which two settings differ by request, besides the discipline.
 fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Difference> {
     let all = differences(setting, reference);
     let is_along = |row: &KnobRow| row.is_offload() || row.is_of_card();
@@ -99,7 +99,7 @@ fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Difference> {
     found
 }
 
-/// Values that differed although neither setting writes them.
+/// Returns values that differed although neither setting writes them.
 fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> Vec<Difference> {
     let (Some(own), Some(others)) = (seen.get(setting.name()), seen.get(reference.name())) else {
         return Vec::new();
@@ -123,10 +123,10 @@ fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> V
     cloned.collect()
 }
 
-/// Under the setting, and under the reference.
+/// Values under the setting and under the reference.
 type Values<'a> = [Option<&'a String>; 2];
 
-/// Differing values, with TSO features that differ alike joined: ethtool switches them together.
+/// Joins TSO features that differ alike, because ethtool switches them together.
 fn with_tso_as_one<'a>(
     differing: impl Iterator<Item = (&'a str, Values<'a>)>,
 ) -> Vec<(String, Values<'a>)> {
@@ -152,24 +152,24 @@ fn with_tso_as_one<'a>(
     named.collect()
 }
 
-/// What stands around the name of a feature of TSO, and the name; `None` for other values.
+/// Splits a value's name around that of a TSO feature; `None` for other values.
 fn tso_of(name: &str) -> Option<([&str; 2], &str)> {
     let (before, rest) = name.split_once("feature ")?;
     let named = &rest[..rest.find(" (").unwrap_or(rest.len())];
-    // Other interfaces than the first have theirs before it.
+    // Values of other interfaces than the first begin with its name.
     let feature = named.rsplit(' ').next()?;
     let begin = before.len() + "feature ".len() + named.len() - feature.len();
     let around = [&name[..begin], &name[begin + feature.len()..]];
     table::TSO.stands_for(feature).then_some((around, feature))
 }
 
-/// The values of NAPI instances are those of the interface, and their numbers differ each time.
+/// Returns whether a value is a NAPI instance's: those repeat the interface's, and the ids differ each time.
 fn is_instance(name: &str) -> bool {
     name.contains(": NAPI ")
 }
 
-/// Whether a value that was read is one that the row of a host writes: it does so at each of the host's interfaces, and
-/// those after the first have their names in it.
+/// Returns whether a value is one that a knob writes at a host's interfaces; names of those after the first contain
+/// the interface.
 fn is_of(name: &str, host: &str, row: &KnobRow) -> bool {
     let own = name.strip_prefix(host);
     let Some((kind, rest)) = own
@@ -187,7 +187,7 @@ fn is_of(name: &str, host: &str, row: &KnobRow) -> bool {
     }
 }
 
-/// Properties of this machine that disturb measurements, with the remedy.
+/// Returns the machine's properties that disturb measurements, with remedies.
 pub fn machine_confounders(facts: &HostFacts) -> Vec<Warning> {
     let governor = facts.governors.iter().find(|name| *name != "performance");
     let governor = governor.map(|governor| {
@@ -231,7 +231,7 @@ mod confounders_tests {
             found(&design, &Seen::new(), "polling", "default"),
             ["receiver: gro", "sender: tso"]
         );
-        // Between these only the discipline differs.
+        // These differ only in the discipline.
         assert!(found(&design, &Seen::new(), "polling", "interrupt").is_empty());
     }
 
@@ -262,7 +262,7 @@ mod confounders_tests {
             (String::from("polling"), values("1000", "7", "true")),
             (String::from("interrupt"), values("2000", "0", "false")),
         ]);
-        // What they write is not listed, at whichever interface; the receiver's TSO is nobody's wish.
+        // Written values are not listed, at any interface; the receiver's TSO was not asked for.
         assert_eq!(
             found(&design, &seen, "polling", "interrupt"),
             [

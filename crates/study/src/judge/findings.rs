@@ -1,9 +1,9 @@
-//! What trials met under each setting: steal, foreign CPU time, rhythm, load, retries, failures, the worst trials, and
-//! whether the rate changes over time.
+//! Findings on the trials of each setting: steal, foreign CPU time, rhythm, load, retries, failures, the worst
+//! trials, and whether the rate changes over time.
 //!
-//! Findings decide nothing. A setting can cause what happens to it, so differences between settings are shown. Of studies
-//! whose rates are even and independent, at most one in twenty has a finding on evenness; changes smaller than the margin
-//! are not reported.
+//! Findings decide nothing. A setting can cause its own findings, so differences between settings are shown. Of
+//! studies whose rates are even and independent, at most one in twenty has a finding on evenness; changes smaller
+//! than the margin are not reported.
 
 use nicpoll_model::{
     Metric, MetricSpread, RateOverTime, SeriesTests, SettingFindings, Shares, Trial, TrialSeries,
@@ -20,8 +20,8 @@ use crate::judge::comparisons::value;
 /// Tests of evenness for each workload and setting: within trials, and from trial to trial.
 const EVENNESS_ANSWERS: usize = 2;
 
-/// Findings of each workload under each setting, in the order of the report. Changes of a rate over time below `margin`
-/// are not reported; permutations are drawn from `seed`.
+/// Returns the findings of each workload under each setting, in the order of the report. Changes of a rate over time
+/// below `margin` are not reported; permutations are drawn from `seed`.
 pub fn setting_findings(
     design: &Design,
     trials: &[Trial],
@@ -106,7 +106,7 @@ fn of_trials(
     }
 }
 
-/// The median and the worst tenth: the least of what is better when there is more of it, the greatest of all else.
+/// Returns the median and the worst tenth: the lowest if more is better, else the highest.
 fn spread(metric: Metric, values: &[f64]) -> Option<MetricSpread> {
     let summary = Summary::of(values)?;
     Some(MetricSpread {
@@ -127,10 +127,10 @@ fn shares(values: impl Iterator<Item = f64>) -> Option<Shares> {
     })
 }
 
-/// Limit of tested steps of a trial; more are merged with their neighbours.
+/// Most tested steps of a trial; more are merged with their neighbours.
 const STEPS_MAX: usize = 40;
 
-/// Share of the median that stands for a rate of 0, which has no ratio.
+/// Share of the median that replaces a rate of 0, which has no ratio.
 const NOTHING: f64 = 0.01;
 
 /// Window of the moving average before the swing of a rate is measured.
@@ -141,19 +141,19 @@ const SMOOTHED: usize = 3;
 pub(crate) struct Rule {
     /// Tests in the study that share the level.
     pub family: u32,
-    /// The ratio from which on a change matters.
+    /// The ratio from which a change matters.
     pub margin: f64,
     /// Seed of permutations.
     pub seed: Seed,
 }
 
-/// The rates of a trial from step to step, and when each step ended.
+/// The rates of a trial's steps, and the end of each.
 struct Steps {
     rates: Vec<f64>,
     end_seconds: Vec<f64>,
 }
 
-/// Whether the receiver's rate is even within trials with a result. `None` if that cannot be tested.
+/// Tests whether the receiver's rate is even within trials with a result. `None` if that is impossible.
 pub(crate) fn within_trials(
     trials: &[&Trial],
     unit: WorkUnit,
@@ -171,7 +171,7 @@ pub(crate) fn within_trials(
     Some(found)
 }
 
-/// Whether the rate is even from trial to trial. `None` if that cannot be tested.
+/// Tests whether the rate is even from trial to trial. `None` if that is impossible.
 pub(crate) fn over_trials(trials: &[&Trial], metric: Metric, rule: &Rule) -> Option<RateOverTime> {
     let rate = |trial: &&Trial| Some((trial.block, trial.result().and(value(trial, metric))?));
     let (blocks, rates): (Vec<u32>, Vec<f64>) = trials.iter().filter_map(rate).unzip();
@@ -191,14 +191,14 @@ pub(crate) fn series_tests(series: &Series) -> SeriesTests {
     }
 }
 
-/// The index of the first value after a step that was found.
+/// Returns the index of the first value after a found step.
 fn first_after(found: &RateOverTime) -> Option<usize> {
     let is_step = found.found == Some(Unevenness::Step);
     let at = found.tests.step_at.filter(|_| is_step)?;
     Some(at as usize - 1)
 }
 
-/// The rates of whole steps, no more than are tested; `None` where what the workload counts was not read.
+/// Returns the rates of whole steps, at most [`STEPS_MAX`]; `None` if the workload's unit was not counted.
 fn steps(series: &TrialSeries, unit: WorkUnit) -> Option<Steps> {
     let counts = series.received(unit)?;
     let whole = counts.len().saturating_sub(1);
@@ -215,7 +215,7 @@ fn steps(series: &TrialSeries, unit: WorkUnit) -> Option<Steps> {
     })
 }
 
-/// Tests rates of runs that repeat each other, and that so many trials are in.
+/// Tests the rates of runs that repeat each other, made of this many trials.
 fn judged(runs: &[&[f64]], trials: usize, rule: &Rule) -> Option<RateOverTime> {
     let tested = Series::of_repeats(runs, rule.family, rule.seed);
     tested.change?;
@@ -252,8 +252,7 @@ fn is_great(what: Unevenness, size: f64, margin: f64) -> bool {
     }
 }
 
-/// The rate at each place that at least half of the runs have: the median of their rates, each in units of its own
-/// middle.
+/// Returns the median rate at each index that at least half of the runs have, each run in units of its own median.
 fn profile(runs: &[&[f64]]) -> Vec<f64> {
     let longest = runs.iter().map(|run| run.len()).max().unwrap_or(0);
     let at = |index: usize| {
@@ -267,13 +266,13 @@ fn profile(runs: &[&[f64]]) -> Vec<f64> {
     (0..longest).map_while(at).collect()
 }
 
-/// The middle of the later rates over that of the earlier ones; `None` without either.
+/// Returns the ratio of the medians of later and earlier rates; `None` without either.
 fn ratio(early: &[f64], late: &[f64]) -> Option<f64> {
     Some(median(late)?.max(NOTHING) / median(early)?.max(NOTHING))
 }
 
-/// Half the range between the 10th and 90th percentile of a run's smoothed rates, relative to the median; median over
-/// runs.
+/// Returns half the range between the 10th and 90th percentile of a run's smoothed rates, relative to the median; the
+/// median over runs.
 fn swings(runs: &[&[f64]]) -> Option<f64> {
     let of_run = |run: &&[f64]| {
         let smoothed = run.windows(SMOOTHED);

@@ -16,7 +16,7 @@ use crate::judge::comparisons::cpu;
 /// Limit of the fixed load, as a share of full load.
 const FIXED_SHARE: f64 = 0.5;
 
-/// The result of each sweep of a design.
+/// Returns the result of each sweep of a design.
 pub(crate) fn sweeps(design: &Design, trials: &[Trial], knees: &[Knee]) -> Vec<Sweep> {
     let loads = design.workloads.iter().filter_map(|one| one.load.as_ref());
     let mut names: Vec<&str> = loads.map(|load| load.sweep.as_str()).collect();
@@ -60,7 +60,7 @@ fn sweep(design: &Design, trials: &[Trial], name: &str, knee: Option<u64>) -> Sw
     }
 }
 
-/// The rates that are half and full load. Where some setting holds no rate, the lowest stands for full load.
+/// Returns the rates of half and full load. If some setting holds no rate, the lowest is full load.
 fn loads(settings: &[SweptSetting], knee: Option<u64>) -> (Option<u64>, Option<u64>) {
     let held = settings.iter().map(|setting| setting.held_per_second);
     let least = held.collect::<Option<Vec<u64>>>();
@@ -108,7 +108,7 @@ fn of_setting(
     }
 }
 
-/// What the trials at a rate under a setting come to.
+/// Sums up the trials at a rate under a setting.
 pub(crate) fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPoint {
     let results: Vec<&TrialFigures> = kept.iter().filter_map(|trial| trial.result()).collect();
     let rates = || {
@@ -125,7 +125,7 @@ pub(crate) fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial])
     let spinner = results
         .iter()
         .filter_map(|figures| Some(figures.spinner?.cpu_ratio));
-    // A trial that gave no result under its own setting delivered nothing.
+    // A trial without a result, for its setting's own reason, delivered nothing.
     let failed = kept.len() - results.len();
     let ratios = rates().map(|rates| rates.ratio);
     SweepPoint {
@@ -142,14 +142,14 @@ pub(crate) fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial])
     }
 }
 
-/// What was offered and delivered a second, without background traffic.
+/// Offered and delivered rates, without background traffic.
 pub(crate) struct Rates {
     pub offered: f64,
     pub delivered: f64,
     pub ratio: f64,
 }
 
-/// The rates of one run by what both ends counted; `None` without any traffic.
+/// Returns the rates of one run by both ends' counts; `None` without traffic.
 pub(crate) fn rates_of(
     unit: WorkUnit,
     sender: WindowRates,

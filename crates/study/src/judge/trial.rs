@@ -1,7 +1,7 @@
 //! Turns the measurements of a trial into its document: rates, ledger, evidence, CPU time, and whether it counts.
 //!
-//! Only what is known to come from outside voids a trial. What its own setting may have caused counts for that setting. A
-//! reason names the figure and its limit, and depends only on how the trial ran, never on its result.
+//! Only an event known to come from outside voids a trial. What its own setting may have caused counts for that
+//! setting. A reason names the figure and its limit, and never depends on the trial's result.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct TrialPlace {
 }
 
 impl TrialPlace {
-    /// The trial at this place before it has a figure.
+    /// Makes the trial at this place, without figures.
     pub fn trial(self, lab: &Lab) -> Trial {
         Trial {
             sequence: self.sequence,
@@ -62,7 +62,7 @@ pub struct HostReadings {
     pub sender: HostSnapshot,
     /// The receiver's counters.
     pub receiver: HostSnapshot,
-    /// The router's counters, where there is one.
+    /// The router's counters, if there is one.
     pub router: Option<HostSnapshot>,
     /// Every setting of both interfaces.
     pub settings: BTreeMap<String, String>,
@@ -70,7 +70,7 @@ pub struct HostReadings {
     pub napis: Vec<u32>,
 }
 
-/// What was measured of one run of traffic, from quiet to quiet.
+/// Measurements of one run of traffic, from quiet to quiet.
 pub struct Window {
     /// Both hosts before and after, while all was quiet.
     pub quiet: [HostReadings; 2],
@@ -82,7 +82,7 @@ pub struct Window {
     pub changes: Changes,
 }
 
-/// What a trial is judged by.
+/// Everything that the judgement of a trial uses.
 pub struct Measured<'a> {
     /// The traffic.
     pub workload: &'a NamedWorkload,
@@ -96,11 +96,11 @@ pub struct Measured<'a> {
     pub napis: Vec<u32>,
     /// The run that counts.
     pub window: Window,
-    /// Where CPU time went in a run of its own; `None` when that cannot be accounted for exactly.
+    /// CPU time of a separate run; `None` if it cannot be counted exactly.
     pub cpu_window: Option<CpuWindow>,
 }
 
-/// Judges what was measured of `trial`. What the caller knows of its figures is in them already.
+/// Judges the measurements of `trial`. `known` has the figures that the caller has already.
 pub fn judge(mut trial: Trial, known: TrialFigures, measured: &Measured<'_>) -> Trial {
     let Measured { lab, window, .. } = measured;
     let workload = measured.workload.request.workload();
@@ -200,7 +200,7 @@ fn ledger(measured: &Measured<'_>) -> Ledger {
     }
 }
 
-/// Polls before and after the window's edges are not the workload's, so the edges' counts are used.
+/// Returns the evidence of polls, counted at the window's edges: polls outside them are not the workload's.
 fn poll_evidence(measured: &Measured<'_>, seconds: f64) -> PollEvidence {
     let [opened, closed] = &measured.window.edges;
     let polls = closed.polls.counts.since(&opened.polls.counts);
@@ -224,7 +224,7 @@ fn cpus_with_polls(polls_by_cpu: &[u64]) -> Vec<u32> {
     with_polls.map(|(cpu, _)| cpu as u32).collect()
 }
 
-/// Share of the line that a one-way workload's datagrams take.
+/// Returns the share of the line that a one-way workload's datagrams take.
 fn line_ratio(
     line: Option<Line>,
     ip: IpVersion,
@@ -240,12 +240,12 @@ fn line_ratio(
     line?.share_of_packets(packet, packets_per_second?)
 }
 
-/// Duplicates can make more arrive than were sent: that is no loss.
+/// Returns the loss; 0 if duplicates made more arrive than were sent.
 fn loss_ratio((offered, delivered): (u64, u64)) -> Option<f64> {
     (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
 }
 
-/// The first value that changed. Values of a recreated NAPI do not count.
+/// Returns the first value that changed. Values of a recreated NAPI do not count.
 pub fn first_change<'a>(before: &'a HostReadings, after: &HostReadings) -> Option<&'a str> {
     let same_napis = before.napis == after.napis;
     let counts = |name: &str| same_napis || !name.contains(": NAPI ");
@@ -265,11 +265,11 @@ pub const RESIDUAL_MAX: f64 = 0.001;
 /// Tolerance of rounds a second, relative to one a period.
 pub const RHYTHM_TOLERANCE: f64 = 0.1;
 
-/// A wall clock that moves by more than this against the monotonic one was stepped: the greatest slew is 500 ppm.
+/// A wall clock that moved by more than this against the monotonic one was stepped: the fastest slew is 500 ppm.
 pub const CLOCK_STEP_MAX_NS: u64 = 5_000_000;
 
-/// How a run counts. `napis` are the receiver's NAPI instances at its beginning; `ledger` is `None` when no account of
-/// packets was kept.
+/// Judges whether a run counts. `napis` are the receiver's NAPI instances at its start; `ledger` is `None` if packets
+/// were not accounted for.
 pub fn validity(
     evidence: Evidence,
     napis: &[u32],
@@ -288,7 +288,7 @@ pub fn validity(
     }
 }
 
-/// Polls and rounds a second between two readings.
+/// Returns polls and rounds a second between two readings.
 pub fn rhythm(before: &Polls, after: &Polls) -> (f64, f64) {
     let counts = after.counts.since(&before.counts);
     let seconds = (after.at_ns - before.at_ns) as f64 / 1e9;
@@ -312,10 +312,10 @@ fn external(window: &Window) -> Option<String> {
     })
 }
 
-/// How the reason of a trial begins in which somebody else changed something.
+/// Prefix of the reason if another process changed something.
 pub const CHANGED_BY_OTHERS: &str = "another process changed";
 
-/// External changes that the kernel reported.
+/// Returns external changes that the kernel reported.
 pub fn disturbed(changes: &Changes) -> Option<String> {
     if changes.is_taken_down {
         return Some(String::from("somebody took the link down"));
@@ -337,11 +337,11 @@ fn failure(napis: &[u32], window: &Window) -> Option<String> {
     (window.books.delivered_bytes == 0).then(|| String::from("nothing was delivered"))
 }
 
-/// What lets packets around a NAPI, and the remedy.
+/// Why packets bypass a NAPI, and the remedy.
 pub(crate) const AROUND: &str = "packets of a veth whose sender has TSO on go around the NAPI; write common = \"veth\", \
     or sender = { tso = \"off\" } under [common]";
 
-/// Why NAPI instances, polls and rounds a second do not prove that a setting was in force.
+/// Returns why NAPI instances, polls and rounds a second do not prove that a setting was in force.
 pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -> Option<String> {
     match evidence {
         Evidence::NoNapi if napis > 0 || polls > 0.0 => Some(format!(
@@ -368,7 +368,7 @@ pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -
     }
 }
 
-/// Relative deviation of rounds a second from one a period.
+/// Returns the relative deviation of rounds a second from one a period.
 pub fn rhythm_deviation(period_ns: u64, rounds_per_second: f64) -> f64 {
     rounds_per_second * period_ns as f64 / 1e9 - 1.0
 }
@@ -397,12 +397,12 @@ pub struct CpuWindow {
     pub cores: Vec<CoreTime>,
     /// The run's traffic.
     pub books: Books,
-    /// How the run counts.
+    /// Whether the run counts.
     pub validity: Validity,
 }
 
 impl CpuWindow {
-    /// Time of foreign threads as a share of each core's.
+    /// Returns foreign threads' share of each core's time.
     pub fn foreign(&self) -> Vec<ForeignCpu> {
         let share = |core: &CoreTime| ForeignCpu {
             core: core.times.core,
@@ -412,7 +412,7 @@ impl CpuWindow {
     }
 }
 
-/// Exact figures, without foreign threads. No event shows steal, which is that of the measured window. After an
+/// Makes exact figures, without foreign threads. Steal, which no event shows, is the measured window's. After an
 /// unfinished drain the delivered count is unknown, and nothing is divided by it.
 pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu {
     let steal = |core: u32| {
@@ -440,7 +440,7 @@ pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu
     cpu
 }
 
-/// Sampled figures of the trial's own window.
+/// Makes sampled figures of the trial's own window.
 pub fn tick_sampled(sampled: &CpuDelta, seconds: f64, unit: WorkUnit, books: &Books) -> TrialCpu {
     cpu_of(
         CpuSource::TickSampled,
@@ -550,7 +550,7 @@ mod tests {
         }
     }
 
-    /// A second of polling at 5,000 rounds a second, in which all is well but for `change`.
+    /// A second of polling at 5,000 rounds a second, valid except for `change`.
     fn of(evidence: Evidence, rounds: u64, change: impl FnOnce(&mut Window)) -> Validity {
         let edge = |seconds: u64| Edge {
             polls: Polls {

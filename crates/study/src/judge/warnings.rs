@@ -1,7 +1,7 @@
-//! What to know before believing a study's figures, whether it came to an answer, and whether it has measured enough.
+//! Warnings about a study's figures, whether it is decided, and whether it has measured enough.
 //!
-//! A warning names its subject, the figure and the limit, and what to do. A stop rule looks at the width of the intervals
-//! alone, never at where they are: a study that stopped on a difference would find one where there is none.
+//! A warning names its subject, the figure and the limit, and what to do. A stop rule uses only the width of the
+//! intervals: a study that stopped on a difference would find one where there is none.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     warnings
 }
 
-/// What to know before a study runs: the settings that cannot be in force.
+/// Returns the warning before a study runs: settings that cannot be in force.
 pub(crate) fn warning_of_plan(design: &Design) -> Option<Warning> {
     let settings = design.polled_in_vain();
     let settings = settings.map(|setting| String::from(setting.name()));
@@ -56,7 +56,7 @@ pub(crate) fn warning_of_plan(design: &Design) -> Option<Warning> {
     Some(warning(WarningName::NeverInForce, text))
 }
 
-/// A warning in words.
+/// Makes a warning.
 pub fn warning(name: WarningName, text: impl Into<String>) -> Warning {
     Warning {
         name,
@@ -64,16 +64,16 @@ pub fn warning(name: WarningName, text: impl Into<String>) -> Warning {
     }
 }
 
-/// Texts in a list; `None` without any.
+/// Joins texts; `None` without any.
 fn listed(texts: impl Iterator<Item = String>, between: &str) -> Option<String> {
     let texts: Vec<String> = texts.collect();
     (!texts.is_empty()).then(|| texts.join(between))
 }
 
-/// Confounders of a comparison that a warning names at most.
+/// Most confounders of a comparison that a warning names.
 const CONFOUNDERS_NAMED: usize = 4;
 
-/// What else differs between two settings.
+/// Returns the warning about other differences between two settings.
 fn confounded(study: &Study, versus: &Versus) -> Option<String> {
     let is_meant =
         |one: &&Confounder| one.setting == versus.setting && one.reference == versus.reference;
@@ -98,7 +98,7 @@ fn confounded(study: &Study, versus: &Versus) -> Option<String> {
     ))
 }
 
-/// Other programs' work where it was most.
+/// Returns the warning about other programs' work, where it was most.
 pub(crate) fn foreign_work(findings: &[SettingFindings]) -> Option<String> {
     let taken = findings.iter().filter_map(|found| {
         let median = found.foreign_cpu?.median_ratio;
@@ -126,11 +126,11 @@ fn dependent(comparisons: &[Comparison]) -> Option<String> {
     ))
 }
 
-/// That there was no time for all blocks. One that waits for narrow intervals ends before.
+/// Returns the warning that there was no time for all blocks. A study with a stop rule has none.
 fn blocks_missing(study: &Study) -> Option<String> {
     let plan = &study.plan;
     let run = study.blocks_most();
-    // A setting that never has a figure is given up, and its comparisons say so.
+    // A setting that never has a figure is dropped, and its comparisons say so.
     let has_figures = |workload: &String| {
         study.settings.iter().all(|setting| {
             let own = study.trials.iter();
@@ -157,7 +157,7 @@ fn blocks_missing(study: &Study) -> Option<String> {
     ))
 }
 
-/// That the study took longer than was promised.
+/// Returns the warning that the study took longer than promised.
 fn ran_over(study: &Study) -> Option<String> {
     let (limit, taken) = (study.plan.limit_seconds, study.elapsed_seconds);
     (taken.round() > limit).then(|| {
@@ -168,7 +168,8 @@ fn ran_over(study: &Study) -> Option<String> {
     })
 }
 
-/// The effect that so few blocks can find, by the comparison with the largest scatter.
+/// Returns the warning about the smallest effect that so few blocks find, for the comparison with the largest
+/// scatter.
 fn large_effects(study: &Study) -> Option<String> {
     let blocks = study.plan.blocks;
     if blocks >= BLOCKS_FOR_SMALL_EFFECTS {
@@ -201,7 +202,7 @@ fn large_effects(study: &Study) -> Option<String> {
     Some(format!("with {blocks} of each workload {what}"))
 }
 
-/// That trials were disturbed, for the most frequent reason, and what to do.
+/// Returns the warning that trials were disturbed, with the most frequent reason and the remedy.
 fn disturbed(trials: &[Trial]) -> Option<String> {
     let mut reasons = BTreeMap::<_, u32>::new();
     for reason in trials
@@ -225,7 +226,7 @@ fn disturbed(trials: &[Trial]) -> Option<String> {
     ))
 }
 
-/// That the offered rate exceeds the ring's slots a period.
+/// Returns the warning that the offered rate exceeds the ring's slots a period.
 fn ring_ceiling(setting: &NamedSetting, study: &Study, workload: &str) -> Option<String> {
     let (ring_slots, trials) = (study.lab.ring_slots?, &study.trials);
     let period_ns = setting.period_ns()? as f64;
@@ -261,16 +262,16 @@ fn unreadable_counter(trials: &[Trial]) -> Option<String> {
         })
 }
 
-/// Blocks before the first look.
+/// Blocks before the stop rule's first check.
 pub(crate) const BLOCKS_MIN: u32 = 3;
 
-/// Whether every comparison with a verdict has an interval, and none is wider than `width`, a share of its estimate.
+/// Returns whether every comparison with a verdict has an interval no wider than `width`, a share of its estimate.
 pub(crate) fn are_narrow(comparisons: &[Comparison], width: f64) -> bool {
     let mut primary = comparisons.iter().filter(|one| one.primary).peekable();
     primary.peek().is_some() && primary.all(|one| width_of(one).is_some_and(|own| own <= width))
 }
 
-/// The width of an interval as a share of its estimate, or in points; `None` while it has no end.
+/// Returns the width of an interval as a share of its estimate, or in points; `None` if an end is open.
 fn width_of(comparison: &Comparison) -> Option<f64> {
     let width = match comparison.kind {
         MetricKind::Ratio => {
@@ -282,7 +283,7 @@ fn width_of(comparison: &Comparison) -> Option<f64> {
     width.is_finite().then_some(width)
 }
 
-/// That time ran out before intervals were narrow enough; `None` otherwise.
+/// Returns the warning that time ran out before intervals were narrow enough.
 pub(crate) fn fell_short(study: &Study) -> Option<String> {
     let width = study.plan.stop_width_ratio?;
     let primary = study.comparisons.iter().filter(|one| one.primary);
@@ -315,15 +316,15 @@ pub(crate) fn fell_short(study: &Study) -> Option<String> {
 /// Blocks that an interval needs. A study planned with fewer is inconclusive by design.
 const BLOCKS_FOR_INTERVALS: u32 = 3;
 
-/// Whether a comparison of a study was decided. A setting compared with itself passes if no difference is proven. Where
-/// no trial counts nothing is decided.
+/// Returns whether a comparison of a study was decided. A setting compared with itself passes if no difference is
+/// proven. Without a trial that counts nothing is decided.
 pub fn is_decided(study: &Study) -> bool {
     let verdicts = study.comparisons.iter().filter_map(|one| one.verdict);
     let has_result = study.trials.iter().any(|trial| trial.result().is_some());
     has_result && decides(&study.plan, is_null(study), verdicts)
 }
 
-/// Whether a study compares a setting with itself.
+/// Returns whether a study compares a setting with itself.
 fn is_null(study: &Study) -> bool {
     matches!(&study.settings[..], [one, other] if one.is_same_as(other))
 }
@@ -362,7 +363,7 @@ mod stop_tests {
             assert!(!are_narrow(&[comparison(Some(ends))], 0.03));
         }
         let narrow = comparison(Some([1.99, 2.01]));
-        // One that is wide, or has no interval yet, keeps the others from ending the study.
+        // A wide interval, or a missing one, keeps the study going.
         assert!(!are_narrow(
             &[narrow.clone(), comparison(Some([1.0, 2.0]))],
             0.05
@@ -402,7 +403,7 @@ mod decided_tests {
         }
         // All comparisons were given up.
         assert!(!passes(10, false, &[]));
-        // So few blocks have no intervals: that is what was asked for.
+        // So few blocks have no intervals, as planned.
         assert!(passes(1, false, &[Inconclusive]));
     }
 

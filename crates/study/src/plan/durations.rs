@@ -1,8 +1,8 @@
-//! Estimates how long trials take, and decides during a study whether another round of all its workloads fits.
+//! Estimates the durations of trials, and decides during a study whether another round of all workloads fits.
 //!
-//! The estimate is that of a quiet machine, and a limit leaves it some air. During a study only the time that trials took
-//! decides, never what they measured. Every workload gets as many blocks as the others; half as much again of the limit
-//! may be used to complete a round, or the rounds that a verdict takes.
+//! The estimate is for a quiet machine, and a limit adds a reserve. During a study only the trials' durations decide,
+//! never their results. All workloads get the same number of blocks; half as much again of the limit may complete a
+//! round, or the rounds that a verdict takes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::design::sweep::searches;
 use crate::design::{Design, NamedWorkload};
 use nicpoll_stats::BLOCKS_MIN;
 
-/// Time for stragglers of a run to be counted, on a link that delays nothing.
+/// Time for stragglers of a run on a link without delay.
 pub(crate) const DRAIN_MIN: Duration = Duration::from_millis(2);
 
-/// Rounds that each step of the calibration looks at, and the number of steps.
+/// Rounds in each step of the calibration, and the number of steps.
 pub(crate) const CALIBRATION_ROUNDS: u32 = 25;
 
-/// Time of a trial besides its traffic: switching, draining for the least time, reading counters.
+/// Time of a trial besides its traffic: switching, the shortest drain, reading counters.
 const OVERHEAD: Duration = Duration::from_millis(200);
 
 /// Additional time for a router.
@@ -29,7 +29,7 @@ const ROUTER_OVERHEAD: Duration = Duration::from_millis(150);
 /// Runs of a trial: warm-up, measured window and CPU window.
 const RUNS: usize = 3;
 
-/// Data in a TCP sender's buffers when it stops. On a slow line a run ends when they are empty.
+/// Bytes in a TCP sender's buffers when it stops. On a slow line a run ends when they are empty.
 const TCP_BUFFERED_BYTES: f64 = 1e6;
 
 /// Time for a user's program to start, connect and end.
@@ -38,23 +38,23 @@ const PROGRAM: Duration = Duration::from_millis(300);
 /// Time to start a client, which is a thread with a socket.
 const CLIENT: Duration = Duration::from_millis(1);
 
-/// Time for a command before or after traffic, which is a program in a namespace of its own. A slow one shows in the
-/// first trials.
+/// Time for a command before or after traffic, a program in a namespace of its own. The first trials show if one is
+/// slow.
 const COMMAND: Duration = Duration::from_millis(25);
 
-/// A study without a limit of its own gets this many times the estimate, and [`RESERVE_SECONDS`].
+/// A study without a limit gets this many times the estimate, plus [`RESERVE_SECONDS`].
 const SPARE: f64 = 1.15;
 
-/// Time to build the lab and to load what counts.
+/// Time to build the lab and to load the counters.
 pub(crate) const BASE: Duration = Duration::from_secs(2);
 
-/// Blocks that a rank interval needs for the confidence of a family: 1 + log2(family / 0.05).
+/// Returns the blocks that a rank interval needs for a family's confidence: 1 + log2(family / 0.05).
 pub(crate) fn blocks_for_interval(family: u32) -> u32 {
     let level = 0.05 / f64::from(family.max(1));
     (1.0 - level.log2()).ceil() as u32
 }
 
-/// Blocks without which a plan's method has no interval, and so no verdict.
+/// Returns the blocks that a plan's method needs for an interval, and so for a verdict.
 pub(crate) fn blocks_needed(plan: &Plan) -> u32 {
     let by_ranks = blocks_for_interval(plan.family);
     match plan.blocks >= by_ranks {
@@ -63,7 +63,7 @@ pub(crate) fn blocks_needed(plan: &Plan) -> u32 {
     }
 }
 
-/// Estimated seconds of a trial of each workload, in the order of the design. Each run is drained twice.
+/// Estimates the seconds of a trial of each workload, in the order of the design. Each run is drained twice.
 pub(crate) fn trials(
     design: &Design,
     [warmup, trial, cpu_window]: [f64; RUNS],
@@ -92,7 +92,7 @@ pub(crate) fn trials(
     seconds.collect()
 }
 
-/// Estimated seconds of the commands around a workload's traffic, under a setting of middling many.
+/// Estimates the seconds of the commands around a workload's traffic, averaged over the settings.
 fn command_seconds(design: &Design, workload: &NamedWorkload) -> f64 {
     let links = usize::from(design.topology.links());
     let settings = design.settings.iter();
@@ -104,19 +104,19 @@ fn command_seconds(design: &Design, workload: &NamedWorkload) -> f64 {
     mean * COMMAND.as_secs_f64()
 }
 
-/// Estimated seconds of a trial of a workload of a plan.
+/// Estimates the seconds of a trial of a workload of a plan.
 pub(crate) fn trial_seconds(plan: &Plan, workload: &str) -> f64 {
     let mut workloads = plan.workloads.iter();
     let index = workloads.position(|known| known == workload);
     let own = index.and_then(|index| plan.estimated_trial_seconds.get(index));
-    // A plan of an older version says nothing of it.
+    // A plan of an older version does not have it.
     own.copied().unwrap_or_else(|| {
         let traffic = plan.warmup_seconds + plan.trial_seconds + plan.cpu_window_seconds;
         traffic + OVERHEAD.as_secs_f64()
     })
 }
 
-/// Estimated seconds of a study on a quiet machine.
+/// Estimates the seconds of a study on a quiet machine.
 pub(crate) fn estimated_seconds(design: &Design, plan: &Plan) -> f64 {
     let of_trials: f64 = plan
         .order
@@ -131,18 +131,18 @@ pub(crate) fn estimated_seconds(design: &Design, plan: &Plan) -> f64 {
     with_time_of_counting(of_trials + BASE.as_secs_f64() + rehearsed + searched)
 }
 
-/// The limit of a study that has none of its own.
+/// Returns the default limit of a study.
 pub(crate) fn limit_seconds(estimated_seconds: f64) -> f64 {
     (SPARE * estimated_seconds + RESERVE_SECONDS).ceil()
 }
 
-/// The least time in which every workload may have so many blocks.
+/// Returns the shortest time in which every workload can have this many blocks.
 pub(crate) fn least_time(plan: &Plan, blocks: u32) -> Duration {
     let rounds = f64::from(blocks) * Schedule::new(plan).round_seconds();
     Duration::from_secs(((rounds + RESERVE_SECONDS) / (1.0 - REHEARSED_BY)).ceil() as u64)
 }
 
-/// Seconds of one run of a workload with its end.
+/// Estimates the seconds of one run of a workload, its drain included.
 fn run_seconds(workload: &NamedWorkload, topology: &Topology, run: f64) -> f64 {
     let background = workload.options.background.iter();
     let background = background.map(|one| &one.traffic);
@@ -152,7 +152,7 @@ fn run_seconds(workload: &NamedWorkload, topology: &Topology, run: f64) -> f64 {
         .fold(run, f64::max);
     match workload.options.background.is_empty() {
         true => longest,
-        // Next to other traffic the last answers are waited for in vain.
+        // Next to other traffic the last answers may never come.
         false => longest + nicpoll_traffic::rr::RESPONSE_TIMEOUT.as_secs_f64(),
     }
 }
@@ -181,26 +181,26 @@ fn stream_seconds(request: &WorkloadRequest, topology: &Topology, run: f64) -> f
 /// Reserved for evaluating, printing and restoring.
 pub(crate) const RESERVE_SECONDS: f64 = 3.0;
 
-/// The part of the limit that may be used besides it.
+/// The share of the limit that may be used beyond it.
 const MORE: f64 = 0.5;
 
-/// Trials in the running mean of their time. A load of a few blocks must not decide about all that is left.
+/// Trials in the running mean of their durations: a load during a few blocks must not decide about the rest.
 const LOOK_BACK: f64 = 60.0;
 
 /// Weight of the plan's estimate, in trials.
 const PLANNED_WEIGHT: f64 = 8.0;
 
-/// Latest end of a study's traffic, from its start.
+/// Returns the latest end of a study's traffic, from its start.
 pub(crate) fn traffic_ends(plan: &Plan) -> Duration {
     let limit = plan.limit_seconds * (1.0 + MORE);
     Duration::from_secs_f64((limit - RESERVE_SECONDS).max(0.0))
 }
 
-/// The time of a study: what is measured, and how long that takes.
+/// The schedule of a study: the remaining comparisons, and their durations.
 pub(crate) struct Schedule<'a> {
     plan: &'a Plan,
     kept: Vec<ComparisonName>,
-    /// Time of trials over its estimate: a running mean.
+    /// Running mean of trials' durations over their estimates.
     slowness: f64,
     trials: f64,
 }
@@ -216,31 +216,31 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Continues with the time of a resumed study's trials, by workload.
+    /// Continues with the durations of a resumed study's trials, by workload.
     pub fn after<'t>(mut self, taken: impl Iterator<Item = (&'t str, Duration)>) -> Self {
         taken.for_each(|(workload, taken)| self.took(workload, taken));
         self
     }
 
-    /// Whether a trial belongs to a comparison that is kept.
+    /// Returns whether a remaining comparison needs a trial.
     pub fn is_needed(&self, workload: &str, setting: &str) -> bool {
         self.kept.iter().any(|one| is_with(one, workload, setting))
     }
 
-    /// Records the time of a trial.
+    /// Records the duration of a trial.
     pub fn took(&mut self, workload: &str, taken: Duration) {
         self.trials = (self.trials + 1.0).min(LOOK_BACK);
         let slowness = taken.as_secs_f64() / trial_seconds(self.plan, workload);
         self.slowness += (slowness - self.slowness) / self.trials;
     }
 
-    /// Ends the comparisons with a setting under a workload: it will not be measured.
+    /// Drops the comparisons with a setting under a workload, which will not be measured.
     pub fn give_up(&mut self, workload: &str, setting: &str) {
         self.kept.retain(|one| !is_with(one, workload, setting));
     }
 
-    /// Whether another round of all workloads starts: within the limit, or beyond it where all rounds that a verdict
-    /// takes end in half as much again.
+    /// Returns whether another round of all workloads may start: within the limit, or beyond it if all rounds that a
+    /// verdict takes end within half as much again.
     pub fn may_start(&self, rounds_done: u32, elapsed: Duration) -> bool {
         let elapsed = elapsed.as_secs_f64();
         let left = traffic_ends(self.plan).as_secs_f64() - elapsed;
@@ -252,7 +252,7 @@ impl<'a> Schedule<'a> {
         rounds > 0 && f64::from(rounds) * self.round_seconds() <= left
     }
 
-    /// Forecast for the remaining rounds, within the time that they may take.
+    /// Forecasts the duration of the remaining rounds, within their limit.
     pub fn forecast(&self, rounds_done: u32, elapsed: Duration) -> Duration {
         let rounds = self.plan.blocks.saturating_sub(rounds_done);
         let seconds = f64::from(rounds) * self.round_seconds();
@@ -280,44 +280,44 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// Whether a comparison is with a setting under a workload.
+/// Returns whether a comparison has a setting under a workload.
 fn is_with(one: &ComparisonName, workload: &str, setting: &str) -> bool {
     one.workload == workload && (one.setting == setting || one.reference == setting)
 }
 
-/// Share of a study's time after which no more is rehearsed: the first trials are then tuned less well.
+/// Share of a study's time after which rehearsals end; the first trials are then tuned less well.
 pub(crate) const REHEARSED_BY: f64 = 0.25;
 
 /// Warm-ups of a rehearsal.
 pub(crate) const REHEARSALS: u32 = 2;
 
-/// Length of the traffic while a program computes: many turns of the kernel's scheduler.
+/// Length of the traffic next to a computing program: many slices of the kernel's scheduler.
 pub const SPINNER_RUN: Duration = Duration::from_millis(150);
 
-/// Share of a study's time for measuring the cost of counting, and its maximum.
+/// Share of a study's time for measuring the cost of counting, and that time's maximum.
 pub const SHARE: f64 = 0.1;
 
 pub const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// Seconds, plus the time for measuring the cost of counting.
+/// Adds the time for measuring the cost of counting.
 pub(crate) fn with_time_of_counting(seconds: f64) -> f64 {
     let share = SHARE / (1.0 - SHARE) * seconds;
     seconds + share.min(TIME_MAX.as_secs_f64())
 }
 
-/// Estimated time of narrowing down one knee under the first setting: some doublings and halvings, each of a run or two.
+/// Estimated time of finding one knee under the first setting: some doublings and halvings, each of a run or two.
 const SEARCH: Duration = Duration::from_secs(8);
 
-/// The same under each further one, and of lowering the rate for it.
+/// The same for each further setting, which may lower the rate.
 const SEARCH_FURTHER: Duration = Duration::from_secs(2);
 
-/// The longest measured traffic of a trial that shows a knee.
+/// The longest measured traffic of a trial that confirms a knee.
 pub(crate) const SHOWN_SECONDS_MAX: f64 = 1.0;
 
-/// Trials under each setting that show a knee: two, and those at rates that were not held.
+/// Trials under each setting to confirm a knee: two, plus those at rates that were not held.
 const SHOWN_TRIALS: f64 = 6.0;
 
-/// Estimated time of finding one knee.
+/// Estimates the time of finding one knee.
 fn search_seconds(design: &Design, plan: &Plan) -> f64 {
     let trial = plan.warmup_seconds + plan.trial_seconds.min(SHOWN_SECONDS_MAX);
     let shown = SHOWN_TRIALS * (trial + plan.cpu_window_seconds + OVERHEAD.as_secs_f64());
@@ -325,8 +325,8 @@ fn search_seconds(design: &Design, plan: &Plan) -> f64 {
     SEARCH.as_secs_f64() + settings * (SEARCH_FURTHER.as_secs_f64() + shown)
 }
 
-/// Length of the traffic with CPU accounting. The account costs for each event, so only this run has it; it may be
-/// short, since nothing is sampled.
+/// Length of the run with CPU accounting. Accounting costs time for each event, so it has a run of its own; this can
+/// be short, since nothing is sampled.
 pub const CPU_WINDOW: Duration = Duration::from_millis(60);
 
 #[cfg(test)]
@@ -396,8 +396,8 @@ mod schedule_tests {
         null: None,
     };
 
-    /// A study on a machine on which every trial takes `factor` times as long as is planned. Returns its end, and the
-    /// blocks of each workload.
+    /// Runs a study whose trials take `factor` times as long as planned. Returns its end, and the blocks of each
+    /// workload.
     fn run(options: &DemoOptions, factor: f64) -> (f64, BTreeMap<String, u32>) {
         let (design, plan) = plan(options, Seed(1)).unwrap();
         let mut schedule = Schedule::new(&plan);
@@ -446,14 +446,14 @@ mod schedule_tests {
                 assert!(end < 1.5 * limit, "{factor}: {end}");
                 assert_eq!(blocks.len(), workloads, "{factor}: {blocks:?}");
                 let [fewest, most] = [blocks.values().min(), blocks.values().max()];
-                // The end may cut a round short.
+                // The end of the time may cut a round short.
                 let cut = fewest.map(|fewest| fewest + 1);
                 assert!(most <= cut.as_ref(), "{factor}: {blocks:?}");
                 assert!(fewest <= Some(&before), "{factor}: {blocks:?}");
                 before = *fewest.unwrap();
             }
         }
-        // Where not even one round fits, the time holds all the same.
+        // The limit holds even if not one round fits.
         let (end, blocks) = run(&DemoOptions::default(), 60.0);
         assert!(
             end < 225.0 && blocks.values().all(|own| *own == 0),
@@ -471,14 +471,14 @@ mod schedule_tests {
         // A round takes 2.44 s: what begins within the limit is completed.
         assert!(at(needed, 36) && !at(needed, 38));
         assert!(at(needed - 1, 45) && at(needed - 5, 44));
-        // Five do not end in time, and one would help nobody.
+        // Five do not end in time, and a single one does not help.
         assert!(!at(needed - 5, 46) && !at(needed - 1, 56));
     }
 
     #[test]
     fn few_long_blocks_all_fit_into_the_time_that_is_reckoned_for_them() {
         let (_, mut plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
-        // Three blocks of two trials of 300 s, in the 1800 s that they take and some more.
+        // Three blocks of two trials of 300 s, in the 1800 s that they take and a reserve.
         plan.workloads = vec![String::from("udp64")];
         plan.estimated_trial_seconds = vec![300.0];
         plan.drop_order
@@ -539,7 +539,7 @@ mod schedule_tests {
         };
         assert!(at(0, 0) > 60);
         assert!((1..=10).contains(&at(12, 140)));
-        // As long as rounds that a verdict takes are missing there is half as much again.
+        // While rounds that a verdict needs are missing, half as much again is allowed.
         assert!((70..=82).contains(&at(0, 140)));
         assert_eq!(at(0, 230), 0);
     }

@@ -1,8 +1,8 @@
 //! Compares two results: stored studies, or files that other tools printed.
 //!
-//! Values from the blocks of one study are compared in pairs; all others are unpaired, and labelled so. A file's values are
-//! its runs where it has three or more; the intervals of a single run are used only otherwise, and labelled so. What cannot
-//! be compared is refused, with what could be.
+//! Values from the blocks of one study are compared in pairs; all others are unpaired, and labelled so. A file's
+//! values are its runs if it has three or more, else the intervals of a single run, labelled so. Results that cannot
+//! be compared are refused, with those that could.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,12 +28,12 @@ use crate::run::conditions::{Difference, conditions, differences};
 /// Seed of permutations: the same values give the same p values.
 const SEED: Seed = Seed(1);
 
-/// How results are compared.
+/// Options of a comparison of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompareOptions {
-    /// A smaller value is the better one, for figures whose direction is unknown.
+    /// Whether smaller values are better, for figures of unknown direction.
     pub less_is_better: bool,
-    /// Also where one name means two things in two studies.
+    /// Whether to compare even if a name means two things in two studies.
     pub anyway: bool,
 }
 
@@ -93,7 +93,7 @@ pub fn compare_results(
     })
 }
 
-/// Two settings of one study, block by block, under each of its workloads.
+/// Compares two settings of one study, block by block, under each of its workloads.
 fn paired(
     study: &Study,
     reference: &StudySource,
@@ -178,7 +178,7 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
     }
 }
 
-/// What else differs between two measured studies: what a name means first, a sentence each.
+/// Returns the other differences between two measured studies, a sentence each, those in a name's meaning first.
 ///
 /// # Errors
 /// When a name means another thing in each, unless they are compared `anyway`.
@@ -207,7 +207,7 @@ fn differences_of(
     Ok(found)
 }
 
-/// The names of settings and workloads that are compared, and mean another thing in each study.
+/// Returns the compared names of settings and workloads that mean another thing in each study.
 fn meanings(
     reference: &StudySource,
     judged: &StudySource,
@@ -240,7 +240,7 @@ fn meanings(
     workloads.chain(settings).collect()
 }
 
-/// What a study's figures hang on besides its settings and workloads.
+/// Returns the conditions of a study besides its settings and workloads.
 fn conditions_of(study: &Study) -> BTreeMap<String, String> {
     let trial = format!("{} s", study.plan.trial_seconds);
     let mut all = conditions(&study.host);
@@ -255,7 +255,7 @@ fn conditions_of(study: &Study) -> BTreeMap<String, String> {
     all
 }
 
-/// What a setting writes and another one of its name does not, in quotes.
+/// Returns, in quotes, what a setting writes and another one of its name does not.
 fn written(setting: &SettingFacts, unlike: &SettingFacts) -> String {
     let unlike = all_written(unlike);
     let mut own = all_written(setting);
@@ -278,7 +278,8 @@ fn all_written(setting: &SettingFacts) -> Vec<String> {
     hosts.chain(router).chain(machine).chain(words).collect()
 }
 
-/// Compares the workloads and settings that two studies share, or the named ones. What only one has goes to `alone`.
+/// Compares the workloads and settings that two studies share, or the named ones. Those of only one study go to
+/// `alone`.
 fn studies(
     reference: &StudySource,
     judged: &StudySource,
@@ -288,7 +289,7 @@ fn studies(
     let mut matched = BTreeSet::new();
     let mut found = Vec::new();
     for ((workload, setting), own) in judged.cells(reference) {
-        // A setting of the reference that is named is meant, whatever it is called.
+        // A named setting of the reference is compared, whatever its name.
         let against = reference.name.setting.as_ref().unwrap_or(&setting);
         let other = (workload.clone(), against.clone());
         if let Some(others) = others.get(&other) {
@@ -298,7 +299,7 @@ fn studies(
             alone.push(judged.alone(own, setting));
         }
     }
-    // What the other name leaves out is not missed.
+    // Workloads that the other name excludes are not reported as missing.
     let is_asked = |workload: &str| judged.name.setting.is_none() && judged.name.takes(workload);
     let rest = others
         .into_iter()
@@ -321,7 +322,7 @@ fn studies(
                 [one, judged.values_of(&own[0], &setting, metric)]
             })
             .collect();
-        // An import, and a study of an earlier version, say nothing but rates.
+        // An import, and a study of an earlier version, have only rates.
         if of_both.is_empty() {
             let one = reference.values(&own[1], &against);
             let other = judged.values(&own[0], &setting).in_quantity(&one.quantity);

@@ -1,30 +1,30 @@
-//! Which verdicts make a command fail, so that a script or a CI job can stop at a regression.
+//! `--fail-on`: the verdicts that make a command fail, for scripts and CI jobs that stop at a regression.
 //!
-//! A verdict fails only by what is proven: the whole interval is beyond the limit. What is not proven passes. A comparison
-//! without an interval does not: a gate without information stays shut.
+//! A verdict fails only if the whole interval is beyond the limit; an unproven difference passes. A comparison
+//! without an interval does not pass: a gate without information stays shut.
 
 use std::str::FromStr;
 
 use nicpoll_lab::Refused;
 use nicpoll_model::{Compared, Measure, MetricKind, Study, Verdict};
 
-/// What must not be proven: `worse`, `worse:5%`, `different`, `different:5%`.
+/// The difference that must not be proven: `worse`, `worse:5%`, `different`, `different:5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FailOn {
-    /// Whether better is as wrong as worse.
+    /// Whether a better result fails, too.
     is_either_way: bool,
-    /// From which share on: 0.05 is 5 %.
+    /// The smallest difference that fails: 0.05 is 5 %.
     from: f64,
 }
 
-/// What a gate says.
+/// The state of a gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// Nothing that was forbidden is proven.
+    /// No failing difference is proven.
     Open,
-    /// It is, by these comparisons.
+    /// These comparisons prove one.
     Shut(Vec<String>),
-    /// These comparisons have no interval, or there is none: nothing can be said.
+    /// These comparisons have no interval, or there is no comparison.
     Blind(Vec<String>),
 }
 
@@ -74,7 +74,7 @@ struct Judged {
     more_is_better: bool,
 }
 
-/// What a comparison is called where a gate names it.
+/// Returns the name of a comparison in a gate's message.
 fn name(workload: Option<&str>, measure: Option<Measure>, judged: &str) -> String {
     let workload = workload.map_or(String::new(), |it| format!("{it}: "));
     let measure = measure.map_or("values", Measure::name);
@@ -82,7 +82,7 @@ fn name(workload: Option<&str>, measure: Option<Measure>, judged: &str) -> Strin
 }
 
 impl FailOn {
-    /// What the verdicts of a study come to.
+    /// Returns the gate's state for a study.
     pub fn of_study(&self, study: &Study) -> Gate {
         let primary = study.comparisons.iter().filter(|one| one.primary);
         self.of(primary.map(|one| Judged {
@@ -101,7 +101,7 @@ impl FailOn {
         }))
     }
 
-    /// What the verdicts on results come to.
+    /// Returns the gate's state for compared results.
     pub fn of_results(&self, compared: &Compared) -> Gate {
         let sets = compared.comparisons.iter();
         self.of(sets.map(|one| Judged {
@@ -130,7 +130,7 @@ impl FailOn {
         }
     }
 
-    /// 5 points are taken like 5 %.
+    /// Returns whether the limit is exceeded; 5 points count as 5 %.
     fn is_met(&self, one: &Judged) -> bool {
         let turned = |end: f64| match (one.more_is_better, one.kind) {
             (true, _) => end,

@@ -1,7 +1,7 @@
-//! Imports transcripts: reads the files, puts them together, and compares their settings.
+//! Imports transcripts: reads the files, makes one experiment of them, and compares its settings.
 //!
-//! Trials of a transcript did not alternate, so they are never compared in pairs. Byte positions are kept whatever the
-//! encoding of a file.
+//! Trials of a transcript did not alternate, so they are never paired. Byte positions are kept, whatever a file's
+//! encoding.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::plan::MARGIN;
 use crate::results::compare::unpaired;
 use crate::results::read::values_of_trials;
 
-/// The bytes of transcripts, each with the name of its file.
+/// Reads the bytes of transcripts, each with its file's name.
 ///
 /// # Errors
 /// When a file cannot be read or is too long.
@@ -52,7 +52,7 @@ pub fn import_transcripts(
     Ok(imported)
 }
 
-/// These bytes as text, with `?` for each that is not UTF-8. No second copy is made.
+/// Makes text of bytes, with `?` for each that is not UTF-8, without a second copy.
 fn with_every_byte(mut bytes: Vec<u8>) -> String {
     let mut at = 0;
     while let Err(wrong) = std::str::from_utf8(&bytes[at..]) {
@@ -65,11 +65,10 @@ fn with_every_byte(mut bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("every byte that was not UTF-8 is '?' now")
 }
 
-/// Comparisons that are made. The interval of one in a larger family tells nothing, and each has the values of both
-/// sides.
+/// Most comparisons. In a larger family intervals say nothing, and each comparison holds the values of both sides.
 const COMPARISONS_MAX: usize = 32;
 
-/// Each setting against the interrupts, or else against the first one that is said, under each workload.
+/// Compares each setting with the interrupts, or else with the first stated setting, under each workload.
 fn compare_settings(imported: &mut Imported) {
     let (contrasts, left_out) = contrasts(imported);
     let family = contrasts.len() as u32;
@@ -92,7 +91,7 @@ fn compare_settings(imported: &mut Imported) {
 /// The trials of a setting.
 type Group<'a> = (&'a str, Rc<[&'a ImportedTrial]>);
 
-/// The workload, the reference and the setting of each comparison, and how many there are beyond the first ones.
+/// Returns the workload, the reference and the setting of each comparison, and the number of those beyond the limit.
 fn contrasts(imported: &Imported) -> (Vec<(&str, Group<'_>, Group<'_>)>, u32) {
     let settings = imported.settings();
     let order: HashMap<&str, usize> = settings.into_iter().zip(0..).collect();
@@ -119,7 +118,7 @@ fn contrasts(imported: &Imported) -> (Vec<(&str, Group<'_>, Group<'_>)>, u32) {
     (found, left_out)
 }
 
-/// The setting of trials of which nothing says it.
+/// The setting of trials whose setting the text does not state.
 const NOT_SAID: &str = "not-said";
 
 #[cfg(test)]

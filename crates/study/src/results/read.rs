@@ -1,4 +1,4 @@
-//! A result by its name: a file of another tool's output, or a study of the store.
+//! Reads a result by its name: a file of another tool's output, or a stored study.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,8 +22,7 @@ use crate::judge::conclude;
 use crate::judge::warnings::warning;
 use crate::run::session::{StudyError, design_of};
 
-/// A stored study as it is shown. Of one that is not finished, what follows from its trials so far, and that it
-/// is not finished.
+/// Returns a stored study for display. An unfinished one is judged by its trials so far, and labelled.
 ///
 /// # Errors
 /// When what is stored of it cannot be read.
@@ -49,23 +48,23 @@ pub fn shown(kept: Kept<Study>) -> Result<Study, StudyError> {
         "study {id} {state}: {run} of {blocks} blocks, {done} of {planned} trials, are stored{goes_on}"
     );
     let mut study = conclude(&design, study)?;
-    // Its time is not over.
+    // The time of an unfinished study is not over.
     let is_over = |one: &Warning| one.name == WarningName::LimitCameFirst;
     study.warnings.retain(|one| !is_over(one));
     study.warnings.push(warning(WarningName::Interrupted, text));
     Ok(study)
 }
 
-/// Runs from which on they are the values, and the intervals of a single run are not.
+/// Fewest runs that are compared as values; with fewer, the intervals of a single run are.
 const RUNS_MIN: usize = 3;
 
-/// Larger files are no results: they would be read into memory whole.
+/// Limit of a result file, which is read into memory whole.
 const FILE_MAX_BYTES: u64 = 256 << 20;
 
-/// A study, a setting and a workload.
+/// Parts of a name: study, setting and workload.
 const NAME_PARTS: usize = 3;
 
-/// A study, and which of its trials: `7`, `last`, `7:polling`, `7:polling:udp64`.
+/// The name of a study or of some of its trials: `7`, `last`, `7:polling`, `7:polling:udp64`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResultName {
     text: String,
@@ -128,8 +127,8 @@ pub struct StudySource {
     cells: BTreeMap<(String, String), Values>,
 }
 
-/// The workloads and settings of a study that can be compared: by what both sides call the workload, what the study
-/// itself calls it.
+/// The workloads and settings of a study that can be compared: the study's own name of the workload, by the name that
+/// both sides use and the setting.
 pub(crate) type Cells = BTreeMap<(String, String), String>;
 
 impl StudySource {
@@ -176,7 +175,7 @@ impl StudySource {
         }
     }
 
-    /// The source, unless its name has a setting or a workload that the study does not have.
+    /// Checks that the study has the setting and the workload of its name.
     pub(crate) fn into_named(self) -> Result<Self, ResultError> {
         let parts = [
             ("setting", &self.name.setting, &self.settings),
@@ -196,7 +195,7 @@ impl StudySource {
         Ok(self)
     }
 
-    /// The setting that its name has.
+    /// Returns the setting in its name.
     pub(crate) fn setting(&self) -> Result<String, ResultError> {
         self.name.setting.clone().ok_or_else(|| {
             let (name, id, known) = (&self.name.text, self.id, self.settings.join(", "));
@@ -206,7 +205,7 @@ impl StudySource {
         })
     }
 
-    /// That a study was given twice, and what can be compared within it.
+    /// Makes the error of a study given twice, with what can be compared within it.
     pub(crate) fn compared_with_itself(&self) -> ResultError {
         let (id, known) = (self.id, self.settings.join(", "));
         let two: Vec<String> = self
@@ -224,7 +223,7 @@ impl StudySource {
         ))
     }
 
-    /// The metrics that are compared with another study under a workload; none of an import, which has rates alone.
+    /// Returns the metrics to compare with another study under a workload; none of an import, which has only rates.
     pub(crate) fn judged(&self, workload: &str) -> Vec<Metric> {
         let Some(study) = &self.study else {
             return Vec::new();
@@ -240,7 +239,7 @@ impl StudySource {
         judged
     }
 
-    /// The values of one metric under a workload and a setting of a measured study.
+    /// Returns the values of one metric under a workload and a setting of a measured study.
     pub(crate) fn values_of(&self, workload: &str, setting: &str, metric: Metric) -> Values {
         let trials = self.study.iter().flat_map(|study| &study.trials);
         values_of_study(
@@ -249,13 +248,13 @@ impl StudySource {
         )
     }
 
-    /// The rates under a workload and a setting, in the order of the trials.
+    /// Returns the rates under a workload and a setting, in the order of the trials.
     pub(crate) fn values(&self, workload: &str, setting: &str) -> Values {
         let cell = (String::from(workload), String::from(setting));
         self.cells.get(&cell).cloned().unwrap_or_default()
     }
 
-    /// The workloads and settings that have trials, of those that the name takes.
+    /// Returns the workloads and settings that have trials, as far as the name selects them.
     pub(crate) fn cells(&self, other: &StudySource) -> Cells {
         let is_named = |setting: &str| self.name.setting.as_ref().is_none_or(|it| it == setting);
         let is_mixed = self.study.is_some() != other.study.is_some();
@@ -273,7 +272,7 @@ impl StudySource {
             .collect()
     }
 
-    /// A workload and a setting that the other study does not have.
+    /// Describes a workload and a setting that the other study does not have.
     pub(crate) fn alone(&self, workload: String, setting: String) -> ComparedAlone {
         ComparedAlone {
             result: self.name.to_string(),
@@ -283,8 +282,8 @@ impl StudySource {
     }
 }
 
-/// The name that traffic of this kind has in an import. A study's own name where it has none, or where two of its
-/// workloads would have it.
+/// Returns an import's name for this kind of traffic; the study's own name if there is none, or if two of its
+/// workloads would share it.
 fn kind_of<'a>(study: &'a Study, workload: &'a str) -> &'a str {
     let mut workloads = study.workloads.iter();
     let facts = workloads.find(|it| it.workload == workload);
@@ -294,20 +293,20 @@ fn kind_of<'a>(study: &'a Study, workload: &'a str) -> &'a str {
     kind.filter(|_| alike.count() == 1).unwrap_or(workload)
 }
 
-/// What a file holds.
+/// The values of a file.
 #[derive(Clone, Debug)]
 pub struct FileSource {
     path: PathBuf,
     values: Values,
 }
 
-/// Why results cannot be compared.
+/// Errors of comparing results.
 #[derive(Debug, Error)]
 pub enum ResultError {
-    /// A name is wrong, or a file that it names.
+    /// A wrong name, or a wrong file.
     #[error("{0}")]
     Named(String),
-    /// What was read cannot be compared.
+    /// The results cannot be compared.
     #[error("{0}")]
     Unfit(String),
     /// The store.
@@ -324,7 +323,7 @@ impl fmt::Display for ResultSource {
     }
 }
 
-/// A result that is open, and was not looked into: whoever looks into it needs no right to open it.
+/// An open result whose content has not been read: reading it needs no right to open it.
 pub enum OpenResult {
     /// The text of a file, by its name.
     File(PathBuf, String),
@@ -351,7 +350,7 @@ impl OpenResult {
         Ok(OpenResult::Study(name.parse()?, store()?))
     }
 
-    /// What it holds. `column` is that of a table of numbers, from 1: the first by default.
+    /// Reads the result. `column` of a table of numbers counts from 1; default: the first.
     ///
     /// # Errors
     /// [`ResultError`] when it cannot be read.
@@ -366,7 +365,7 @@ impl OpenResult {
 }
 
 impl ResultSource {
-    /// Reads a study of the store, and no file.
+    /// Reads a stored study, never a file.
     ///
     /// # Errors
     /// [`ResultError`] when there is none, or it cannot be read.
@@ -383,7 +382,7 @@ impl ResultSource {
         Ok(ResultSource::Study(Box::new(source.into_named()?)))
     }
 
-    /// The numbers alone, in their order: what ministat would read.
+    /// Returns the numbers alone, in order, as ministat reads them.
     ///
     /// # Errors
     /// [`ResultError`] when a study's setting or workload is not named.
@@ -391,7 +390,7 @@ impl ResultSource {
         Ok(self.values()?.values)
     }
 
-    /// The one set of values that it has.
+    /// Returns its single set of values.
     pub(crate) fn values(&self) -> Result<Values, ResultError> {
         let study = match self {
             ResultSource::File(file) => return Ok(file.values.clone()),
@@ -406,7 +405,7 @@ impl ResultSource {
                 "{name} has several workloads; name one as in 7:polling:{{WORKLOAD}}, where it is {known}"
             )));
         };
-        // What files call it.
+        // The name of the quantity in files.
         let quantity = Quantity::BitsPerSecond.name();
         Ok(study.values(workload, &setting).in_quantity(quantity))
     }
@@ -432,7 +431,7 @@ impl FileSource {
 /// The format of a column of numbers.
 const NUMBERS: &str = "numbers";
 
-/// The first line that may be one number with a decimal comma, or two columns.
+/// Returns the first line that may be a number with a decimal comma, or two columns.
 fn decimal_comma(text: &str) -> Option<FileError> {
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
     let lines = text
@@ -452,7 +451,7 @@ fn decimal_comma(text: &str) -> Option<FileError> {
     })
 }
 
-/// The values of a file's runs.
+/// Returns the values of a file's runs.
 fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileError> {
     let fails = |line, message: &str| FileError {
         line,
@@ -485,26 +484,26 @@ fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileErro
     })
 }
 
-/// A set of values with what the text around it says of them.
+/// A set of values with its description.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Values {
-    /// What the values are.
+    /// Name of the quantity.
     pub quantity: String,
-    /// The metric of a study that they are of; `None` of files and imports.
+    /// The study's metric; `None` for files and imports.
     pub metric: Option<Metric>,
     /// How they were read.
     pub read_as: String,
-    /// Trials that they are of.
+    /// Number of trials that they come from.
     pub trials: usize,
     pub values: Vec<f64>,
-    /// The same in datagrams a second, where a study's values are payload.
+    /// The same in datagrams a second, if a study's values are payload.
     pub packets: Option<Vec<f64>>,
     pub are_intervals: bool,
     pub is_sent: bool,
 }
 
 impl Values {
-    /// What they measure; `None` of plain numbers.
+    /// Returns their measure; `None` for plain numbers.
     pub fn measure(&self) -> Option<Measure> {
         let quantity = || {
             Quantity::ALL
@@ -515,13 +514,13 @@ impl Values {
         self.metric.map(Metric::measure).or_else(of_quantity)
     }
 
-    /// Whether they are held against others by their ratio, or in points.
+    /// Returns whether they are compared by ratio or in points.
     pub fn kind(&self) -> MetricKind {
         self.metric.map_or(MetricKind::Ratio, Metric::kind)
     }
 
-    /// The same values as an import has them: payload by its plain name, and datagrams a second where those are
-    /// counted. Any other quantity leaves them as they are.
+    /// Converts them to an import's quantity: payload by its plain name, or datagrams a second. Other quantities
+    /// leave them as they are.
     pub fn in_quantity(mut self, quantity: &str) -> Values {
         let Some(packets) = self.packets.take() else {
             return self;
@@ -536,8 +535,8 @@ impl Values {
     }
 }
 
-/// The values of a study's trials of one workload and setting, in their order. What an external event voids is left
-/// out, as in the study's own comparisons.
+/// Returns the values of a study's trials of one workload and setting, in order. Trials voided by an external event
+/// are left out, as in the study's own comparisons.
 fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) -> Values {
     let trials: Vec<&Trial> = trials.collect();
     let rate = |it: &&Trial| it.result()?.delivered_packets_per_second;
@@ -553,7 +552,7 @@ fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) 
     }
 }
 
-/// The rates of imported trials, in the order of the text.
+/// Returns the rates of imported trials, in the order of the text.
 pub(crate) fn values_of_trials(trials: &[&ImportedTrial]) -> Values {
     let first = trials.first();
     Values {

@@ -1,5 +1,5 @@
-//! No verdict word without the pairs it takes, whichever way a study's trials come to a verdict: as it ends, as it
-//! resumes, through a gate, and as two results.
+//! No verdict without enough pairs, on every way to a verdict: at the end of a study, after resuming, through a gate,
+//! and as two results.
 
 use nicpoll_model::{Metric, Origin, Study, Trial, Validity, Verdict};
 use nicpoll_stats::order::Seed;
@@ -14,10 +14,10 @@ use crate::results::read::{ResultSource, StudySource};
 
 const BLOCKS: u32 = 16;
 const SETTINGS: [&str; 3] = ["default", "interrupt", "polling"];
-/// Values that a side of an unpaired comparison takes.
+/// Fewest values of a side in an unpaired comparison.
 const VALUES_MIN: usize = 3;
 
-/// What happens to a trial: what kept it from having a figure, or by how much its rate scatters, in percent.
+/// What happens to a trial: why it has no figure, or the scatter of its rate in percent.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Failed,
@@ -40,7 +40,7 @@ impl Fate {
         }
     }
 
-    /// The rate; none where there is no figure.
+    /// Returns the rate; `None` without a figure.
     fn rate(self) -> Option<f64> {
         match self {
             Fate::Zero => Some(0.0),
@@ -49,7 +49,7 @@ impl Fate {
         }
     }
 
-    /// Makes it so; `None`: it was never run.
+    /// Applies the fate to a trial; `None` if it was never run.
     fn befalls(self, mut trial: Trial) -> Option<Trial> {
         let said = |words: &str| Some(String::from(words));
         trial.validity = Validity::default();
@@ -76,7 +76,7 @@ impl Fate {
 /// The fate of the trial of a block under a setting.
 type Fates = dyn Fn(u32, &str) -> Fate;
 
-/// A study of one workload before its trials, and these.
+/// Makes a study of one workload without its trials, and the trials.
 fn study(fates: &Fates) -> (Design, Study, Vec<Trial>) {
     let options = DemoOptions {
         blocks: Some(BLOCKS),
@@ -105,7 +105,7 @@ fn study(fates: &Fates) -> (Design, Study, Vec<Trial>) {
     (design, study, trials)
 }
 
-/// Blocks in which both were measured, and one of them was not 0.
+/// Counts the blocks in which both settings were measured and not both were 0.
 fn pairs(fates: &Fates, setting: &str, reference: &str) -> u32 {
     let is_pair = |block: &u32| {
         let both = [setting, reference].map(|it| fates(*block, it).rate());
@@ -114,7 +114,7 @@ fn pairs(fates: &Fates, setting: &str, reference: &str) -> u32 {
     (1..=BLOCKS).filter(is_pair).count() as u32
 }
 
-/// Whether so many pairs give a rank interval at the level of a family: 1 + log2(family / 0.05) do.
+/// Returns whether this many pairs give a rank interval at a family's level: 1 + log2(family / 0.05) do.
 fn suffice(pairs: u32, family: u32) -> bool {
     f64::from(pairs) >= 1.0 + (f64::from(family) / 0.05).log2()
 }
@@ -162,20 +162,20 @@ proptest! {
             prop_assert_eq!(has_word, suffice(pairs, whole.plan.family));
             prop_assert_eq!(has_word, one.no_verdict.is_none());
         }
-        // A gate stays shut, or sees nothing, unless all have a word.
+        // A gate opens only if all comparisons have a verdict.
         let limit: FailOn = "different:5%".parse().unwrap();
         if limit.of_study(&whole) == Gate::Open {
             prop_assert!(primary().all(|one| one.no_verdict.is_none()));
         }
-        // A study that was ended and resumed says what it says when it was not.
+        // An interrupted and resumed study has the verdicts of an uninterrupted one.
         let half = concluded(&trials[..ended_after.min(trials.len())]);
         let resumed = conclude(&design, Study { trials: trials.clone(), warnings: vec![], ..half });
         prop_assert_eq!(&resumed.unwrap().comparisons, &whole.comparisons);
-        // Two settings of one study are held against each other in pairs.
+        // Two settings of one study are compared in pairs.
         let [one, other] = ["7:interrupt", "7:polling"].map(|name| source(7, name, &whole));
         let has_word = word_of(&one, &other) != Verdict::Inconclusive;
         prop_assert_eq!(has_word, suffice(pairs(&fates, "polling", "interrupt"), 1));
-        // Of two studies, each side has its values.
+        // Two studies are compared unpaired.
         let other = source(8, "8:polling", &whole);
         let fates = &fates;
         let rates = |setting: &'static str| {

@@ -1,13 +1,13 @@
-//! What a study's figures hang on besides its settings and workloads, of the host that it runs on.
+//! Conditions of a host on which a study's figures depend, besides settings and workloads.
 
 use std::collections::BTreeMap;
 
 use nicpoll_model::HostFacts;
 
-/// A thing, what it was, and what it is.
+/// A condition, its old value, and its new value.
 pub(crate) type Difference = (String, String, String);
 
-/// What figures hang on at a host, by name; without what is not known.
+/// Returns a host's known conditions, by name.
 pub(crate) fn conditions(host: &HostFacts) -> BTreeMap<String, String> {
     let list = |words: &[String]| match words {
         [] => String::from("none"),
@@ -28,7 +28,7 @@ pub(crate) fn conditions(host: &HostFacts) -> BTreeMap<String, String> {
     known.chain(host.sysctls.iter().cloned()).collect()
 }
 
-/// What differs of what is known of both.
+/// Returns the differing conditions, of those known on both sides.
 pub(crate) fn differences(
     then: BTreeMap<String, String>,
     now: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ pub(crate) fn differences(
 mod tests {
     use super::*;
 
-    /// What differs where `change` was made after a host was looked at.
+    /// Returns the differences that `change` makes at a host.
     fn changed(change: impl FnOnce(&mut HostFacts)) -> Vec<Difference> {
         let mut then = nicpoll_inspect::host_facts().unwrap();
         then.machine = Some(String::from("bench-0123abcd"));
@@ -75,7 +75,7 @@ mod tests {
             "the machine",
         ];
         assert_eq!(all, wanted);
-        // A record from before there was such a fact does not know it, in either direction.
+        // An older record without the fact differs in neither direction.
         assert_eq!(changed(|now| now.machine = None), []);
         assert_eq!(changed(|now| now.sysctls.clear()), []);
         let new = (String::from("net.core.rmem_max"), String::from("1"));

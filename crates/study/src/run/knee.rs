@@ -1,7 +1,7 @@
 //! The knee that the shares of a sweep refer to: the greatest rate that every compared setting holds.
 //!
-//! Short runs narrow it down under one setting after another, each up to what those before it hold. Whole trials then show
-//! that it is held: where one setting does not deliver it, the rate is lowered, and all show it again.
+//! Short runs find it under one setting after another, each up to what those before it hold. Whole trials then
+//! confirm it: if one setting does not deliver it, the rate is lowered and all are tried again.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
@@ -21,29 +21,28 @@ use crate::run::trial::Trials;
 /// Traffic of a short run: at the lowest rate it still sends some hundred datagrams.
 const RUN: Duration = Duration::from_millis(200);
 
-/// The least time for stragglers of a short run.
+/// Minimum time for stragglers of a short run.
 const QUIET: Duration = Duration::from_millis(5);
 
 /// The first rate that is tried, a second of each sender.
 const FIRST_RATE: u64 = 1000;
 
-/// Nothing is held where this is not.
+/// The lowest rate that is tried.
 const LAST_RATE: u64 = FIRST_RATE / 50;
 
 /// Relative resolution of the short runs.
 const RESOLUTION: f64 = 0.05;
 
-/// Share of the requested rate that a short run must offer: a sender that was delayed catches up only in a longer
-/// trial.
+/// Share of the requested rate that a short run must offer: a delayed sender catches up only in a longer trial.
 const OFFERED_SHARE: f64 = 0.9;
 
-/// What a rate that a trial does not hold is multiplied by: the share of it that arrived, within these.
+/// Range of the factor by which a rate is lowered that a trial does not hold: the share that arrived.
 const LOWERED: RangeInclusive<f64> = 0.8..=0.95;
 
-/// Trials at a rate, of which two must agree: what disturbs one for a moment is not the system's limit.
+/// Trials at a rate, of which two must agree: a moment's disturbance is not the system's limit.
 const TRIALS: u32 = 3;
 
-/// Replaces shares of knees by rates, after finding each knee on the lab.
+/// Finds each knee on the lab, and replaces shares of knees by rates.
 ///
 /// # Errors
 /// When no rate is held, or the traffic cannot be made.
@@ -89,23 +88,23 @@ pub(crate) fn resolved(
     Ok((design, knees))
 }
 
-/// The sweep and the share of its knee that a workload waits for.
+/// Returns the sweep and the share of its knee for which a workload has no rate yet.
 fn open_share(workload: &NamedWorkload) -> Option<(String, f64)> {
     let load = workload.load.as_ref()?;
     let is_open = load.asked_per_second.is_none();
     Some((load.sweep.clone(), load.knee_ratio.filter(|_| is_open)?))
 }
 
-/// Where rates of a sender are tried.
+/// Something on which a sender's rates are tried.
 trait Tried {
-    /// Whether short runs hold a rate under a setting.
+    /// Returns whether short runs hold a rate under a setting.
     fn holds(&mut self, setting: &str, rate: u64) -> Result<bool, LabError>;
 
-    /// What trials at a rate come to under a setting.
+    /// Runs trials at a rate under a setting, and sums them up.
     fn trials(&mut self, setting: &str, rate: u64) -> Result<SweepPoint, LabError>;
 }
 
-/// The greatest rate that trials show to be held under each of these settings, and what they came to.
+/// Returns the greatest rate that trials confirm under each of these settings, with their results.
 fn knee(tried: &mut impl Tried, settings: &[&str]) -> Result<(u64, Vec<KneePoint>), LabError> {
     let mut at_most = None;
     for setting in settings {
@@ -116,7 +115,7 @@ fn knee(tried: &mut impl Tried, settings: &[&str]) -> Result<(u64, Vec<KneePoint
     let mut shown: Vec<Option<(u64, SweepPoint)>> = vec![None; settings.len()];
     let mut at = 0;
     let is_open = |shown: &Option<(u64, _)>, rate| shown.as_ref().is_none_or(|it| it.0 != rate);
-    // The setting that has lowered the rate is the first to be tried at the new one.
+    // The setting that lowered the rate is tried first at the new one.
     while let Some(next) = (at..at + settings.len())
         .map(|index| index % settings.len())
         .find(|index| is_open(&shown[*index], rate))
@@ -140,8 +139,8 @@ fn knee(tried: &mut impl Tried, settings: &[&str]) -> Result<(u64, Vec<KneePoint
     Ok((rate, points.collect()))
 }
 
-/// The greatest rate up to `at_most` that `holds`, nearly; `None` if none does. Without a greatest it is doubled until it
-/// is not held. Then it is bisected.
+/// Returns nearly the greatest rate up to `at_most` that `holds`; `None` if none does. Without a limit the rate is
+/// doubled until it is not held, then bisected.
 fn narrowed(
     at_most: Option<u64>,
     mut holds: impl FnMut(u64) -> Result<bool, LabError>,
@@ -163,7 +162,7 @@ fn narrowed(
     Ok((held > 0).then_some(held))
 }
 
-/// The next rate to try after one that is not held.
+/// Returns the next rate to try after one that is not held.
 fn lowered(rate: u64, point: &SweepPoint) -> u64 {
     let delivered = point.delivered_per_second.unwrap_or(0.0);
     let share = delivered / point.asked_per_second as f64;
@@ -183,7 +182,7 @@ struct OnLab<'a> {
     plan: &'a Plan,
     /// The workload.
     index: usize,
-    /// The setting that is in force.
+    /// The setting in force.
     in_force: Option<String>,
     cancel: &'a AtomicBool,
 }
@@ -194,16 +193,16 @@ impl OnLab<'_> {
         knee(self, &settings.collect::<Vec<&str>>())
     }
 
-    /// The workload at a rate of each sender, and the rate of all.
+    /// Returns the workload at a rate of each sender, and the total rate.
     fn at(&self, rate: u64) -> (NamedWorkload, u64) {
         let mut rated = self.design.workloads[self.index].clone();
         rated.options.spinner = false;
         let asked = rated.send_at(rate, self.lab.link.paths() as u64);
-        // Only what has a rate is swept.
+        // Only workloads with a rate are swept.
         (rated, asked.unwrap_or(rate))
     }
 
-    /// Puts a setting in force as trials have it, or none.
+    /// Applies a setting as in trials, or none.
     fn put(&mut self, name: Option<&str>) -> Result<(), LabError> {
         if self.in_force.as_deref() == name {
             return Ok(());
@@ -271,7 +270,7 @@ impl Tried for OnLab<'_> {
     }
 }
 
-/// Whether a short run offered nearly what was asked, and delivered it.
+/// Returns whether a short run offered nearly what was asked, and delivered it.
 fn is_delivered(books: &Books, asked: u64, unit: WorkUnit) -> bool {
     let rates = rates_of(unit, books.sender, books.receiver, books.round_trip);
     rates.is_some_and(|rates| {
@@ -287,8 +286,8 @@ fn is_delivered(books: &Books, asked: u64, unit: WorkUnit) -> bool {
 mod tests {
     use super::*;
 
-    /// A host that has a knee under each setting. Short runs seem to hold more, as they do where a queue takes what is
-    /// too much; beyond the knee less is delivered than at it.
+    /// A host with a knee under each setting. Short runs seem to hold more, as with a queue that takes the excess;
+    /// beyond the knee less is delivered than at it.
     struct Simulated {
         knees: Vec<(&'static str, u64)>,
         flattery: f64,

@@ -1,8 +1,7 @@
-//! Short runs before the first trial: what counting costs.
+//! Short runs before the first trial that measure the cost of counting.
 //!
-//! A counter that slows what it counts must say so. The delivered rate with and without the poll counter is compared in
-//! pairs of short runs, under each workload and setting. CPU accounting never runs while rates are measured: its pairs are
-//! the two runs of each trial.
+//! Pairs of short runs compare the delivered rate with and without the poll counter, under each workload and setting.
+//! CPU accounting never runs while rates are measured: its pairs are the two runs of each trial.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -22,8 +21,8 @@ const RUN: Duration = Duration::from_millis(100);
 /// Time for stragglers of a run.
 const QUIET: Duration = Duration::from_millis(5);
 
-/// Measures the cost of both counters under each workload and setting. The lab has no settings in force, before and
-/// after. Takes a tenth of the study's time, which counts from `begin`.
+/// Measures the cost of both counters under each workload and setting. No setting is in force before and after. Takes
+/// a tenth of the study's time, which counts from `begin`.
 pub fn measure_counting(
     lab: &mut Lab,
     design: &Design,
@@ -34,11 +33,11 @@ pub fn measure_counting(
     let places = (design.workloads.len() * design.settings.len()) as u32;
     let time = Duration::from_secs_f64(SHARE * plan.limit_seconds).min(TIME_MAX) / places.max(1);
     let mut costs = Vec::new();
-    // A program takes a second at least, and the runs here a fraction of one.
+    // A user's program takes at least a second, longer than these runs.
     let workloads = design.workloads.iter();
     for workload in workloads.filter(|one| !matches!(one.request, WorkloadRequest::Command(_))) {
         for setting in &design.settings {
-            // On a machine so busy that little fits, the trials come first.
+            // On a very busy machine the trials come first.
             if begin.elapsed().as_secs_f64() > 1.5 * SHARE * plan.limit_seconds {
                 return Ok(costs);
             }
@@ -53,7 +52,7 @@ pub fn measure_counting(
             let (workload, setting) = (&workload.name, setting.name());
             let place = || format!("measuring costs: {workload} under {setting}");
             match outcome {
-                // The trials will tell of what befalls this traffic.
+                // The trials will report this failure.
                 Err(error) if error.of_traffic().is_some() || error.is_out_of_time() => {}
                 outcome => costs.extend(outcome.doing(place)?),
             }
@@ -135,7 +134,7 @@ impl Load<'_> {
         }
     }
 
-    /// Payload that the receiver reads, in bits a second of its own clock.
+    /// Returns the receiver's payload rate, bits a second by its own clock.
     fn delivered(&mut self) -> Result<f64, LabError> {
         let books = Running::to_end(self.lab, self.workload, RUN, QUIET, self.cancel)?;
         Ok(books.receiver.bits_per_second)

@@ -1,7 +1,7 @@
-//! What passes during a trial, step by step: readings of all hosts, aligned in time.
+//! Traffic within a trial, step by step: readings of all hosts, aligned in time.
 //!
-//! Readings run only while the traffic does, and never while CPU time is accounted for. A trial whose counters could not be
-//! read has no series; that is not an error.
+//! Readings run only while the traffic does, and never while CPU time is accounted for. A trial whose counters could
+//! not be read has no series, which is not an error.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use nicpoll_model::line::IpVersion;
 use nicpoll_model::{CoreSeries, TrialSeries, WorkUnit};
 use nicpoll_observe::{CoreTicks, FlowReading, TICKS_PER_SECOND};
 
-/// Readings that are being taken on all hosts.
+/// Running readings on all hosts.
 pub struct Readings {
     step: Duration,
     duration: Duration,
@@ -23,7 +23,7 @@ impl Readings {
         let step = Duration::from_secs_f64(step);
         let cores = lab.cpus().to_vec();
         for (place, host) in lab.way().enumerate() {
-            // What the machine does is read at one host: the others are on the same one, or are not studied.
+            // The cores are read at one host: the others share its machine, or are not studied.
             let read = (place == STUDIED).then(|| cores.clone());
             let cores = read.unwrap_or_default();
             host.tell(HostRequest::OpenSeries { step, ip, cores })?;
@@ -39,12 +39,12 @@ impl Readings {
     }
 }
 
-/// Place of the studied host on a packet's path: after the sender.
+/// Index of the studied host on a packet's path: after the sender.
 const STUDIED: usize = 1;
 
-/// The steps of the receiver's readings, with what the other hosts counted at these times; hosts stand in the order of
-/// a packet's way. A step that is less than half as long as it should be, after a late reading, belongs to the next
-/// one. Steps after the traffic's time, when an end only waits, are left out.
+/// Makes the steps of the receiver's readings, with the other hosts' counts at these times; `hosts` are in the order
+/// of a packet's path. A step of less than half its length, after a late reading, is joined to the next one. Steps
+/// after the traffic's time, when an end only waits, are left out.
 fn series(
     hosts: &[Vec<FlowReading>],
     unit: WorkUnit,
@@ -97,7 +97,7 @@ fn series(
 /// A counter of a reading.
 type Read = fn(&FlowReading) -> u64;
 
-/// What a host counted between these times.
+/// Returns a host's counts between these times.
 fn counts(host: &[FlowReading], ends: &[f64], read: impl Fn(&FlowReading) -> u64) -> Vec<u64> {
     let at = ends.iter().map(|end| count_at(host, &read, *end));
     let at: Vec<u64> = at.collect();
@@ -106,7 +106,7 @@ fn counts(host: &[FlowReading], ends: &[f64], read: impl Fn(&FlowReading) -> u64
         .collect()
 }
 
-/// What the cores of a host did between these times, of those that every reading has.
+/// Returns the CPU time of a host's cores between these times, for cores in every reading.
 fn cores(host: &[FlowReading], ends: &[f64]) -> Vec<CoreSeries> {
     let of = |reading: &FlowReading, core: u32| {
         let mut cores = reading.cores.iter();
@@ -137,13 +137,13 @@ fn cores(host: &[FlowReading], ends: &[f64]) -> Vec<CoreSeries> {
         .collect()
 }
 
-/// When a reading was taken, since the first one of its host.
+/// Returns the time of a reading since its host's first one.
 fn seconds(readings: &[FlowReading], reading: &FlowReading) -> f64 {
     let first = readings.first().map_or(reading.at_ns, |first| first.at_ns);
     reading.at_ns.saturating_sub(first) as f64 / 1e9
 }
 
-/// A host's count at a time, interpolated between readings.
+/// Returns a host's count at a time, interpolated between readings.
 fn count_at(readings: &[FlowReading], read: impl Fn(&FlowReading) -> u64, time: f64) -> u64 {
     let next = readings.partition_point(|reading| seconds(readings, reading) < time);
     let Some(after) = readings.get(next) else {
@@ -180,7 +180,7 @@ mod tests {
         (0..).zip(times_ms).map(at).collect()
     }
 
-    /// What a core has done after so many readings.
+    /// Makes a core's ticks after this many readings.
     fn worked(core: CoreTicks, readings: u64) -> CoreTicks {
         CoreTicks {
             core: core.core,
@@ -242,7 +242,7 @@ mod tests {
     fn a_late_reading_ends_no_series_and_hosts_are_held_against_each_other_by_time() {
         let late = of(WorkUnit::Datagrams, &[0, 170, 200, 300]).unwrap();
         assert_eq!(late.end_seconds, [0.17, 0.3]);
-        // The third reading is no step of its own; what it counted is in the last one.
+        // The third reading makes no step; its counts are in the last one.
         assert_eq!(late.read_datagrams, Some(vec![85, 170]));
         let sender = FlowReading {
             tx_packets: 100,

@@ -1,7 +1,7 @@
-//! A study from its start, or from where it stopped, to its end.
+//! Runs a study from its start, or from where it stopped, to its end.
 //!
-//! A trial is stored before the next one begins. Whatever ends a study, the store says how it ended. A study resumes only
-//! with the same program version, and unless asked otherwise on a machine whose `conditions` are the same.
+//! A trial is stored before the next one begins, and so is the end of the study, however it ends. A study resumes
+//! only with the same program version and, by default, on a machine with the same `conditions`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -34,7 +34,7 @@ use crate::run::knee::resolved;
 use crate::run::preparation::measure_counting;
 use crate::run::trial::Trials;
 
-/// Why a study could not be carried out.
+/// Errors of running a study.
 #[derive(Debug, Error)]
 pub enum StudyError {
     /// The lab failed.
@@ -45,7 +45,7 @@ pub enum StudyError {
         "the study cannot go on here: {0}. Its trials and new ones could not be compared; begin a new study"
     )]
     Elsewhere(String),
-    /// What its traffic hangs on has changed.
+    /// The machine's conditions have changed.
     #[error(
         "since the study was begun {0}. Trials from before and after could not be compared: put it back, begin a new \
          study, or go on with --anyway"
@@ -72,14 +72,14 @@ pub enum Progress<'a> {
     Begins {
         /// Its description.
         place: &'a TrialPlace,
-        /// How long the study goes on from here.
+        /// Remaining time of the study.
         left: Duration,
     },
     /// A trial is done.
     Ends(&'a Trial),
 }
 
-/// Who runs the study and how it was asked for.
+/// The origin of a study's run.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The program, its command line and its start.
@@ -88,12 +88,12 @@ pub struct Identity {
     pub begin: Instant,
     /// Seed of the order.
     pub seed: u64,
-    /// What the simulator says of the same traffic, where that was asked for.
+    /// The simulator's prediction for the same traffic, if asked for.
     pub simulated: Option<Simulated>,
 }
 
 impl Identity {
-    /// Of a command that begins now.
+    /// Identifies a command that begins now.
     pub fn new(origin: Origin, seed: u64) -> Self {
         Identity {
             origin,
@@ -104,30 +104,30 @@ impl Identity {
     }
 }
 
-/// A study that is about to begin or to resume.
+/// A study about to begin or to resume.
 pub struct Session {
     design: Design,
     plan: Plan,
     identity: Identity,
-    /// Where a study that begins is to be stored, and as which kind.
+    /// Where to store a new study, and its kind.
     store: Option<(Store, StudyKind)>,
     earlier: Option<Earlier>,
 }
 
-/// What was done of a study that resumes.
+/// The earlier part of a resumed study.
 struct Earlier {
-    /// Whether it goes on even where the machine has changed.
+    /// Whether it resumes even if the machine has changed.
     anyway: bool,
     /// The document without its trials.
     head: Study,
     done: Vec<Trial>,
-    /// How long each of them took with all that belongs to it.
+    /// Total duration of each of them.
     taken: Vec<Duration>,
     recording: Recording,
 }
 
 impl Session {
-    /// A study that begins, and where it is to be stored, as which kind.
+    /// Makes a new study, with its store and kind.
     pub fn new(
         design: Design,
         plan: Plan,
@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    /// A study that resumes where it ended, `anyway` even where what its traffic hangs on has changed. Of `identity`
+    /// Resumes a study where it ended, with `anyway` even if the machine's conditions have changed. Of `identity`
     /// only the program's version and the time are used.
     ///
     /// # Errors
@@ -189,7 +189,7 @@ impl Session {
         })
     }
 
-    /// What was planned.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -206,7 +206,7 @@ impl Session {
         cancel: &AtomicBool,
         progress: impl FnMut(Progress<'_>),
     ) -> Result<Ended<Study, StudyError>, LabError> {
-        // Namespaces that are made end with this value.
+        // Dropping this value removes the namespaces.
         let made;
         let link = match self.design.topology.existing() {
             Some(interfaces) => Arc::new(open_existing(&interfaces)?),
@@ -222,7 +222,7 @@ impl Session {
         Ok(self.run(&mut lab, cancel, progress))
     }
 
-    /// Runs it to its end on a lab. Settings are put back before it returns.
+    /// Runs it to its end on a lab. Settings are restored before it returns.
     pub fn run(
         self,
         lab: &mut Lab,
@@ -234,8 +234,8 @@ impl Session {
         Ended::of(outcome, recording)
     }
 
-    /// The design, the document without its trials, the trials that are done and the time of each. From here on
-    /// `recording` is where the study is stored.
+    /// Returns the design, the document without its trials, the finished trials and their durations. From here on
+    /// `recording` stores the study.
     fn open(
         mut self,
         lab: &mut Lab,
@@ -284,7 +284,7 @@ impl Session {
         let rehearsed_from = if is_resumed { now } else { begin };
         let share = Duration::from_secs_f64(REHEARSED_BY * plan.limit_seconds);
         trials.rehearse(rehearsed_from + share)?;
-        // The time of a study that resumes counts on from its last trial.
+        // The time of a resumed study continues from its last trial.
         let begin = if is_resumed {
             let before = Duration::try_from_secs_f64(head.elapsed_seconds).unwrap_or_default();
             Instant::now().checked_sub(before).unwrap_or(now)
@@ -326,7 +326,7 @@ fn record(
     Ok(store.begin(kind, head, planned, &design, &runner)?)
 }
 
-/// The document of a study that is about to begin on a lab.
+/// Makes the document of a study about to begin on a lab.
 fn head_of(
     lab: &mut Lab,
     design: &Design,
@@ -367,7 +367,8 @@ fn head_of(
     })
 }
 
-/// Describes the new lab of a study that resumes. What has changed of the machine ends it, unless it goes on `anyway`.
+/// Describes the new lab of a resumed study. Changed conditions of the machine are an error, unless it resumes
+/// `anyway`.
 fn look_at(lab: &mut Lab, head: &mut Study, anyway: bool) -> Result<(), StudyError> {
     let host = lab.machine()?;
     let changed = differences(conditions(&head.host), conditions(&host));
@@ -392,7 +393,7 @@ fn look_at(lab: &mut Lab, head: &mut Study, anyway: bool) -> Result<(), StudyErr
     Ok(())
 }
 
-/// What is known of figures before there are any.
+/// Returns the warnings that are known before the first figure.
 fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
     let mut warnings = machine_confounders(host);
     if lab.link.is_shared {
@@ -425,7 +426,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn blocks(&mut self) -> Result<(), StudyError> {
-        // A round that has begun is completed.
+        // A begun round is completed.
         let mut round = self.done.last().map_or(0, |trial| trial.block);
         for group in remaining(self.plan, self.design.settings.len(), &self.done) {
             if group.block > round {
@@ -447,7 +448,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether a study with a stop rule has measured enough.
+    /// Returns whether a study with a stop rule has measured enough.
     fn is_enough(&self) -> Result<bool, StudyError> {
         let Some(width) = self.plan.stop_width_ratio else {
             return Ok(false);
@@ -457,8 +458,8 @@ impl Run<'_> {
         Ok(are_narrow(&comparisons, width))
     }
 
-    /// A workload's trials of one block, except those that no comparison needs any more and those that are done.
-    /// What the end of the study's time cuts off counts for nothing; then it is false.
+    /// Runs a workload's trials of one block, except finished ones and those that no comparison needs any more.
+    /// Returns false if the study's time ends in a trial, which then does not count.
     fn block(&mut self, group: &Group<'_>) -> Result<bool, StudyError> {
         for (workload, setting) in group.trials {
             if !self.schedule.is_needed(workload, setting)
@@ -497,10 +498,10 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Lists what settings changed, and what differs between them, of those that have been in force.
+    /// Lists the changes of settings that have been in force, and other differences between them.
     fn learn_settings(&mut self) {
         for changes in &self.trials.changes {
-            // A study that resumed has it from its first part.
+            // A resumed study has it from its first part.
             let known = self.head.setting_changes.iter();
             let of = |one: &SettingChanges| (one.setting.clone(), one.host.clone());
             if known.map(of).all(|known| known != of(changes)) {
@@ -521,11 +522,11 @@ impl Run<'_> {
     }
 }
 
-/// Trials without a figure after which a setting is given up under a workload.
+/// Trials without a figure after which a setting is dropped under a workload.
 const FAILED_ALIKE: usize = 2;
 
-/// The workloads and settings of which the first trials all ended without traffic, or were disturbed, for the same reason:
-/// more of them would only take time.
+/// Returns the workloads and settings whose first trials all ended without traffic, or were disturbed, for the same
+/// reason: more of them would only take time.
 fn failing(done: &[Trial]) -> BTreeSet<(&str, &str)> {
     let mut reasons = BTreeMap::<_, Vec<Option<&str>>>::new();
     for trial in done {
@@ -547,13 +548,13 @@ fn failing(done: &[Trial]) -> BTreeSet<(&str, &str)> {
     failing.map(|(of_both, _)| of_both).collect()
 }
 
-/// A workload's trials of one block, as the plan lists them one after another.
+/// A workload's trials of one block, which follow one another in the plan.
 struct Group<'a> {
     block: u32,
     trials: &'a [(String, String)],
 }
 
-/// The groups of a plan from the last one that was begun. Earlier ones were done, or left out.
+/// Returns the groups of a plan from the last begun one on. Earlier ones were finished or left out.
 fn remaining<'a>(plan: &'a Plan, settings: usize, done: &[Trial]) -> Vec<Group<'a>> {
     let per_block = plan.workloads.len();
     let groups = plan.order.chunks(settings).enumerate();
@@ -575,13 +576,13 @@ fn is_done(done: &[Trial], block: u32, workload: &str, setting: &str) -> bool {
         .any(|trial| trial.block == block && trial.workload == workload && trial.setting == setting)
 }
 
-/// The design that a study was begun with.
+/// Returns the design with which a study began.
 pub fn design_of(kept: &Kept<Study>) -> Result<Design, StudyError> {
     let design = serde_json::from_str(&kept.design);
     design.map_err(|why| StudyError::Store(StoreError::Document(kept.entry.id, why)))
 }
 
-/// What a reader of a resumed study has to know.
+/// Returns the warning about a resumed study.
 fn interrupted(trials: &[Trial], settings: usize, resumed_at: &str) -> Option<Warning> {
     let last = trials.last()?;
     let of_block = trials
@@ -608,7 +609,7 @@ mod study_tests {
     use crate::design::demo::DemoOptions;
     use crate::design::demo::plan;
 
-    /// A trial that has ended, as far as it matters here.
+    /// Makes an ended trial.
     fn ended(block: u32, workload: &str, setting: &str) -> Trial {
         let trial = serde_json::json!({
             "sequence": 1, "block": block, "workload": workload, "setting": setting,

@@ -1,4 +1,4 @@
-//! Puts settings in force, and finds the kernel timeout that gives one round a period.
+//! Applies settings, and finds the kernel timeout that gives one round a period.
 //!
 //! The kernel restarts `gro_flush_timeout` when a round ends (napi_complete_done), so the time from round to round is that
 //! timeout plus the timer's latency plus the round itself: 270 us at 350,000 packets/s with a timeout of 200 us. FreeBSD's
@@ -17,8 +17,8 @@ use nicpoll_switch::DEFER_HARD_IRQS_MAX;
 use crate::design::{NamedSetting, NamedWorkload};
 use crate::plan::durations::CALIBRATION_ROUNDS;
 
-/// Puts a setting in force at every host that it concerns, the sender first: what it sends must suit the receiver's
-/// NAPI. May be called again to change the timeout.
+/// Applies a setting at every host that it concerns, the sender first: its packets must suit the receiver's NAPI. May
+/// be called again to change the timeout.
 pub fn apply(
     lab: &mut Lab,
     setting: &NamedSetting,
@@ -74,7 +74,7 @@ const LAST_GAIN: f64 = 0.04;
 /// Gain after a measured window, which is much longer than a step.
 const WINDOW_GAIN: f64 = 0.3;
 
-/// The timeout that earlier trials of a workload found.
+/// The timeout found by earlier trials of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     timeout_ns: Option<u64>,
@@ -82,7 +82,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The timeout to begin with.
+    /// Returns the timeout to begin with.
     pub fn timeout_ns(&self, period_ns: u64) -> u64 {
         self.timeout_ns.unwrap_or(period_ns)
     }
@@ -154,8 +154,7 @@ fn next_timeout_ns(timeout_ns: u64, gap_ns: u64, period_ns: u64, gain: f64) -> u
 mod tests {
     use super::*;
 
-    /// Rounds as the kernel makes them: the timeout, a latency, and a share of the time between for
-    /// the packets that arrived meanwhile.
+    /// Models the kernel's rounds: the timeout, a latency, and a share of the gap for the packets that arrived in it.
     fn gap_under_load_ns(timeout_ns: u64, latency_ns: u64, load: f64) -> u64 {
         ((timeout_ns + latency_ns) as f64 / (1.0 - load)) as u64
     }

@@ -1,8 +1,8 @@
 //! One trial: apply the setting, warm up, measure, restore.
 //!
-//! Both hosts are quiet at both edges of the measured window, so the ledger's counters cover exactly its packets. No rate is
-//! measured while CPU time is accounted for or a program computes next to the receiver: each has a short run of its own. The
-//! setting is put back whatever happens.
+//! Both hosts are quiet at both edges of the measured window, so the ledger's counters cover exactly its packets. No
+//! rate is measured while CPU time is counted or a program computes next to the receiver: each has a short run of its
+//! own. The setting is always restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -48,7 +48,7 @@ pub struct Trials<'a> {
     pub(crate) changes: Vec<SettingChanges>,
     /// By workload and setting.
     memories: BTreeMap<(String, String), Memory>,
-    /// Whether the trial has made its own changes: changes reported later are somebody else's.
+    /// Whether the trial has made its own changes: later ones are another process's.
     is_settled: bool,
 }
 
@@ -60,10 +60,10 @@ struct Subject<'a> {
 }
 
 impl<'a> Trials<'a> {
-    /// Trials of `plan`, which is of `design`; they end early, with an error, when `cancel` becomes true.
+    /// Prepares the trials of `plan`, made of `design`. They end early, with an error, when `cancel` becomes true.
     ///
     /// # Errors
-    /// When the receiver does not say what it is.
+    /// When the receiver does not describe itself.
     pub fn new(
         lab: &'a mut Lab,
         design: &'a Design,
@@ -89,7 +89,7 @@ impl<'a> Trials<'a> {
         self.lab.deadline = Some(deadline);
     }
 
-    /// Calibrates the timer under each workload, to tune the first trials as well as the last. Stops starting at the
+    /// Calibrates the timer under each workload, to tune the first trials like the last. Starts nothing after the
     /// deadline.
     pub fn rehearse(&mut self, deadline: Instant) -> Result<(), LabError> {
         for name in &self.plan.workloads {
@@ -101,7 +101,7 @@ impl<'a> Trials<'a> {
                 let outcome = self.rehearse_one(Subject { workload, setting });
                 self.lab.restore()?;
                 match outcome {
-                    // Trials will tell; the study goes on.
+                    // The trials will report this failure.
                     Err(error) if error.of_traffic().is_some() || error.is_out_of_time() => {}
                     outcome => {
                         outcome.doing(|| format!("rehearsing {name} under {}", setting.name()))?;
@@ -142,7 +142,7 @@ impl<'a> Trials<'a> {
             Err(error) if error.of_traffic().is_some() => Some(self.others_changes()?),
             _ => None,
         };
-        // Also after an error: the next trial, or the user, must find the link as it came up.
+        // Also after an error: the next trial, or the user, needs the link as it came up.
         let restored = self.lab.restore();
         let trial = match (outcome, changes) {
             (Err(error), Some(changes)) => self.failed(place, &error, &changes),
@@ -152,12 +152,13 @@ impl<'a> Trials<'a> {
         Ok(trial)
     }
 
-    /// What commands changed and nothing undid, in words.
+    /// Returns what commands changed and nobody undid, in words.
     pub(crate) fn left(&self) -> &BTreeSet<String> {
         &self.lab.left
     }
 
-    /// Changes by others since the trial began. Before it is settled, only changes that it never makes count.
+    /// Returns other processes' changes since the trial began. Before it is settled, only changes that it never makes
+    /// count.
     fn others_changes(&mut self) -> Result<Changes, LabError> {
         let mut changes = self.lab.changes()?;
         if !self.is_settled {
@@ -166,7 +167,7 @@ impl<'a> Trials<'a> {
         Ok(changes)
     }
 
-    /// A trial without a result: an end of its traffic failed.
+    /// Makes a trial without a result: an end of its traffic failed.
     fn failed(&self, place: TrialPlace, error: &LabError, changes: &Changes) -> Trial {
         let reason = error.of_traffic().unwrap_or_default();
         let lost = changes
@@ -187,11 +188,11 @@ impl<'a> Trials<'a> {
         let mut memory = self.memories.get(&of_both).copied().unwrap_or_default();
         let napis = self.apply(subject, &memory)?;
         let (warmed, proof_attempts) = self.prove(subject, &napis, &mut memory)?;
-        // What was changed until here is the study's own.
+        // Changes until here are the study's own.
         self.lab.changes()?;
         self.is_settled = true;
 
-        // The runs of a trial take turns in coming first, so that what one costs the other cancels.
+        // The runs of a trial alternate in order: the cost of one to the other cancels.
         let is_cpu_first = place.block.is_multiple_of(2);
         let early = match is_cpu_first {
             true => self.cpu_window(subject)?,
@@ -202,7 +203,7 @@ impl<'a> Trials<'a> {
         if !self.seen.contains_key(&place.setting) {
             self.changes.extend(self.lab.changed_by(&place.setting)?);
             let mut seen = before.settings.clone();
-            // What commands changed was asked for.
+            // Changes by commands were asked for.
             seen.extend(self.lab.values_before_commands()?);
             self.seen.insert(place.setting.clone(), seen);
         }
@@ -215,7 +216,7 @@ impl<'a> Trials<'a> {
         let closed = self.lab.studied().edge()?;
         let window = self.end_window(running, before, [opened, closed])?;
         if let Some(calibration) = &warmed.calibration {
-            // The measured window is the longest look there is; the next trial begins with it.
+            // The measured window is the longest measurement of the gap; the next trial begins with its result.
             if let Some(gap_ns) = gap_ns(&window.edges[0].polls, &window.edges[1].polls) {
                 let timeout_ns = calibration.gro_flush_timeout_ns;
                 memory.learn_from_window(timeout_ns, gap_ns, calibration.period_ns);
@@ -271,7 +272,7 @@ impl<'a> Trials<'a> {
         unreachable!("the last attempt returns")
     }
 
-    /// What a program on the receiver's core gets; `None` if the workload does not ask for it.
+    /// Measures the CPU share of a program on the receiver's core; `None` if the workload does not ask for it.
     fn spinner_run(&mut self, subject: Subject<'_>) -> Result<Option<SpinnerShare>, LabError> {
         if !subject.workload.options.spinner {
             return Ok(None);
@@ -280,7 +281,7 @@ impl<'a> Trials<'a> {
         spinner_run(self.lab, &workload, quiet, self.cancel).map(Some)
     }
 
-    /// A short run of the trial's traffic with CPU accounting. `None` if CPU time cannot be accounted for exactly.
+    /// Runs the trial's traffic briefly with CPU accounting. `None` if CPU time cannot be counted exactly.
     fn cpu_window(&mut self, subject: Subject<'_>) -> Result<Option<CpuWindow>, LabError> {
         if self.lab.exact_cpu_refused.is_some() {
             return Ok(None);
@@ -288,7 +289,7 @@ impl<'a> Trials<'a> {
         let before = self.readings()?;
         self.lab.count(Counter::Cpu, true)?;
         let window = self.accounted_run(subject, before);
-        // Also after an error: what is measured next must not pay for it.
+        // Also after an error: the next measurement must not pay for it.
         self.lab.count(Counter::Cpu, false)?;
         window.map(Some)
     }
@@ -334,14 +335,15 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Uncounted traffic, during which the timer is tuned. All is quiet afterwards.
+    /// Runs uncounted traffic, during which the timer is tuned. All is quiet afterwards.
     fn warm_up(&mut self, subject: Subject<'_>, memory: &mut Memory) -> Result<Warmed, LabError> {
         let begin = Instant::now();
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
         let opened = self.lab.studied().polls()?;
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
-        // From here on: on a busy machine preparing both ends takes long, and no time would be left to calibrate in.
+        // Counted from here: on a busy machine preparing both ends takes long, and no time would be left for
+        // calibration.
         let traffic_ends = Instant::now() + duration;
         let setting = subject.setting;
         let calibrate = |period_ns| calibrate(self.lab, setting, period_ns, memory, traffic_ends);
@@ -351,7 +353,7 @@ impl<'a> Trials<'a> {
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
         let rhythm = match &calibration {
-            // The timeout was moved meanwhile; the last step is what it came to.
+            // The timeout changed meanwhile; the last step is its result.
             Some(calibration) => calibration.steps_ns.last().map(|gap_ns| {
                 let rounds = 1e9 / *gap_ns as f64;
                 (rounds, rounds)
@@ -368,7 +370,7 @@ impl<'a> Trials<'a> {
         })
     }
 
-    /// Puts a setting in force and starts counting polls. Returns the NAPI instances.
+    /// Applies a setting and starts counting polls. Returns the NAPI instances.
     fn apply(&mut self, subject: Subject<'_>, memory: &Memory) -> Result<Vec<u32>, LabError> {
         let setting = subject.setting;
         let period_ns = setting.period_ns();
@@ -396,7 +398,7 @@ impl<'a> Trials<'a> {
         self.design.setting(name).ok_or_else(unknown)
     }
 
-    /// Twice the time to poll what waits in the ring.
+    /// Returns the drain time plus two periods, in which polls empty the ring.
     fn quiet_time(&self) -> Duration {
         let drain = Duration::from_secs_f64(self.plan.drain_seconds);
         drain + 2 * Duration::from_nanos(self.plan.period_ns.unwrap_or(0))
@@ -417,7 +419,7 @@ impl<'a> Trials<'a> {
 }
 
 /// Runs the traffic while a program computes on the receiver's core, and waits until all is quiet. Only this run has
-/// the program: rates and delays measured next to it would be others.
+/// the program, which would change rates and delays.
 pub fn spinner_run(
     lab: &mut Lab,
     workload: &NamedWorkload,

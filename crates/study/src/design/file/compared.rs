@@ -1,4 +1,4 @@
-//! What a file compares: settings as they stand or levels of factors crossed, and their pairs.
+//! The comparisons of a file: its settings, or its factors' levels crossed, and their pairs.
 //!
 //! Two settings that are compared as levels of a factor differ in that factor alone.
 
@@ -35,10 +35,10 @@ pub(crate) struct Compared {
 /// Measures of a comparison, each with its own verdict.
 const MEASURES_MAX: usize = 3;
 
-/// A level that is judged, and the level that it is judged against.
+/// A judged level, and its reference level.
 type LevelPair = (LevelFacts, String);
 
-/// A factor with what each of its levels sets.
+/// A factor with its levels' settings.
 struct Factor {
     name: Spanned<String>,
     levels: Vec<Piece>,
@@ -124,7 +124,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The pairs of an entry: two settings, every other one with a reference, or all pairs.
+    /// Returns the pairs of an entry: two settings, every other one with a reference, or all pairs.
     fn meant(&self, entry: &CompareEntry, names: &[&str]) -> Result<Vec<Versus>, FileError> {
         if entry.factor.is_some() || entry.level.is_some() {
             return Err(self.needs(entry, "setting", "[[factor]] of this file: it has none"));
@@ -136,7 +136,7 @@ impl Reader<'_> {
             return Ok(vec![Versus::of(&setting, &reference)]);
         }
         if reference == ALL {
-            // The earlier of two is the reference.
+            // The earlier setting of two is the reference.
             let earlier = |at: usize| names[..at].iter().map(move |it| (at, *it));
             let pairs = (0..names.len()).flat_map(earlier);
             return Ok(pairs.map(|(at, it)| Versus::of(names[at], it)).collect());
@@ -236,8 +236,7 @@ impl Reader<'_> {
         entries.into_iter().map(factor).collect()
     }
 
-    /// The pairs of levels that are compared: every level with the first one of its factor, unless the file says
-    /// otherwise.
+    /// Returns the pairs of levels to compare: by default every level with its factor's first.
     fn pairs(
         &self,
         factors: &[Factor],
@@ -289,7 +288,7 @@ impl Reader<'_> {
         Ok(pairs)
     }
 
-    /// What an entry is judged by; nothing where it does not say.
+    /// Returns the measures of an entry; empty by default.
     fn measures(&self, entry: &CompareEntry) -> Result<Vec<Measure>, FileError> {
         let Some(asked) = &entry.measure else {
             return Ok(Vec::new());
@@ -360,7 +359,7 @@ fn is_used(contrasts: &[Versus], name: &str) -> bool {
     contrasts.any(|versus| versus.setting == name || versus.reference == name)
 }
 
-/// Every combination of a level of each factor; the last factor changes fastest.
+/// Returns every combination of the factors' levels; the last factor changes fastest.
 fn crossed(factors: &[Factor]) -> Vec<Vec<(&str, &Piece)>> {
     let mut all: Vec<Vec<(&str, &Piece)>> = vec![Vec::new()];
     for factor in factors {
@@ -377,7 +376,7 @@ fn crossed(factors: &[Factor]) -> Vec<Vec<(&str, &Piece)>> {
     all
 }
 
-/// A pair of levels within each combination of the other factors' levels.
+/// Returns the pairs of settings for a pair of levels, within each combination of the other factors.
 fn within(settings: &[NamedSetting], (level, reference): &LevelPair) -> Vec<Versus> {
     let others = |setting: &NamedSetting| -> BTreeMap<String, String> {
         let others = setting

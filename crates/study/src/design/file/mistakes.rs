@@ -1,4 +1,4 @@
-//! What TOML's reader finds wrong in a file, in words of the file: the key, what stands there, and what it takes.
+//! Words the errors of TOML's reader: the key, its value in the file, and what it takes.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use crate::plan::BLOCKS_MAX;
 
-/// Letters of a value that a message quotes.
+/// Most letters of a value that a message quotes.
 const QUOTED: usize = 40;
 
-/// Tells an error of TOML's reader.
+/// Makes a [`FileError`] of an error of TOML's reader.
 pub(crate) fn told(text: &str, error: &toml::de::Error) -> FileError {
     let span = error.span().unwrap_or_default();
     let entries = entries_within(text, &span);
@@ -34,7 +34,7 @@ pub(crate) fn told(text: &str, error: &toml::de::Error) -> FileError {
                 format!("the key {} is missing here", key.trim_matches('`')),
             )
         } else {
-            // A value's own check may not name its key.
+            // The check of a value may not know its key.
             let own = entries.iter().find(|entry| entry.span == span);
             let own = own.filter(|entry| !entry.is_table && !message.contains(&entry.key));
             let key = own.map_or_else(String::new, |entry| format!("{}: ", entry.key));
@@ -43,19 +43,19 @@ pub(crate) fn told(text: &str, error: &toml::de::Error) -> FileError {
     FileError::at(text, at.unwrap_or(span), message)
 }
 
-/// A key and its value, of a place in a text.
+/// A key and its value at a position in the text.
 struct Entry {
     key: String,
     key_span: Range<usize>,
     span: Range<usize>,
     is_table: bool,
-    /// The value as the errors of serde show it.
+    /// The value as serde's errors show it.
     shown: String,
-    /// The value as it is written.
+    /// The value as written.
     written: String,
 }
 
-/// The entries that a span of the text has, or that belong to the table there.
+/// Returns the entries within a span of the text, or of the table there.
 fn entries_within(text: &str, span: &Range<usize>) -> Vec<Entry> {
     let mut all = Vec::new();
     if let Ok(document) = DeTable::parse(text) {
@@ -120,7 +120,7 @@ fn shown(value: &DeValue<'_>) -> String {
     }
 }
 
-/// A place in the text, where it is a better one than the error's, and what to say.
+/// A message, with a position if that is better than the error's.
 type Told = (Option<Range<usize>>, String);
 
 fn wrong_value(entries: &[Entry], found: &str, wanted: &str) -> Told {
@@ -139,7 +139,7 @@ fn wrong_value(entries: &[Entry], found: &str, wanted: &str) -> Told {
     (Some(entry.span.clone()), message)
 }
 
-/// What Rust calls a kind of value, as TOML's users do.
+/// Translates Rust's name of a kind of value to TOML's.
 fn plain(wanted: &str) -> String {
     let (least, kind) = match wanted.strip_prefix("a nonzero ") {
         Some(kind) => (1, kind),
@@ -167,7 +167,7 @@ fn plain(wanted: &str) -> String {
     String::from(words)
 }
 
-/// The words that a message of serde has in backticks: the one that was found, and the known ones.
+/// Returns the words in backticks of serde's message: the unknown one, and the known ones.
 fn quoted(message: &str) -> (&str, Vec<&str>) {
     let mut words = message.split('`').skip(1).step_by(2);
     (words.next().unwrap_or_default(), words.collect())

@@ -1,7 +1,7 @@
 //! What a study file needs of the machine that runs it: CPUs, sysctls, offload features, files, programs and interfaces.
 //!
-//! Reading a file asks nothing of the machine, so a file can be read anywhere. What the machine lacks is reported with its
-//! line before anything is built.
+//! Reading a file does not inspect the machine, so a file can be read anywhere. What the machine lacks is reported
+//! with its line before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -18,13 +18,13 @@ use nicpoll_sys::privilege::missing_for_lab;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-/// Who may run a file.
+/// Permission bits of executable files.
 const EXECUTABLE: u32 = 0o111;
 
 /// The loopback is the first interface of a network namespace.
 const LOOPBACK_INDEX: u32 = 1;
 
-/// Something that the machine must have, and where the file asks for it.
+/// Something that the machine must have, and the file's position that asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Need {
     span: Range<usize>,
@@ -40,9 +40,9 @@ pub(crate) enum Resource {
     Sysctl {
         /// Its name.
         name: String,
-        /// What is written there.
+        /// Its value.
         value: String,
-        /// Whether it is asked of the machine.
+        /// Whether it belongs to the whole machine.
         is_of_machine: bool,
     },
     /// An offload feature that some interface may have.
@@ -88,9 +88,9 @@ pub struct Here {
     pub cpus: Vec<u32>,
     /// Owners of the sysctls that the file names, as far as they could be determined.
     pub sysctls: BTreeMap<String, SysctlOwner>,
-    /// Every offload feature that this kernel knows; empty when it does not say.
+    /// Every offload feature that this kernel knows; empty if unknown.
     pub features: BTreeSet<String>,
-    /// What was tried and failed, and why.
+    /// Resources whose trial failed, and why.
     pub(crate) refused: Vec<(Resource, String)>,
 }
 
@@ -110,7 +110,7 @@ impl Here {
         let asked = asked.map(|(_, name, value)| (String::from(*name), value.clone()));
         let owners = match sysctls.is_empty() {
             true => Vec::new(),
-            // Without the privilege to look, the change itself is refused later.
+            // Without the privilege to read it, the change itself is refused later.
             false => SysctlOwner::of(asked.collect()).unwrap_or_default(),
         };
         let tried = || sysctls.iter().zip(&owners);
@@ -175,7 +175,8 @@ pub fn check(needs: &[Need], text: &str, here: &Here) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Tries what only trying shows; returns why it failed. Without the privilege, the study itself is refused later.
+/// Tries resources that only a trial can show; returns why one failed. Without the privilege, the study itself is
+/// refused later.
 fn refusal(wanted: &Resource) -> Option<String> {
     let is_privileged = missing_for_lab().is_ok_and(|missing| missing.is_empty());
     match wanted {
@@ -250,7 +251,7 @@ fn missing_cpus(asked: Cpus, here: &[u32]) -> Option<String> {
         let cpus: Vec<String> = here.iter().map(ToString::to_string).collect();
         cpus.join(", ")
     };
-    // The lab takes the first two where nothing is asked for.
+    // By default the lab takes the first two.
     let [first, second, ..] = here else {
         return None;
     };

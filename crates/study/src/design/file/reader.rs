@@ -1,6 +1,6 @@
-//! A study file's keys as TOML has them, and the checks that every part shares.
+//! A study file's keys, and the checks that all parts share.
 //!
-//! Every key that a file may have is listed here; any other is refused with the known ones.
+//! All keys are listed here; others are refused with the known ones.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,32 +30,32 @@ use crate::plan::{Lengths, Unfit};
 /// Settings or workloads of a file.
 pub const ENTRIES_MAX: usize = 16;
 
-/// Characters of a name: it heads columns.
+/// Most characters of a name, which heads columns.
 const NAME_MAX: usize = 24;
 
-/// Characters of the name of a setting that levels make.
+/// Most characters of the name of a setting made of levels.
 pub const CROSSED_NAME_MAX: usize = 32;
 
-/// The text that a document was read from, to tell where things stand in it.
+/// The text of a document, for the positions of errors.
 pub struct Reader<'a> {
     pub text: &'a str,
     /// What is between the hosts.
     pub kind: TopologyKind,
     /// Links side by side.
     pub links: u8,
-    /// How long a trial lasts.
+    /// Length of a trial.
     pub trial: Duration,
-    /// What the machine must have, as far as it was read.
+    /// The needs read so far.
     pub needs: RefCell<Vec<Need>>,
 }
 
 impl Reader<'_> {
-    /// Whether there is a router, whose receiving is then what is studied.
+    /// Returns whether there is a router, whose receiving is then studied.
     pub fn is_routed(&self) -> bool {
         self.kind == TopologyKind::Router
     }
 
-    /// Notes what the entry at `span` needs of the machine.
+    /// Records a need of the entry at `span`.
     pub fn need(&self, span: Range<usize>, wanted: Resource) {
         self.needs.borrow_mut().push(Need::new(span, wanted));
     }
@@ -64,7 +64,7 @@ impl Reader<'_> {
         FileError::at(self.text, span, message.into())
     }
 
-    /// Refuses names that are too few, too many, not names, or not unique.
+    /// Refuses too few or too many names, invalid ones, and duplicates.
     pub fn names(
         &self,
         what: &str,
@@ -138,11 +138,11 @@ pub(crate) struct Document {
     pub compare: Vec<CompareEntry>,
 }
 
-/// What all settings share.
+/// The part that all settings share.
 pub(crate) enum Common {
-    /// What a veth needs: `common = "veth"`.
+    /// The needs of a veth: `common = "veth"`.
     Veth,
-    /// What `[common]` lists.
+    /// The entries of `[common]`.
     Parts(Box<Parts>),
 }
 
@@ -169,14 +169,14 @@ impl<'de> Visitor<'de> for CommonVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Common, A::Error> {
-        // Not untagged: that would lose where things stand.
+        // Not untagged: that would lose the positions.
         let parts = Parts::deserialize(MapAccessDeserializer::new(map))?;
         Ok(Common::Parts(Box::new(parts)))
     }
 }
 
 impl Common {
-    /// What it sets at each host.
+    /// Returns its values for each host.
     pub fn parts(self, is_routed: bool) -> Parts {
         let set = |values: Values| Some(Spanned::new(0..0, values));
         let without_tso = || Values::new().with(&TSO, 0);
@@ -197,7 +197,7 @@ impl Common {
     }
 }
 
-/// What an entry sets at each host; `[common]` is one.
+/// The values of an entry for each host; `[common]` is one.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Parts {
@@ -295,7 +295,7 @@ pub(crate) struct CompareEntry {
     pub measure: Option<Spanned<Measures>>,
 }
 
-/// What a comparison is judged by: one measure, or two or three.
+/// The measures of a comparison: one, or a list of two or three.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -306,7 +306,7 @@ pub(crate) enum Measures {
     Several(Vec<String>),
 }
 
-/// Names with where they stand.
+/// Returns names with their positions.
 pub(crate) fn names_of(entries: &[SettingEntry]) -> Vec<&Spanned<String>> {
     entries.iter().map(|entry| &entry.name).collect()
 }
@@ -323,7 +323,7 @@ pub(crate) struct LengthsEntry {
 }
 
 impl LengthsEntry {
-    /// `base` overridden by the entry.
+    /// Returns `base` overridden by the entry.
     pub fn over(&self, base: &Lengths) -> Lengths {
         let time = |entry: &Option<Spanned<Time>>| entry.as_ref().map(|time| time.get_ref().0);
         let blocks = self.blocks.as_ref().map(|blocks| *blocks.get_ref());
@@ -337,7 +337,7 @@ impl LengthsEntry {
         }
     }
 
-    /// Where a key's value stands.
+    /// Returns the position of a key's value.
     fn span_of(&self, key: &str) -> Option<Range<usize>> {
         let time = |entry: &Option<Spanned<Time>>| entry.as_ref().map(Spanned::span);
         match key {
@@ -376,10 +376,10 @@ impl TryFrom<String> for Length {
     }
 }
 
-/// The narrowest interval that may be asked for, in percent: noise of the machine does not average out below.
+/// The narrowest interval of a stop rule, in percent: below it the machine's noise does not average out.
 const WIDTH_MIN: f64 = 0.1;
 
-/// The widest.
+/// The widest, in percent.
 const WIDTH_MAX: f64 = 100.0;
 
 /// The stop rule as a file has it.
@@ -411,7 +411,7 @@ impl TryFrom<String> for Width {
 }
 
 impl Reader<'_> {
-    /// Puts a stop rule into the lengths.
+    /// Adds a stop rule to the lengths.
     pub(crate) fn stop(
         &self,
         entry: &StopEntry,
@@ -431,8 +431,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The error of lengths that a study cannot have, where the entry asks for them; `other` is where a key stands that
-    /// the entry does not have.
+    /// Makes the error of impossible lengths, at the entry's key; `other` is the position of a key that the entry
+    /// does not have.
     pub(crate) fn unfit(
         &self,
         unfit: Unfit,
@@ -444,7 +444,7 @@ impl Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// The commands of an entry. Refuses a host that there is not, and a name in braces that nothing stands for.
+    /// Returns the commands of an entry. Refuses an unknown host, and an unknown name in braces.
     pub(crate) fn commands(
         &self,
         [before, after]: [Vec<CommandEntry>; 2],
@@ -482,7 +482,7 @@ impl Reader<'_> {
         })
     }
 
-    /// What an entry asks of the engine. Refuses what no engine does.
+    /// Returns an entry's engine. Refuses options that no engine has.
     pub(crate) fn engine_possible(
         &self,
         engine: Spanned<EngineEntry>,
@@ -562,7 +562,7 @@ traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 }
                 .description
                 .contains("has a program compute")
         );
-        // The run with a computing program takes its time.
+        // The run with a computing program takes time, too.
         let without = StudyFile::parse(&ENGINES.replace("spinner = true\n", "")).unwrap();
         let without = without.plan(Seed(1)).unwrap().plan;
         assert!(plan.plan.estimated_trial_seconds[0] > without.estimated_trial_seconds[0] + 0.1);

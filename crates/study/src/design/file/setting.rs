@@ -1,7 +1,6 @@
-//! Makes settings of a file's entries: of one entry each, or of one level of each factor.
+//! Makes settings of a file's entries: one of each entry, or one of each combination of levels.
 //!
-//! No value is set twice in a setting. Whatever cannot work on the link is refused with the line of the entry that asks
-//! for it.
+//! No value is set twice in a setting. A value that cannot work on the link is refused with its entry's line.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,7 +25,7 @@ use crate::plan::check_period;
 /// Refusal of a router's part without a router.
 const NO_ROUTER: &str = "there is no router here; add topology = { kind = \"router\" }";
 
-/// What an entry sets, with its name and where it stands in the file.
+/// The values of an entry, with its name and its position in the file.
 #[derive(Clone, Default)]
 pub(crate) struct Piece {
     pub name: String,
@@ -34,7 +33,7 @@ pub(crate) struct Piece {
     description: String,
     /// The position of its name.
     pub name_span: Range<usize>,
-    /// The position of the studied host's part; that of its name where it has none.
+    /// The position of the studied host's part, or of the name if it has none.
     span: Range<usize>,
     hosts: BTreeMap<String, Values>,
     cpus: Cpus,
@@ -45,7 +44,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// This piece, overridden by another, which has the name.
+    /// Returns this piece, overridden by another, whose name it takes.
     fn under(&self, over: Piece) -> Piece {
         let mut hosts = self.hosts.clone();
         for (host, values) in &over.hosts {
@@ -65,7 +64,7 @@ impl Piece {
         }
     }
 
-    /// What both pieces set, in words.
+    /// Returns what both pieces set, in words.
     fn common_with(&self, other: &Piece) -> Option<String> {
         for (host, values) in &self.hosts {
             let others = other.hosts.get(host);
@@ -91,13 +90,13 @@ impl Piece {
     }
 }
 
-/// A map overridden by another.
+/// Returns a map overridden by another.
 fn under<K: Ord + Clone, V: Clone>(map: &BTreeMap<K, V>, over: &BTreeMap<K, V>) -> BTreeMap<K, V> {
     map.clone().into_iter().chain(over.clone()).collect()
 }
 
 impl Reader<'_> {
-    /// The piece of an entry.
+    /// Makes the piece of an entry.
     pub(crate) fn piece(&self, entry: SettingEntry) -> Result<Piece, FileError> {
         let parts = Parts {
             sender: entry.sender,
@@ -125,8 +124,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The piece of an entry's parts; `words` are those that its commands may have in braces, and `name_span` is the
-    /// position of its name.
+    /// Makes the piece of an entry's parts. `words` are the names that its commands may have in braces, `name_span`
+    /// is the position of its name.
     pub(crate) fn parts(
         &self,
         parts: Parts,
@@ -169,7 +168,7 @@ impl Reader<'_> {
         Ok(piece)
     }
 
-    /// The XDP programs that an entry names.
+    /// Returns the XDP programs that an entry names.
     fn xdp(&self, entry: Spanned<XdpEntry>) -> Result<BTreeMap<String, XdpProgram>, FileError> {
         let span = entry.span();
         let entry = entry.into_inner();
@@ -194,7 +193,7 @@ impl Reader<'_> {
         Ok(programs)
     }
 
-    /// Refuses values that no host of this kind has.
+    /// Refuses values that this kind of host does not have.
     fn possible(&self, host: &str, values: &Spanned<Values>) -> Result<(), FileError> {
         if host == ROUTER && !self.is_routed() {
             return Err(self.error(values.span(), NO_ROUTER));
@@ -221,7 +220,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The host whose receiving is studied.
+    /// Returns the host whose receiving is studied.
     fn studied(&self) -> &'static str {
         match self.is_routed() {
             true => ROUTER,
@@ -229,7 +228,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One setting of one level of each factor, in the order of the factors.
+    /// Makes a setting of one level of each factor, in the order of the factors.
     pub(crate) fn crossed(
         &self,
         common: &Piece,
@@ -272,7 +271,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The setting that a piece makes.
+    /// Makes the setting of a piece.
     pub(crate) fn setting(&self, common: &Piece, piece: Piece) -> Result<NamedSetting, FileError> {
         let piece = common.under(piece);
         let studied = piece.hosts.get(self.studied()).cloned();
@@ -333,7 +332,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a veth's polls must show for these values to be in force.
+/// Returns what a veth's polls must show under these values.
 fn evidence_of(studied: &Values, has_napi: bool) -> Evidence {
     let above_zero = |row| studied.number(row).filter(|number| *number > 0);
     match (above_zero(&DEFER_HARD_IRQS), above_zero(&GRO_FLUSH_TIMEOUT)) {

@@ -17,8 +17,9 @@ name = "udp"
 traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 20000 }
 "#;
 
-/// Makes each change in a file, which must then be refused. Of each: the line, words of the refusal, what is replaced
-/// and by what, where `\n` ends a line.
+/// Makes each change in a file, which must then be refused. Each has the line, words of the refusal, the replaced
+/// text and the new one, where `
+` ends a line.
 pub(crate) fn assert_refused(file: &str, changes: &str) {
     for change in changes.lines().filter(|line| !line.trim().is_empty()) {
         let [line, words, find, replace] = change.split('|').map(str::trim).collect::<Vec<_>>()[..]
@@ -300,7 +301,7 @@ fn factors_are_crossed_and_levels_compared_within_each_combination_of_the_others
     // Seven within a combination, and these three over all of them.
     assert_eq!(plan.family, 10);
     assert_eq!(plan.factors[0].levels, ["50us", "1ms", "2ms"]);
-    // What is compared may be said; what is then compared with nothing is not run.
+    // A file can name its comparisons; settings without one are not run.
     let some = format!(
         "{CROSSED}[[compare]]\nfactor = \"period\"\nlevel = \"2ms\"\nreference = \"1ms\"\n"
     );
@@ -480,7 +481,7 @@ fn what_a_veth_needs_has_a_short_form_and_is_missed_before_it_runs() {
     assert!(warnings(&short).is_empty() && warnings(&router(short.clone())).is_empty());
     let one = TWO.replacen("receiver =", "sender = { tso = \"off\" }\nreceiver =", 1);
     assert!(warnings(&one)[0].contains("no poll under long: "));
-    // What needs none of it is not told.
+    // Settings that need none of it give no warning.
     let native = with("[common]\nxdp = { receiver = { mode = \"native\" } }");
     assert!(warnings(&native).is_empty());
     let idle = TWO
@@ -512,7 +513,7 @@ fn a_program_and_a_sysctls_value_are_tried_before_anything_is_built() {
         assert!(error.message.contains(&words), "{error}");
         assert!(error.message.contains("install it"), "{error}");
     }
-    // Of each setting its own.
+    // Each setting has its own.
     let of_each = command("{tool}");
     let given = |tool: &str| format!("\nvariant = {{ tool = \"{tool}\" }}");
     let of_each = of_each.replace(

@@ -1,4 +1,4 @@
-//! Sweeps as a file and an option say them.
+//! Sweeps in a file and as an option.
 
 use super::*;
 use crate::design::file::StudyFile;

@@ -122,7 +122,7 @@ fn study(change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
     (design, plan, trials)
 }
 
-/// What the study says of a metric of polling against a reference.
+/// Returns the study's comparison of polling with a reference by a metric.
 fn says(change: impl Fn(&mut Trial), reference: &str, metric: Metric) -> Comparison {
     let (design, plan, trials) = study(change);
     let compared = compare_all(&design, &plan, &trials, Seed(1)).unwrap();
@@ -180,7 +180,7 @@ fn a_failed_trial_has_no_figure() {
     };
     let some = rate(failed(5));
     assert_eq!((some.blocks, some.missing_blocks), (11, 5));
-    // Would the failures have been the worst, the word would be another.
+    // If the failures counted as the worst, the word would be another.
     assert_eq!(some.verdict, Some(Verdict::DependsOnWhatCounts));
     for metric in [Metric::LossRatio, Metric::CpuNsPerPacket, Metric::CpuBusy] {
         let one = says(failed(5), "interrupt", metric);
@@ -193,7 +193,7 @@ fn a_failed_trial_has_no_figure() {
         all.no_verdict.unwrap(),
         "16 of 32 trials failed: iperf33: not found; an interval takes 7 blocks, and there are 0"
     );
-    // All count, whichever reason each has.
+    // All count, whatever each one's reason.
     let differently = rate(|trial: &mut Trial| {
         failed(16)(trial);
         if trial.validity.failure.is_some() && trial.block < 4 {
@@ -238,7 +238,7 @@ fn an_open_account_voids_the_loss_and_not_the_rate() {
     assert_eq!(rate(open).blocks, 16);
     let loss = says(open, "interrupt", Metric::LossRatio);
     assert_eq!(loss.missing_blocks, 3);
-    // Datagrams of open accounts are no chances.
+    // Datagrams of open accounts do not count as chances of a loss.
     assert_eq!(loss.none_seen_of, Some([13_000, 16_000]));
 }
 
@@ -305,7 +305,7 @@ proptest! {
         };
         let (design, plan, mut trials) = study(change);
         trials.retain(|trial| trial.block <= blocks);
-        // What the method takes at this level: 1 + log2(family / 0.05) blocks.
+        // Blocks that the method needs at this level: 1 + log2(family / 0.05).
         let least = 1.0 + (f64::from(plan.family) / 0.05).log2();
         for one in compare_all(&design, &plan, &trials, Seed(1)).unwrap() {
             let Some(verdict) = one.verdict else { continue };
@@ -366,7 +366,7 @@ fn crossed(change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
     crossed_by(CROSSED, change)
 }
 
-/// The same of another file with these factors; a further level of tso is like "off".
+/// The same for another file with these factors; a further level of tso is like "off".
 fn crossed_by(text: &str, change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
     let file = crate::StudyFile::parse(text).unwrap();
     let (design, plan) = (file.design.clone(), file.plan(Seed(1)).unwrap().plan);
@@ -391,7 +391,7 @@ fn crossed_by(text: &str, change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Tri
     (design, plan, trials)
 }
 
-/// What a study says of a factor over all combinations of the others.
+/// Returns a study's comparison of a factor over all combinations of the others.
 fn effect(of: &(Design, Plan, Vec<Trial>), factor: &str, metric: Metric) -> Option<Comparison> {
     let (design, plan, trials) = of;
     let compared = compare_all(design, plan, trials, Seed(1)).unwrap();
@@ -452,7 +452,7 @@ fn a_factor_loses_a_block_only_with_what_one_of_its_trials_lost() {
     });
     let period = effect(&stepped, "period", rate).unwrap();
     assert_eq!((period.blocks, period.missing_blocks), (15, 1));
-    // One that failed has no figure, and takes its block alone, too.
+    // A failed trial has no figure, and drops only its block.
     let failed = crossed(|trial| {
         if trial.block == 3 && trial.setting == "1ms+on" {
             trial.validity.failure = Some(String::from("it hung"));
@@ -526,7 +526,7 @@ fn judged(traffic: &str, change: impl Fn(&mut Trial)) -> Vec<Comparison> {
     judged
 }
 
-/// A trial's figures, to be changed.
+/// Returns a trial's figures for a change.
 fn own(trial: &mut Trial) -> &mut TrialFigures {
     trial.figures.as_mut().unwrap()
 }
@@ -558,7 +558,7 @@ fn a_paced_load_is_judged_by_what_arrives_and_by_what_it_costs() {
             (Metric::CpuNsPerPacket, Verdict::BetterAndItMatters),
         ]
     );
-    // Half of it is lost: cheap packets do not make up for that.
+    // Half is lost: cheap packets do not make up for that.
     let lossy = judged(PACED, |trial| {
         if trial.setting == "polling" {
             own(trial).delivered_packets = Some(500);

@@ -17,7 +17,8 @@ const RULE: Rule = Rule {
     seed: Seed(1),
 };
 
-/// Sixteen trials of so many whole steps whose rate is that of `level`, a trial and a step, with a tenth of noise.
+/// Makes sixteen trials of this many whole steps. `level` gives the rate by trial and step; a tenth of noise is
+/// added.
 fn trials(mut seed: u64, steps: usize, level: impl Fn(usize, usize) -> f64) -> Vec<TrialSeries> {
     let mut of_trial = |trial: usize| {
         let mut packets = |step: usize| {
@@ -43,7 +44,7 @@ fn trials(mut seed: u64, steps: usize, level: impl Fn(usize, usize) -> f64) -> V
     (0..16).map(&mut of_trial).collect()
 }
 
-/// What is found within such trials.
+/// Returns the finding within such trials.
 fn found(trials: &[TrialSeries]) -> RateOverTime {
     let steps = trials.iter().map(|it| steps(it, WorkUnit::Datagrams));
     let steps: Vec<Steps> = steps.collect::<Option<_>>().unwrap();

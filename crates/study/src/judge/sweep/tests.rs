@@ -1,4 +1,4 @@
-//! The greatest rate held and the fixed load, of points that are made up.
+//! The greatest rate held and the fixed load, of invented points.
 
 use super::*;
 
@@ -48,9 +48,9 @@ fn half_and_full_load_are_rates_that_were_run_and_that_every_setting_holds() {
         ([Some(80), Some(80)], None, (Some(40), Some(80))),
         ([Some(80), Some(40)], None, (Some(20), Some(40))),
         ([Some(80), Some(10)], None, (None, Some(10))),
-        // The lowest rate has a line, and what arrived of it stands there.
+        // The lowest rate has a line with the share that arrived.
         ([Some(80), None], None, (None, Some(10))),
-        // What was shown before counts, whatever one trial did later.
+        // The knee shown before counts, whatever a later trial did.
         ([Some(80), Some(20)], Some(40), (Some(20), Some(40))),
         ([None, None], Some(81), (Some(40), Some(80))),
     ] {

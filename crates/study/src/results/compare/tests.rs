@@ -104,7 +104,7 @@ fn what_cannot_be_compared_is_refused() {
             .to_string()
             .starts_with("there is no file 'nowhere.json'")
     );
-    // A number of another country's is not read as two.
+    // A decimal comma is not read as two columns.
     let comma = fails(["99\n100,5\n", "1\n"]);
     assert!(
         comma.contains("a, line 2: '100,5' is one number with a decimal comma"),
@@ -177,7 +177,7 @@ fn a_single_run_is_its_intervals() {
     assert_eq!(found.comparisons[0].method, ComparedMethod::Welch);
 }
 
-/// A stored study of two workloads under three settings: the rate of each is `rate` times a scatter.
+/// Makes a stored study of two workloads under three settings, with rates of `rate` times a scatter.
 fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> ResultSource {
     let text = include_str!("../../../../report/tests/golden/demo.json");
     let mut study: Study = serde_json::from_str(text).unwrap();
@@ -240,13 +240,13 @@ fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kin
         assert_eq!(sets.quantity, "bits_per_second");
         assert_eq!(sets.measure, Some(Measure::Rate));
         assert!((sets.ratio.unwrap() / ratio - 1.0).abs() < 0.1, "{sets:?}");
-        // What only the study has keeps its own name.
+        // Workloads of the study alone keep their names.
         let mut alone = found.alone.iter();
         assert!(alone.any(|it| it.workload == "udp1470" && it.setting == "polling"));
     }
 }
 
-/// The same without some of its trials.
+/// Removes the trials of a workload under a setting.
 fn without(source: ResultSource, workload: &str, setting: &str) -> ResultSource {
     let ResultSource::Study(source) = source else {
         panic!("a study")
@@ -268,7 +268,7 @@ fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
     let before = without(stored(7, "7", |_, _| 1.0), "udp1470", "default");
     let after = without(stored(8, "8", slower), "udp1470", "polling");
     let found = compare_results(&before, &after, CompareOptions::default(), &origin()).unwrap();
-    // Two workloads under three settings, less one of either study.
+    // Two workloads under three settings, less one missing in each study.
     assert_eq!(found.comparisons.len(), 2 * 3 - 2);
     let alone: Vec<_> = found
         .alone
@@ -297,7 +297,7 @@ fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
         &origin(),
     );
     assert_eq!(limit.of_results(&same.unwrap()), crate::Gate::Open);
-    // What a name leaves out is not missed, and a name means a setting whatever it is called.
+    // Workloads that a name excludes are not missed, and named settings are compared whatever their names.
     let named = compare_results(
         &stored(7, "7:interrupt:udp64", |_, _| 1.0),
         &stored(8, "8:polling", |_, _| 1.3),
