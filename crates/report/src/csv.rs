@@ -1,7 +1,7 @@
 //! Rows of JSON as CSV (RFC 4180; lines end with a newline alone).
 //!
-//! A column is a field of the row by its own name, or, after a blank, by its path: `p50_ns latency/p50_ns`. There is
-//! nothing between the commas where nothing was measured.
+//! A column is a field of the row by its own name or, after a blank, by its path: `p50_ns latency/p50_ns`. A figure
+//! that was not measured is empty.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::fields::json;
 use crate::lists::joined;
 
-/// The JSON of a row with more fields.
+/// Returns the JSON of a row with more fields.
 pub(crate) fn with(row: &impl Serialize, more: Value) -> Value {
     let mut row = json(row);
     if let (Value::Object(row), Value::Object(more)) = (&mut row, more) {
@@ -18,7 +18,7 @@ pub(crate) fn with(row: &impl Serialize, more: Value) -> Value {
     row
 }
 
-/// The table with a column for each of these.
+/// Returns a table with these columns.
 pub(crate) fn table(columns: &str, rows: impl Iterator<Item = Value>) -> String {
     let columns = columns.split('|').map(|column| {
         let (name, path) = column.split_once(' ').unwrap_or((column, column));
@@ -38,7 +38,7 @@ fn field(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => quoted(text),
-        // As short as it reads back the same, and never with an exponent.
+        // The shortest text that reads back the same, never with an exponent.
         Some(Value::Number(number)) => match number.as_f64().filter(|_| number.is_f64()) {
             Some(float) => float.to_string(),
             None => number.to_string(),
@@ -47,7 +47,8 @@ fn field(value: Option<&Value>) -> String {
     }
 }
 
-/// A spreadsheet computes what begins like a formula; with a quote before it, it is text (OWASP, CSV injection).
+/// Quotes a field. A spreadsheet would compute a field that begins like a formula; a quote before it makes it text
+/// (OWASP, CSV injection).
 fn quoted(field: &str) -> String {
     let field = match field.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         true => format!("'{field}"),

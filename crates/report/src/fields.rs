@@ -1,12 +1,12 @@
-//! Text with fields of a document in it, so that a line of a page is one line of code.
+//! Templates with fields of a document: a line of a page is one line of code.
 //!
-//! `{polls} polls, {empty_polls} of them empty` names fields as the JSON of the document does (docs/schema.md), and those
-//! of its parts behind a slash: `{cpu/user_ratio:%}`. A whole number has its thousands separated, any other has three
-//! significant figures, a list has commas. What is null, or in a part that is null, shows as `-`.
+//! `{polls} polls, {empty_polls} of them empty` names fields as in the document's JSON (docs/schema.md), those of its
+//! parts after a slash: `{cpu/user_ratio:%}`. Integers have separated thousands, other numbers three significant
+//! figures, lists commas. Null, or a field of a null part, shows as `-`.
 //!
-//! Behind a colon stands how a number is shown instead: `%` in percent with one decimal, `time` (of nanoseconds) in the
-//! unit that suits it, `duration` the same of a set time, `raw` as it is, `.2` with two decimals, `/1e6` in millions,
-//! `*100` a hundred times. `>9` before it puts the number to the right of nine columns.
+//! A form follows a colon: `%` in percent with one decimal, `time` (of nanoseconds) in a suitable unit, `duration`
+//! the same for a configured time, `raw` unchanged, `.2` with two decimals, `/1e6` in millions, `*100` a hundred
+//! times. `>9` before it aligns the number right in nine columns.
 
 use nicpoll_model::numbers::{MISSING, count, duration_text, figure, time_figure};
 use serde::Serialize;
@@ -14,19 +14,19 @@ use serde_json::Value;
 
 use crate::json::compact;
 
-/// The template with the fields of the document.
+/// Fills a template with the fields of a document.
 pub(crate) fn filled(template: &str, document: &impl Serialize) -> String {
     fill(template, &json(document))
 }
 
-/// The same for a part of a document; `None` where that part is null.
+/// Fills a template with fields of a part; `None` if the part is null.
 pub(crate) fn filled_part(template: &str, part: &impl Serialize) -> Option<String> {
     let part = json(part);
     (!part.is_null()).then(|| fill(template, &part))
 }
 
-/// Those of these sentences that have something to say: where a field is null or an empty list, or is 0 and has a `+`
-/// behind the colon, the sentence is left out.
+/// Fills sentences. One with a field that is null or an empty list, or that is 0 with a `+` after the colon, is left
+/// out.
 pub(crate) fn told(document: &impl Serialize, templates: &[&str]) -> Vec<String> {
     let document = json(document);
     let is_told = |template: &&&str| {
@@ -40,25 +40,25 @@ pub(crate) fn told(document: &impl Serialize, templates: &[&str]) -> Vec<String>
     told.map(|template| fill(template, &document)).collect()
 }
 
-/// A sentence that has something to say, or `-`.
+/// Fills a sentence; `-` if it would be left out.
 pub(crate) fn told_or_missing(document: &impl Serialize, template: &str) -> String {
     let sentence = told(document, &[template]).pop();
     sentence.unwrap_or(String::from(MISSING))
 }
 
-/// A row of a table: a cell for each template.
+/// Returns a row of a table: a cell for each template.
 pub(crate) fn cells(row: &impl Serialize, templates: &[&str]) -> Vec<String> {
     let row = json(row);
     let templates = templates.iter();
     templates.map(|template| fill(template, &row)).collect()
 }
 
-/// A document as a tree.
+/// Converts a document to a tree.
 pub(crate) fn json(document: &impl Serialize) -> Value {
     serde_json::from_str(&compact(document)).expect("it was just written")
 }
 
-/// The fields of a template: the path of each, its form, and the words up to the next.
+/// Splits a template into fields: the path of each, its form, and the text up to the next.
 fn fields(template: &str) -> impl Iterator<Item = (&str, &str, &str)> {
     template.split('{').skip(1).map(|piece| {
         let (field, rest) = piece.split_once('}').unwrap_or((piece, ""));
@@ -84,7 +84,7 @@ fn at<'a>(document: &'a Value, path: &str) -> &'a Value {
     })
 }
 
-/// The least width of a field, and the rest of its form.
+/// Returns the minimum width of a field, and the rest of its form.
 fn width_of(form: &str) -> (usize, &str) {
     let Some(form) = form.strip_prefix('>') else {
         return (0, form);

@@ -1,7 +1,6 @@
 //! A page as one HTML file.
 //!
-//! The file loads nothing and runs no script. Behind each plot is its table. Nothing that a document holds can become
-//! markup.
+//! The file loads nothing and runs no script. Each plot has its table. No text of a document can become markup.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -11,13 +10,13 @@ use crate::page::{
 };
 use crate::plots::svg::DARK;
 
-/// The page may show what it holds, and nothing else.
+/// The page may show its own content only.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-/// The anchor of the head of a page.
+/// Anchor of the head of a page.
 const ANSWER: &str = "answer";
 
-/// A document as one HTML file, with a newline at its end.
+/// Renders a document as one HTML file, with a newline at its end.
 pub fn render_html(document: &impl Document) -> String {
     let page = document.page();
     let parts = page.parts.iter();
@@ -61,7 +60,7 @@ fn of_part(part: &Part) -> Markup {
     }
 }
 
-/// Blocks, one below the other. Neighbours of one kind become one list.
+/// Renders blocks, one below the other. Neighbours of one kind become one list.
 fn of_blocks(blocks: &[Block]) -> Markup {
     let shown: Vec<&Block> = blocks
         .iter()
@@ -151,7 +150,7 @@ fn table(table: &Table) -> Markup {
             table class=(place) {
                 thead {
                     tr {
-                        // A heading without a word would be read out as one.
+                        // A screen reader would announce an empty heading.
                         @if label.is_empty() { td {} } @else { th scope="col" { (label) } }
                         @for cell in &table.head.cells { th scope="col" { (cell.text) } }
                     }
@@ -243,7 +242,7 @@ fn interval(line: &Interval, right: &[String], scale: Scale) -> Markup {
     }
 }
 
-/// A name, which may go on in the next line where a part of it ends: `udp64@160000` behind the `@`.
+/// Renders a name that may break after a part: `udp64@160000` after the `@`.
 fn breakable(name: &str) -> Markup {
     let parts = name.split_inclusive(['@', '-', '_', '+', '/', ',']);
     html! { @for part in parts { (part) wbr; } }
@@ -254,8 +253,8 @@ const BAR: (f64, f64) = (180.0, 24.0);
 /// Length of the arrow at either end.
 const ARROW: f64 = 8.0;
 
-/// An interval as a bar; an arrow where it goes on beyond the scale. The cell before it has the figures, so a reader
-/// who sees no drawing lacks nothing.
+/// Renders an interval as a bar, with an arrow if it continues beyond the scale. The cell before it has the figures
+/// for readers who do not see the drawing.
 fn bar(span: Span, scale: Scale, ink: &str) -> Markup {
     let (width, height) = BAR;
     let middle = height / 2.0;
@@ -293,7 +292,7 @@ fn class(ink: Ink) -> &'static str {
     }
 }
 
-/// A link that saves data which the page holds: it takes no script and no network.
+/// Renders a link that saves data of the page without script or network.
 fn saved(file: &Saved) -> Markup {
     let address = format!(
         "data:{};charset=utf-8;base64,{}",
@@ -310,7 +309,7 @@ fn saved(file: &Saved) -> Markup {
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// RFC 4648, section 4.
+/// Encodes bytes (RFC 4648, section 4).
 fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {

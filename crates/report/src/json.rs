@@ -1,8 +1,8 @@
 //! Documents as JSON, and the JSON Schemas of them.
 //!
-//! A document is one object with a newline at its end. Every field is in it, `null` where nothing was measured, so
-//! that it reads back as the same object. `docs/` holds each schema in a [file of its own](schema_file);
-//! `cargo run -p nicpoll-report --example schemas` writes them.
+//! A document is one object with a newline at its end. It has every field, `null` if not measured, and reads back as
+//! the same object. `docs/` holds each schema in a [file of its own](schema_file); `cargo run -p nicpoll-report
+//! --example schemas` writes them.
 
 use nicpoll_model::ab::{AB_SCHEMA, LiveAb};
 use nicpoll_model::cpu::{SIM_TICKS_SCHEMA, SimTicks};
@@ -31,20 +31,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A document as one pretty-printed JSON object.
+/// Renders a document as one pretty-printed JSON object.
 pub fn render_document<T: Serialize>(document: &T) -> String {
     let mut text = pretty(&compact(document));
     text.push('\n');
     text
 }
 
-/// A document as JSON without blanks. Every kind of output starts from it: each further serialiser would add one more
+/// Serialises a document as JSON without blanks. All kinds of output start from it: another serialiser would add a
 /// copy of all documents' code to the program.
 pub(crate) fn compact(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("a document has string keys and serialises")
 }
 
-/// The same JSON with a field a line, as serde_json's pretty printer has it.
+/// Reformats JSON with a line for each field, like serde_json's pretty printer.
 fn pretty(compact: &str) -> String {
     let mut text = String::with_capacity(2 * compact.len());
     let (mut depth, mut is_quoted, mut is_escaped) = (0, false, false);
@@ -83,8 +83,8 @@ fn pretty(compact: &str) -> String {
 
 /// The same of a document with computed figures.
 ///
-/// JSON has no number for infinity and none for "not a number". Such a figure is a mistake of the part that computed
-/// it; without debug assertions it prints as `null`, because a run of many minutes is worth more than one bad figure.
+/// JSON has no number for infinity and none for "not a number". Such a figure is a bug; without debug assertions it
+/// prints as `null`, because a run of many minutes is worth more than one bad figure.
 ///
 /// # Panics
 ///
@@ -98,7 +98,7 @@ pub fn render_json<T: Serialize + DeserializeOwned + PartialEq>(document: &T) ->
     text
 }
 
-/// An event of a stream as one line of JSON: `{"event": ..., "data": ...}`.
+/// Renders an event of a stream as one line of JSON: `{"event": ..., "data": ...}`.
 pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
     #[derive(Serialize)]
     struct Event<'a, T> {
@@ -111,7 +111,7 @@ pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
     text
 }
 
-/// The name and version of a kind of document, and what makes the schema of that name.
+/// The name and version of a kind of document, and the function that makes its schema.
 pub type NamedSchema = (&'static str, fn(&str) -> String);
 
 /// Every kind of document.
@@ -167,15 +167,16 @@ enum WatchLine {
     End(Box<WatchEnd>),
 }
 
-/// The file in `docs/` that holds the schema of a kind of document: `nicpoll.show-1.schema.json` for `nicpoll.show/1`.
+/// Returns the file in `docs/` with the schema of a kind of document: `nicpoll.show-1.schema.json` for
+/// `nicpoll.show/1`.
 pub fn schema_file(document: &str) -> String {
     format!("{}.schema.json", document.replace('/', "-"))
 }
 
-/// The JSON Schema of a document whose field `schema` holds `name`. When the document may be one of several, that
-/// holds for whichever of them has the field.
+/// Makes the JSON Schema of a document whose field `schema` is `name`. If the document is one of several, that
+/// applies to those with the field.
 fn schema_of<T: JsonSchema>(name: &str) -> String {
-    // Of what is written, not of what may be read: fields without a value are there as null.
+    // The schema of the output, in which fields without a value are null.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
     RecursiveTransform(plain_description).transform(&mut schema);
@@ -198,7 +199,7 @@ fn schema_of<T: JsonSchema>(name: &str) -> String {
     render_document(&schema)
 }
 
-/// Takes rustdoc's link brackets out of a description: outside of rustdoc they lead nowhere.
+/// Removes rustdoc's link brackets from a description.
 fn plain_description(schema: &mut Schema) {
     let Some(Value::String(description)) = schema.get_mut("description") else {
         return;

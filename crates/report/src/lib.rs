@@ -1,8 +1,8 @@
-//! Documents as people read them: text for a terminal, one HTML file, Markdown and CSV, and their JSON for programs.
+//! Renders documents: text for a terminal, one HTML file, Markdown and CSV for people, JSON for programs.
 //!
 //! A [`Document`] builds its [`Page`] once: headings, paragraphs, tables, plots. [`render_text`], [`render_html`] and
-//! [`render_markdown`] lay out any page. Nothing is run, measured or decided here: verdicts and intervals come out of the
-//! document as they are, so an old study reads the same again. A missing figure is never shown as 0.
+//! [`render_markdown`] lay out any page. Nothing is run, measured or decided here: verdicts and intervals are the
+//! document's own, so an old study reads the same again. A missing figure is never shown as 0.
 //!
 //! Read `page` first, then `documents`.
 

@@ -1,19 +1,19 @@
-//! Lists of words and groups of things, in the order in which they come.
+//! Lists of words and groups of things, in their order.
 
 use std::fmt::Display;
 
-/// The words with this between them.
+/// Joins words with a separator.
 pub(crate) fn joined(words: impl IntoIterator<Item = impl Display>, between: &str) -> String {
     let words: Vec<String> = words.into_iter().map(|word| word.to_string()).collect();
     words.join(between)
 }
 
-/// The words with commas between them.
+/// Joins words with commas.
 pub(crate) fn listed(words: impl IntoIterator<Item = impl Display>) -> String {
     joined(words, ", ")
 }
 
-/// What has the same key, by key.
+/// Groups values by key.
 pub(crate) fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();
     for (key, value) in all {
@@ -25,14 +25,14 @@ pub(crate) fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) ->
     groups
 }
 
-/// With a capital letter at its beginning.
+/// Capitalises the first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
-/// Each once.
+/// Removes duplicates, keeping the order.
 pub(crate) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let groups = grouped(all.into_iter().map(|one| (one, ())));
     groups.into_iter().map(|(one, _)| one).collect()

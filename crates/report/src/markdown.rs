@@ -1,14 +1,14 @@
-//! A page as Markdown for a wiki, a mail or a ticket: the words of the text, with headings, lists and tables.
+//! A page as Markdown for a wiki, a mail or a ticket: the text's words, with headings, lists and tables.
 //!
-//! Nothing that a document holds can break a table or become markup.
+//! No text of a document can break a table or become markup.
 
 use crate::page::{Align, Block, Document, Level, Medium, Table};
 use crate::text::interval_lines;
 
-/// Around lines that keep their layout.
+/// Fence around lines that keep their layout.
 const FENCE: &str = "```\n";
 
-/// A document as Markdown, with a newline at its end.
+/// Renders a document as Markdown, with a newline at its end.
 pub fn render_markdown(document: &impl Document) -> String {
     let page = document.page();
     let parts = page.parts.iter();
@@ -49,7 +49,7 @@ fn is_shown(block: &Block) -> bool {
     )
 }
 
-/// Whether it keeps its layout.
+/// Returns whether a block keeps its layout.
 fn is_line(block: &Block) -> bool {
     matches!(block, Block::Line(_) | Block::Intervals(_))
 }
@@ -116,7 +116,7 @@ fn cell(text: &str) -> String {
     plain(text.trim()).replace('|', "\\|")
 }
 
-/// Text without what Markdown would take for a mark of its own, or a reader's program for HTML.
+/// Escapes Markdown's marks and HTML in text.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for letter in text.chars() {

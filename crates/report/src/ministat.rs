@@ -1,10 +1,10 @@
-//! Prints what ministat(1) prints for two sets of values, to the byte.
+//! Prints the output of ministat(1) for two sets of values, to the byte.
 //!
 //! The layout, the pooled Student's t and its table of quantiles with three decimals are P.-H. Kamp's (FreeBSD,
-//! usr.bin/ministat). Two editions differ in figures: FreeBSD's of today takes the mean of the middle two values as
-//! the median of an even number, sums squares around the mean, and gives the relative difference an error of its own;
-//! the one of 2015, which Linux systems package, takes the upper of the two, subtracts the squared sum from the sum of
-//! squares, and divides the error by the reference's mean.
+//! usr.bin/ministat). Two editions differ in figures. FreeBSD's current one takes the mean of the middle two values
+//! as the median of an even count, sums squares around the mean, and gives the relative difference an error of its
+//! own. The one of 2015, which Linux systems package, takes the upper of the two, subtracts the squared sum from the
+//! sum of squares, and divides the error by the reference's mean.
 //!
 //! The output equals the program's, rounding included. Nothing else in this project decides by it.
 
@@ -12,19 +12,19 @@ use std::fmt::Write as _;
 
 use nicpoll_stats::Confidence;
 
-/// Columns of the plot where standard output is no terminal.
+/// Columns of the plot if standard output is no terminal.
 pub const WIDTH: usize = 74;
-/// What marks the values of the first set, of the second, and of both.
+/// Marks of the values of the first set, of the second, and of both.
 const SYMBOLS: [char; 4] = [' ', 'x', '+', '*'];
-/// Beyond so many degrees of freedom the table has the normal quantile.
+/// Degrees of freedom beyond which the table has the normal quantile.
 const STUDENT_MAX: usize = 100;
 
-/// Whose figures.
+/// Edition of ministat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edition {
-    /// The one of 2015, in Linux packages.
+    /// The edition of 2015, in Linux packages.
     Linux,
-    /// FreeBSD's of today.
+    /// FreeBSD's current edition.
     Freebsd,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Set<'a> {
     }
 }
 
-/// What `ministat -w WIDTH REFERENCE OTHER` prints. Each set has three values or more, all finite.
+/// Renders the output of `ministat -w WIDTH REFERENCE OTHER`. Each set has three values or more, all finite.
 pub fn render_ministat(
     reference: (&str, &[f64]),
     other: (&str, &[f64]),
@@ -115,7 +115,7 @@ pub fn render_ministat(
     text + &relative(&other, &reference)
 }
 
-/// Whether, and how far, one lies above the other.
+/// Returns whether, and how far, one lies above the other.
 fn relative(one: &Set<'_>, reference: &Set<'_>) -> String {
     let (n, m) = (one.n(), reference.n());
     let t = student(one.points.len() + reference.points.len() - 2);
@@ -146,7 +146,7 @@ fn relative(one: &Set<'_>, reference: &Set<'_>) -> String {
     )
 }
 
-/// Student's two-sided 95 % quantile as a table with three decimals has it.
+/// Returns Student's two-sided 95 % quantile, from a table with three decimals.
 fn student(degrees: usize) -> f64 {
     let quantile = match degrees {
         1..=STUDENT_MAX => nicpoll_stats::student_quantile(degrees, Confidence::PERCENT_95),
@@ -155,7 +155,7 @@ fn student(degrees: usize) -> f64 {
     (quantile * 1e3).round() / 1e3
 }
 
-/// Where values lie on the plot.
+/// Maps values to columns of the plot.
 struct Scale {
     start: f64,
     cell: f64,
@@ -220,7 +220,7 @@ fn heaps(sets: &[&Set<'_>], scale: &Scale, width: usize) -> (Vec<Vec<usize>>, us
     (heaps, height)
 }
 
-/// The line of means, medians and deviations; the last set's lie above the first's.
+/// Draws the line of means, medians and deviations, the last set over the first.
 fn bar(sets: &[&Set<'_>], scale: &Scale, width: usize) -> String {
     let mut bar = vec![' '; width];
     for set in sets {
@@ -241,7 +241,7 @@ fn bar(sets: &[&Set<'_>], scale: &Scale, width: usize) -> String {
     bar.into_iter().collect()
 }
 
-/// A number as C's `%.{digits}g` prints it.
+/// Formats a number as C's `%.{digits}g` does.
 fn general(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return String::from(if value.is_sign_negative() { "-0" } else { "0" });

@@ -1,4 +1,4 @@
-//! What a page says, independent of how it is shown: headings, paragraphs, tables, plots and data to save.
+//! A page, independent of its medium: headings, paragraphs, tables, plots and data to save.
 //!
 //! Each document builds its page once; [`render_text`](crate::render_text), [`render_html`](crate::render_html) and
 //! [`render_markdown`](crate::render_markdown) lay it out. A part may be for one medium only: plots need a browser, and
@@ -9,7 +9,7 @@ use nicpoll_model::Verdict;
 /// A document as a page.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The title of a browser's window.
+    /// Title of the browser's window.
     pub(crate) title: String,
     /// Links at its top besides those to its parts: address and name.
     pub(crate) links: Vec<(String, String)>,
@@ -17,7 +17,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// An empty page.
+    /// Makes an empty page.
     pub(crate) fn new(title: impl Into<String>) -> Self {
         Page {
             title: title.into(),
@@ -26,19 +26,19 @@ impl Page {
         }
     }
 
-    /// A page with one part, for every medium.
+    /// Makes a page with one part, for every medium.
     pub(crate) fn of(title: impl Into<String>, write: impl FnOnce(&mut Part)) -> Self {
         let mut page = Page::new(title);
         page.part(Medium::All, write);
         page
     }
 
-    /// Adds a part that no link leads to.
+    /// Adds a part without a link to it.
     pub(crate) fn part(&mut self, medium: Medium, write: impl FnOnce(&mut Part)) {
         self.add(medium, None, write);
     }
 
-    /// Adds a part with an anchor and its name among the links. That with the anchor `answer` is the head of the page.
+    /// Adds a part with an anchor and a link to it. The part with the anchor `answer` is the head of the page.
     pub(crate) fn linked(
         &mut self,
         medium: Medium,
@@ -65,9 +65,9 @@ impl Page {
     }
 }
 
-/// What has a page.
+/// A document with a page.
 pub trait Document {
-    /// Its page.
+    /// Builds the page.
     fn page(&self) -> Page;
 }
 
@@ -100,18 +100,18 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// A heading below the page's own.
+    /// Adds a heading below the page's own.
     pub fn heading(&mut self, title: impl Into<String>) {
         self.blocks
             .push(Block::Heading(Level::Section, title.into()));
     }
 
-    /// The heading of the page.
+    /// Adds the heading of the page.
     pub fn title(&mut self, level: Level, title: impl Into<String>) {
         self.blocks.push(Block::Heading(level, title.into()));
     }
 
-    /// An empty line of the text.
+    /// Adds an empty line of the text.
     pub fn blank(&mut self) {
         self.blocks.push(Block::Blank);
     }
@@ -121,27 +121,27 @@ impl Part {
         self.item("", ink, text);
     }
 
-    /// Running text in plain ink.
+    /// Adds running text in plain ink.
     pub fn say(&mut self, text: impl Into<String>) {
         self.paragraph(Ink::Plain, text);
     }
 
-    /// Running text on what is not proven, or needs care.
+    /// Adds running text about something that is not proven, or needs care.
     pub fn warn(&mut self, text: impl Into<String>) {
         self.paragraph(Ink::Unsure, text);
     }
 
-    /// Running text behind a lead: a name, a number, a bullet.
+    /// Adds running text after a lead: a name, a number, a bullet.
     pub fn item(&mut self, lead: impl Into<String>, ink: Ink, text: impl Into<String>) {
         self.blocks.push(Block::Item(lead.into(), ink, text.into()));
     }
 
-    /// A name in a column of that width, with a text.
+    /// Adds a name in a column of that width, with a text.
     pub fn fact(&mut self, name: &str, width: usize, text: impl Into<String>) {
         self.item(format!("{name:<width$}"), Ink::Plain, text);
     }
 
-    /// A line that keeps its layout, of pieces that bring their own blanks.
+    /// Adds a line that keeps its layout, of pieces with their own blanks.
     pub fn line(&mut self, pieces: Vec<(String, Ink)>) {
         self.blocks.push(Block::Line(pieces));
     }
@@ -151,7 +151,7 @@ impl Part {
         self.blocks.push(Block::Table(table));
     }
 
-    /// A link in a browser, with what follows it.
+    /// Adds a link in a browser, with the text after it.
     pub fn link(&mut self, address: String, name: String, rest: impl Into<String>) {
         self.blocks.push(Block::Link(address, name, rest.into()));
     }
@@ -201,7 +201,7 @@ pub(crate) enum Block {
     Saved(Saved),
 }
 
-/// How a piece of text stands out.
+/// Emphasis of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     Plain,
@@ -218,7 +218,7 @@ pub(crate) enum Ink {
 }
 
 impl Ink {
-    /// The ink for a verdict.
+    /// Returns the ink for a verdict.
     pub fn of(verdict: Option<Verdict>) -> Self {
         match verdict {
             Some(Verdict::BetterAndItMatters | Verdict::Better) => Ink::Good,
@@ -232,13 +232,13 @@ impl Ink {
     }
 }
 
-/// What a cell shows besides its text, in a browser.
+/// Content of a cell besides its text, in a browser.
 #[derive(Clone, Debug)]
 pub(crate) enum Extra {
     None,
     /// A link to that address.
     Link(String),
-    /// A bar of progress: its name, how much is done and how much there is.
+    /// A progress bar: its name, the part done, and the whole.
     Progress(String, u32, u32),
 }
 
@@ -259,7 +259,7 @@ impl Cell {
         }
     }
 
-    /// A cell that leads to an address.
+    /// Makes a cell with a link.
     pub fn link(address: String, text: impl Into<String>) -> Self {
         Cell {
             extra: Extra::Link(address),
@@ -268,7 +268,7 @@ impl Cell {
     }
 }
 
-/// A line of a table: a label, and a cell for each column. Without cells the label has the line for itself.
+/// A line of a table: a label, and a cell for each column. Without cells the label fills the line.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub label: Cell,
@@ -302,7 +302,7 @@ impl Row {
     }
 }
 
-/// On which side of their column cells stand.
+/// Alignment of cells in their column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Text.
@@ -314,18 +314,18 @@ pub(crate) enum Align {
 /// A table.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
-    /// Its name, for those who hear the page.
+    /// Its name, for screen readers.
     pub name: String,
     /// The names of the columns.
     pub head: Row,
     pub rows: Vec<Row>,
     pub align: Align,
-    /// Least width of the labels in text: tables of one kind have their columns below each other.
+    /// Minimum width of the labels in text, which aligns the columns of similar tables.
     pub label: usize,
 }
 
 impl Table {
-    /// A table whose columns have these names; the first is that of the labels.
+    /// Makes a table with these columns; the first is that of the labels.
     pub fn new<T: Into<String>>(
         label: impl Into<String>,
         head: impl IntoIterator<Item = T>,
@@ -340,7 +340,7 @@ impl Table {
         }
     }
 
-    /// A table with faint names of columns.
+    /// Makes a table with faint column names.
     pub fn faint<const N: usize>(label: &str, head: [&str; N], align: Align) -> Self {
         Table {
             head: Row::new(label, head, Ink::Faint),
@@ -348,7 +348,7 @@ impl Table {
         }
     }
 
-    /// A table of texts for a browser; the first of each line is its label.
+    /// Makes a table of texts for a browser; the first text of each line is its label.
     pub fn of<T: Into<String>>(
         name: &str,
         head: impl IntoIterator<Item = T>,
@@ -367,7 +367,7 @@ impl Table {
         }
     }
 
-    /// The table with labels of that width at least, and these rows.
+    /// Sets the minimum width of the labels, and adds rows.
     pub fn with(mut self, label: usize, rows: impl IntoIterator<Item = Row>) -> Self {
         self.label = label;
         self.rows.extend(rows);
@@ -397,7 +397,7 @@ pub(crate) struct Intervals {
 #[derive(Clone, Debug)]
 pub(crate) struct IntervalGroup {
     pub title: String,
-    /// Names, each with its interval or with the reason for having none. A name that goes on below stands once.
+    /// Names, each with its interval or the reason for having none. A name of successive lines is printed once.
     pub lines: Vec<(String, Result<Interval, &'static str>)>,
     /// A reason that holds for all lines.
     pub no_lines: Option<&'static str>,
@@ -406,7 +406,7 @@ pub(crate) struct IntervalGroup {
 /// A ratio with its interval and what it means.
 #[derive(Clone, Debug)]
 pub(crate) struct Interval {
-    /// What it is of.
+    /// The measure.
     pub measure: &'static str,
     /// The verdict in a word.
     pub word: &'static str,
@@ -428,7 +428,7 @@ impl Intervals {
     }
 }
 
-/// A ratio with the ends of its interval; an end is `None` where the interval has none.
+/// A ratio with the ends of its interval; an open end is `None`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub low: Option<f64>,
@@ -437,19 +437,19 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// The span of a ratio that there is.
+    /// Makes the span of a ratio, if there is one.
     pub fn of([low, ratio, high]: [Option<f64>; 3]) -> Option<Self> {
         let ratio = ratio?;
         Some(Span { low, ratio, high })
     }
 }
 
-/// Ratios that a scale may end at.
+/// Ratios at which a scale may end.
 const ENDS: [f64; 6] = [1.1, 1.25, 1.5, 2.0, 3.0, 4.0];
-/// Letters on either side of no difference, where there is room for them.
+/// Letters on either side of 1, if there is room.
 const SIDE: usize = 9;
 
-/// The common scale of bars. It is logarithmic: twice and half as much are equally far from no difference.
+/// The common scale of bars. It is logarithmic: 2 and 1/2 are equally far from 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     /// The ratio at its end; it begins at 1 over that.
@@ -457,11 +457,11 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Letters of a bar that has all the room it needs.
+    /// Letters of a bar with enough room.
     pub const BAR: usize = 2 * SIDE + 1;
 
-    /// The narrowest scale that holds all spans, or else the widest one: on a wider one small differences could not be
-    /// seen.
+    /// Returns the narrowest scale that holds all spans, or else the widest one: on wider ones small differences
+    /// would be invisible.
     pub fn of(spans: &[Span]) -> Self {
         let ratios = spans
             .iter()
@@ -476,29 +476,29 @@ impl Scale {
         Scale { end }
     }
 
-    /// Where a ratio is, from -1 at the beginning of the scale to 1 at its end.
+    /// Returns the position of a ratio, from -1 at the start of the scale to 1 at its end.
     pub fn place(self, ratio: f64) -> f64 {
         ratio.max(1e-12).ln() / self.end.ln()
     }
 
-    /// The line above bars of text: the ends of the scale, and no difference in the middle.
+    /// Returns the line above bars of text: the ends of the scale, and 1 in the middle.
     pub fn head(self) -> String {
         self.head_of(Scale::BAR)
     }
 
-    /// The same above bars of so many letters.
+    /// Returns the line above bars of this many letters.
     pub fn head_of(self, letters: usize) -> String {
         let (less, more) = (format!("1/{}", self.end), format!("{}x", self.end));
         let side = letters / 2;
         format!("{less:<side$}1{more:>side$}")
     }
 
-    /// A span as letters: `   ---o---|   `. What is beyond the scale shows as `<` or `>`.
+    /// Draws a span in letters: `   ---o---|   `. Parts beyond the scale show as `<` or `>`.
     pub fn bar(self, span: Span) -> String {
         self.bar_of(span, Scale::BAR)
     }
 
-    /// The same in so many letters.
+    /// Draws a span in this many letters.
     pub fn bar_of(self, span: Span, letters: usize) -> String {
         let side = letters / 2;
         let place = |ratio: f64| side as f64 * (1.0 + self.place(ratio));
@@ -526,12 +526,12 @@ pub(crate) struct Figure {
     pub caption: String,
     /// The drawing, as SVG.
     pub svg: String,
-    /// The figures that are drawn; `None` where the page shows them anyway.
+    /// The drawn figures; `None` if the page shows them anyway.
     pub table: Option<Table>,
 }
 
 impl Figure {
-    /// A plot with its table: the names of the columns, and the rows.
+    /// Makes a plot with its table: the columns' names, and the rows.
     pub fn new<T: Into<String>>(
         title: impl Into<String>,
         caption: impl Into<String>,
@@ -552,12 +552,12 @@ impl Figure {
 /// A file that a reader can save from a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Saved {
-    /// Its name without the program's.
+    /// Its file name without the program's.
     pub name: &'static str,
     /// Its media type.
     pub kind: &'static str,
     pub data: String,
-    /// What it holds.
+    /// Description of its content.
     pub holds: &'static str,
 }
 
@@ -593,7 +593,7 @@ mod tests {
             high: None,
         };
         assert!(scale.bar(open).ends_with("->"));
-        // Where even the estimate is beyond, only the mark is left.
+        // If even the estimate is beyond the scale, only the arrow remains.
         let far = scale.bar(span(0.01, 0.02, 0.03));
         assert_eq!(far, "<        |         ");
     }

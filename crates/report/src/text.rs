@@ -1,24 +1,24 @@
 //! A page as text for a terminal.
 //!
-//! Without colour there is no escape code in the text, whatever the document's strings hold. Running text is never
-//! wider than the page; neither are tables, unless a label and one cell together are: columns that a line has no room
-//! for stand below the others.
+//! Without colour the text has no escape code, whatever the document's strings hold. Running text is never wider than
+//! the page; neither are tables, unless a label and one cell together are. Columns that do not fit into a line stand
+//! below the others.
 
 use std::collections::BTreeMap;
 
 use crate::page::{Align, Block, Document, Ink, Intervals, Level, Medium, Scale, Table};
 
-/// The narrowest page that the tables fit on.
+/// Narrowest page for the tables.
 const NARROWEST: usize = 80;
-/// Longer lines are hard to read.
+/// Widest page; longer lines are hard to read.
 const WIDEST: usize = 100;
-/// Where everything below a heading begins.
+/// Indent of everything below a heading.
 const INDENT: &str = "  ";
-/// Running text is no narrower, however long its lead.
+/// Minimum width of running text, however long its lead.
 const TEXT_MIN: usize = 20;
-/// Columns wider than this take the eye from one figure to the next.
+/// Widest column; in wider ones the eye loses the line.
 const WIDEST_COLUMN: usize = 20;
-/// Least blanks before a cell of text, and before a figure.
+/// Fewest blanks before a cell of text, and before a figure.
 const LEFT_GAP: usize = 2;
 const RIGHT_GAP: usize = 1;
 /// Lines of a terminal, less the prompt and the last line of the first screen.
@@ -26,17 +26,17 @@ const FIRST_SCREEN: usize = 22;
 /// Units that stay on the line of their number.
 const UNITS: [&str; 8] = ["%", "ns", "us", "ms", "s", "min", "h", "pt"];
 
-/// How the text is to look.
+/// Options of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Columns a line may take; less than 80 counts as 80, more than 100 as 100.
+    /// Columns of a line, limited to 80 to 100.
     pub width: usize,
-    /// Whether to colour it. The caller knows whether it goes to a terminal and what `NO_COLOR` says.
+    /// Whether to colour it: the caller checks for a terminal and `NO_COLOR`.
     pub color: bool,
 }
 
 impl TextOptions {
-    /// Text of that width without colour.
+    /// Makes options of that width, without colour.
     pub fn wide(width: usize) -> Self {
         TextOptions {
             width,
@@ -51,7 +51,7 @@ impl Default for TextOptions {
     }
 }
 
-/// A document as text, with a newline at its end.
+/// Renders a document as text, with a newline at its end.
 pub fn render_text(document: &impl Document, options: &TextOptions) -> String {
     let mut text = Text {
         text: String::new(),
@@ -66,7 +66,7 @@ pub fn render_text(document: &impl Document, options: &TextOptions) -> String {
     text.text
 }
 
-/// Bars as lines of a page of the greatest width, without the indent.
+/// Renders bars as lines of the widest page, without the indent.
 pub(crate) fn interval_lines(intervals: &Intervals) -> String {
     let mut text = Text {
         text: String::new(),
@@ -90,7 +90,7 @@ struct Text {
 impl Text {
     fn blocks(&mut self, blocks: &[Block]) {
         let mut free = None;
-        // A heading of spare sentences waits for the first that is shown.
+        // A heading of spare sentences waits for the first one that is shown.
         let mut waiting = None;
         for (index, block) in blocks.iter().enumerate() {
             match block {
@@ -108,7 +108,7 @@ impl Text {
                     let lines = self.text.matches('\n').count();
                     let room = (FIRST_SCREEN - 2).saturating_sub(lines);
                     let free = free.get_or_insert(room);
-                    // The first screen fits the narrowest terminal, but what makes its lines doubtful is never left out.
+                    // The first screen fits the narrowest terminal, but doubts about its lines are never left out.
                     let takes = wrapped(text, NARROWEST - 4).len();
                     if takes <= *free || *ink == Ink::Unsure {
                         if let Some(title) = waiting.take() {
@@ -137,9 +137,9 @@ impl Text {
         }
     }
 
-    /// Running text; it begins at the same column on each of its lines.
+    /// Writes running text, with all lines at the same column.
     fn item(&mut self, lead: &str, ink: Ink, text: &str) {
-        // A name that fills its column does not run into the text.
+        // Keeps a name that fills its column apart from the text.
         let gap = match lead.ends_with(|last: char| last != ' ') {
             true => INDENT,
             false => "",
@@ -167,7 +167,7 @@ impl Text {
         self.text.push_str(INDENT);
         for (index, (text, ink)) in pieces.iter().enumerate().take(last + 1) {
             let text = if index == last { text.trim_end() } else { text };
-            // Colour belongs to what is there, not to the blanks around it.
+            // Blanks around the word are not coloured.
             let word = text.trim_start();
             let body = word.trim_end();
             self.text.push_str(&text[..text.len() - word.len()]);
@@ -177,17 +177,17 @@ impl Text {
         self.text.push('\n');
     }
 
-    /// A table whose columns share what the labels leave.
+    /// Writes a table whose columns share the room that the labels leave.
     ///
-    /// Where a cell needs more than its share, each column takes what it needs instead, and those that a line has no
-    /// room for stand below the others, with the labels again.
+    /// If a cell needs more than its share, each column takes what it needs, and columns that do not fit into the
+    /// line stand below the others, with the labels repeated.
     fn table(&mut self, table: &Table) {
         let with_cells = table.lines().filter(|row| !row.cells.is_empty());
         let longest = with_cells.map(|row| columns(&row.label.text)).max();
         let longest = longest.unwrap_or(0);
         let label = table.label.max(longest);
         let needs = needs(table);
-        // A label may be wider than the page: it comes from a study or an imported text.
+        // A label from a study or an imported text may be wider than the page.
         let room = |label: usize| self.width.saturating_sub(INDENT.len() + label);
         let share = room(label) / needs.len().max(1);
         let share = match table.align {
@@ -207,7 +207,7 @@ impl Text {
         }
     }
 
-    /// The columns of a table from `first` on, as many as there are widths.
+    /// Writes the columns of a table from `first` on, one for each width.
     fn columns_of(&mut self, table: &Table, first: usize, widths: &[usize], label: usize) {
         for row in table.lines() {
             self.text.push_str(INDENT);
@@ -231,7 +231,7 @@ impl Text {
         }
     }
 
-    /// Bars; the heads of the columns stand above the first group.
+    /// Writes bars; the columns' heads stand above the first group.
     fn intervals(&mut self, intervals: &Intervals) {
         let scale = intervals.scale();
         let layout = Layout::of(intervals, self.width);
@@ -318,30 +318,30 @@ impl Text {
     }
 }
 
-/// Least width of the names of bars, with the blank behind them.
+/// Minimum width of the names of bars, with the blank after them.
 const NAME_MIN: usize = 8;
-/// Width of what is measured, in a word.
+/// Width of a measure's word.
 const MEASURE: usize = 11;
-/// Width of a verdict in a word.
+/// Width of a verdict's word.
 const WORD: usize = 11;
 /// Letters of the shortest bar.
 const BAR_MIN: usize = 9;
-/// Width of a ratio with its interval, where names leave room for it.
+/// Width of a ratio with its interval, if names leave room for it.
 const VALUE: usize = 22;
 
-/// Widths of the columns before bars: all bars begin at one place.
+/// Widths of the columns before the bars, which all begin at one position.
 struct Layout {
     name: usize,
     value: usize,
     /// Letters of a bar.
     bar: usize,
-    /// The names of the lines of all groups, cut where there is no room for them.
+    /// The names of all groups' lines, cut to the room.
     names: Vec<String>,
 }
 
 impl Layout {
-    /// Names have the room that they need as far as the page has it: first that behind the values goes, then bars are
-    /// shortened, then what stands behind names (a rate) is left out, then names are shortened.
+    /// Gives names the room that they need: first the room after the values goes, then bars are shortened, then the
+    /// words after names (a rate) are left out, then names are shortened.
     fn of(intervals: &Intervals, width: usize) -> Self {
         let lines = || intervals.groups.iter().flat_map(|group| &group.lines);
         let values = lines().filter_map(|(_, line)| Some(columns(&line.as_ref().ok()?.value) + 1));
@@ -367,14 +367,14 @@ impl Layout {
         Layout {
             name,
             value,
-            // As many letters on either side of the middle.
+            // An odd number of letters, the same on either side of the middle.
             bar: bar - (bar + 1) % 2,
             names: shortened_apart(&names, name - 1),
         }
     }
 }
 
-/// What each column of a table takes at least: its widest cell, and the blanks before it.
+/// Returns the minimum width of each column: its widest cell, and the blanks before it.
 fn needs(table: &Table) -> Vec<usize> {
     let gap = match table.align {
         Align::Left => LEFT_GAP,
@@ -389,7 +389,7 @@ fn needs(table: &Table) -> Vec<usize> {
         .collect()
 }
 
-/// The columns next to each other, line by line: as many as there is room for, and one at least.
+/// Splits the columns into lines: as many as fit, and at least one.
 fn lines_of(needs: &[usize], room: usize) -> Vec<&[usize]> {
     let mut lines = Vec::new();
     let mut rest = needs;
@@ -406,15 +406,15 @@ fn lines_of(needs: &[usize], room: usize) -> Vec<&[usize]> {
     lines
 }
 
-/// Columns that a text takes. The report's own text is ASCII; a study's strings are taken to be one column a character.
+/// Returns the columns of a text. The report's own text is ASCII; a study's strings count one column a character.
 fn columns(text: &str) -> usize {
     text.chars().count()
 }
 
 /// Breaks a text into lines between words, and words that are wider than a line anywhere.
 ///
-/// Words come from the document, which may be another machine's: what is not printable is replaced, or it could
-/// control the terminal.
+/// The words may come from another machine's document: unprintable characters are replaced, or they could control the
+/// terminal.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in words(text) {
@@ -438,7 +438,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The words of a text. A number and its unit are one: no line ends between them.
+/// Splits a text into words. A number and its unit stay together.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -454,12 +454,12 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// A name within so many columns: its beginning and its end, where names differ.
+/// Shortens a name to this many columns: its beginning and its end, where names differ.
 fn shortened(name: &str, width: usize) -> String {
     cut(name, width, width / 3)
 }
 
-/// The same with so many letters of the end.
+/// Shortens a name, keeping this many letters of the end.
 fn cut(name: &str, width: usize, end: usize) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= width {
@@ -470,9 +470,9 @@ fn cut(name: &str, width: usize, end: usize) -> String {
     begin.iter().chain(&['~']).chain(end).collect()
 }
 
-/// Names of one screen within so many columns: their beginnings and ends, and a whole last word where there is room.
-/// Different names stay different: where that makes two alike, all are cut elsewhere, and where no cut keeps them apart,
-/// their positions do.
+/// Shortens the names of one screen to this many columns: beginnings and ends, and a whole last word if there is
+/// room. Different names stay different: if a cut makes two alike, all are cut elsewhere; if no cut helps, their
+/// positions distinguish them.
 pub(crate) fn shortened_apart(names: &[&str], width: usize) -> Vec<String> {
     let last_word = |name: &str| {
         let word = name.rfind(['-', ' ']).map(|at| columns(&name[at..]));
@@ -495,15 +495,15 @@ pub(crate) fn shortened_apart(names: &[&str], width: usize) -> Vec<String> {
     numbered.collect()
 }
 
-/// Whether no two different names have become one.
+/// Returns whether different names stayed different.
 fn are_apart<T: AsRef<str>>(names: &[&str], short: &[T]) -> bool {
     let mut known: BTreeMap<&str, &str> = BTreeMap::new();
     let mut both = names.iter().zip(short);
     both.all(|(name, short)| *known.entry(short.as_ref()).or_insert(name) == *name)
 }
 
-/// Text with microseconds as the locale can show them: `200 us` is `200 µs` where letters are UTF-8, and `20µs` is
-/// `20us` elsewhere. Only the unit behind a number changes, and never the length of a line.
+/// Writes microseconds as the locale can show them: `200 us` becomes `200 µs` in UTF-8, and `20µs` becomes `20us`
+/// elsewhere. Only the unit after a number changes, never the length of a line.
 pub fn with_micros(text: &str, is_utf8: bool) -> String {
     if !is_utf8 {
         return text.replace("µs", "us");
@@ -519,7 +519,7 @@ pub fn with_micros(text: &str, is_utf8: bool) -> String {
     shown
 }
 
-/// Lines of cells, two blanks between the columns. Columns from `figures_from` on stand to the right.
+/// Aligns lines of cells, with two blanks between columns. Columns from `figures_from` on are aligned right.
 pub(crate) fn aligned_lines<T: AsRef<[String]>>(lines: &[T], figures_from: usize) -> String {
     let lines = lines.iter().map(AsRef::as_ref);
     let width = |column: usize| {
@@ -540,7 +540,7 @@ pub(crate) fn aligned_lines<T: AsRef<[String]>>(lines: &[T], figures_from: usize
     aligned.collect()
 }
 
-/// A line of a name in a column of that width, and a text.
+/// Returns a line with a name in a column of that width, and a text.
 pub(crate) fn named(name: &str, width: usize, text: &str) -> String {
     format!("{name:<width$}{text}\n")
 }
@@ -625,7 +625,7 @@ mod tests {
                 }
             }
         }
-        // What has room for its share keeps it.
+        // Columns with enough room keep their share.
         let line = table(vec![Row::plain("a", cells("7", [11; 4]))], 27, Align::Right);
         assert_eq!(line.find('7'), Some(2 + 27 + 1), "{line}");
     }
@@ -668,7 +668,7 @@ mod tests {
         // One name twice is one name.
         let twice = apart(&[middle[0], middle[0], middle[1]], 9);
         assert!(twice[0] == twice[1] && twice[1] != twice[2], "{twice:?}");
-        // A short name that another one is cut to.
+        // A short name to which another one is cut.
         let trap = apart(&["ab~ef", "abcdef"], 5);
         assert_ne!(trap[0], trap[1]);
     }

@@ -167,9 +167,7 @@ impl AbArgs {
             return wrong("after the interface comes 'polling', '-polling' or nothing");
         }
         if self.null && second.is_some() {
-            return wrong(
-                "--null compares the current setting with itself: leave 'polling' out",
-            );
+            return wrong("--null compares the current setting with itself: leave 'polling' out");
         }
         if self.no_polling {
             if second.is_some() {

@@ -1,7 +1,7 @@
 //! Two results side by side: the verdict first, then its interval as a bar, then the values.
 //!
-//! What was not paired is said not to be. A value that is far out, and a series that changes, are named with their
-//! places, and nothing is left out for them.
+//! Unpaired comparisons are labelled. Outliers and changes in a series are named with their positions, but no value
+//! is left out.
 
 use nicpoll_model::numbers::{aligned, figure, figure_or_missing};
 use nicpoll_model::{
@@ -14,9 +14,9 @@ use crate::fields::{filled, told};
 use crate::lists::{capital, joined, listed};
 use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, Span, Table};
 
-/// Below this p value, one of the three tests of a series has found something.
+/// P value below which one of the three tests of a series has a finding.
 const SERIES_BELOW_P: f64 = nicpoll_stats::SERIES_BELOW_P;
-/// What holds of all that is not paired.
+/// The note on unpaired comparisons.
 const NOT_PAIRED: &str = "Not paired: what changed between the two, besides what was meant to, is in the ratio. Runs \
     that take turns, as in 'nicpoll study run', leave it out.";
 /// Width of the labels.
@@ -71,7 +71,7 @@ fn write(part: &mut Part, compared: &Compared) {
     }
 }
 
-/// What was not compared, a sentence for each result that has it.
+/// Returns a sentence about what was not compared, for each result that has it.
 fn alone(alone: &[ComparedAlone]) -> impl Iterator<Item = String> {
     let of_one = alone.chunk_by(|one, other| one.result == other.result);
     of_one.map(|own| {
@@ -84,7 +84,7 @@ fn alone(alone: &[ComparedAlone]) -> impl Iterator<Item = String> {
     })
 }
 
-/// What a comparison comes to.
+/// Returns the result of a comparison in a sentence.
 pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
     let ComparedSets {
         judged,
@@ -130,7 +130,7 @@ pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
     )
 }
 
-/// A difference of shares in percentage points, with its interval.
+/// Formats a difference of shares in percentage points, with its interval.
 fn points([low, difference, high]: [Option<f64>; 3], margin: f64) -> String {
     let scaled = |end: Option<f64>| end.map(|end| 100.0 * end);
     let limit = 100.0 * (margin - 1.0);
@@ -162,7 +162,7 @@ fn quantity(name: &str) -> &str {
     }
 }
 
-/// The metric of a study that values are of; `None` of a file's.
+/// Returns a study's metric by its name; `None` for a file's quantity.
 fn metric(name: &str) -> Option<Metric> {
     Metric::ALL.into_iter().find(|metric| metric.name() == name)
 }
@@ -181,7 +181,7 @@ fn bar(part: &mut Part, sets: &ComparedSets) {
 }
 
 fn table(sets: &ComparedSets) -> Table {
-    // Bits a second would take the width of the page.
+    // Bits a second would be too wide for the page.
     let (unit, scale) = match quantity(&sets.quantity) {
         "bits a second" => ("Mbit/s", 1e6),
         _ => metric(&sets.quantity).map_or(("", 1.0), |metric| metric.facts().unit),

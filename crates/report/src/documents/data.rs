@@ -1,4 +1,4 @@
-//! Documents as data: which columns the CSV of each has, for spreadsheets and R, and the files that a page holds.
+//! Documents as data: the CSV columns of each, for spreadsheets and R, and the files that a page holds.
 //!
 //! A line for each trial, step, block or run, a column for each figure. Most columns are fields of the document's JSON
 //! (docs/schema.md); the others are computed here.
@@ -14,7 +14,7 @@ use crate::json::compact;
 use crate::lists::joined;
 use crate::page::{Block, Medium, Page, Part, Saved};
 
-/// Adds the part of a page with files to save: the document itself, to the last figure.
+/// Adds the part of a page with files to save: the whole document.
 pub(super) fn add_saved(page: &mut Page, write: impl FnOnce(&mut Part)) {
     page.linked(Medium::Html, ("data", "Data"), |part| {
         part.heading("The data");
@@ -45,8 +45,8 @@ pub(super) fn csv(name: &'static str, data: String, holds: &'static str) -> Bloc
     })
 }
 
-/// Columns of a trial, with bars between them. After a blank: the path of the field in the row's JSON, where it is not
-/// the name itself.
+/// Columns of a trial, separated by bars. After a blank: the path of the field in the row's JSON, if it differs from
+/// the name.
 const TRIAL: &str = "\
     sequence|block|workload|setting|external|failure|unproven|ledger_void|\
     offered_packets figures/offered_packets|delivered_packets figures/delivered_packets|\
@@ -108,7 +108,7 @@ pub fn trials_as_csv(study: &Study) -> String {
     table(TRIAL, rows.map(|trial| with(trial, computed_of(trial))))
 }
 
-/// The columns of a trial that are no field of it.
+/// Returns the computed columns of a trial.
 fn computed_of(trial: &Trial) -> Value {
     let delays = trial.figures.as_ref();
     let delays = delays.and_then(|it| it.one_way_delays.as_ref());
@@ -127,7 +127,7 @@ fn computed_of(trial: &Trial) -> Value {
     })
 }
 
-/// What passed within the trials of a study, a line for each step.
+/// Returns the steps within a study's trials, a line each.
 pub fn series_as_csv(study: &Study) -> String {
     table(STEP, study.trials.iter().flat_map(steps))
 }
@@ -219,7 +219,7 @@ pub(super) fn imported_figure(trial: &ImportedTrial, side: Side, name: &str) -> 
     found.map(|it| it.value)
 }
 
-/// The share of what was sent that an imported trial lost.
+/// Returns the share of the sent datagrams that an imported trial lost.
 pub(super) fn imported_loss(trial: &ImportedTrial) -> Option<f64> {
     let lost = imported_figure(trial, Side::Receiver, "lost_datagrams")?;
     let all = imported_figure(trial, Side::Receiver, "datagrams")?;
@@ -324,7 +324,7 @@ mod tests {
         let has_all = |columns: &str, row: &Value| {
             for column in columns.split('|') {
                 let path = column.split_once(' ').map_or(column, |(_, path)| path);
-                // The parts of what was not measured are not there.
+                // Parts that were not measured are absent.
                 let known = path.rsplit_once('/').map_or("", |(parent, _)| parent);
                 let parent = row
                     .pointer(&format!("/{known}"))

@@ -1,5 +1,4 @@
-//! What interfaces and a machine can do and do: the pages of `show` and `doctor`, FreeBSD's variables, and the proof of
-//! the CPU account.
+//! The pages of `show` and `doctor`, FreeBSD's variables, and the check of the CPU account.
 
 use nicpoll_model::numbers::{MISSING, count, figure, plain_number};
 use nicpoll_model::{
@@ -12,7 +11,7 @@ use crate::page::{Align, Document, Ink, Page, Part, Row, Table};
 
 /// Width of the names before each line.
 const LEAD: usize = 13;
-/// Width of a variable's name, of its value, and of the word for where it comes from.
+/// Widths of a variable's name, of its value, and of its source.
 const VARIABLE: usize = 30;
 const VALUE: usize = 8;
 const SOURCE: usize = 9;
@@ -131,7 +130,7 @@ fn write_interface(part: &mut Part, interface: &InterfaceShow, netns: Option<&st
     }
 }
 
-/// FreeBSD's variables with their values and where these come from.
+/// Writes FreeBSD's variables with their values and sources.
 fn write_variables(part: &mut Part, variables: &[PollingVariable]) {
     part.blank();
     for variable in variables {
@@ -163,7 +162,7 @@ fn finding(finding: Option<&Finding>, without: &str) -> String {
     }
 }
 
-/// What becomes of a change that does not stand, and what can be done about it.
+/// Returns what will happen to a pending change, and the command that keeps or undoes it.
 fn waits(pending: &PendingShow, interface: &str, netns: Option<&str>) -> String {
     let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
     let back = format!("put it back: nicpoll set {interface}{netns} -polling");
@@ -197,8 +196,8 @@ pub struct PollingValues<'a> {
     pub missing: Vec<(&'a str, &'a PollingVariable)>,
 }
 
-/// FreeBSD's variables of these names: values alone, or after their names when `is_named`, and of several interfaces
-/// after theirs.
+/// Renders FreeBSD's variables of these names: values alone, or with their names if `is_named`, and with the
+/// interface's if there are several.
 pub fn render_polling_values<'a>(
     show: &'a Show,
     names: &[&str],
@@ -270,7 +269,7 @@ fn instance(napi: &NapiShow) -> String {
     text
 }
 
-/// Width of the word for how a check came out.
+/// Width of a check's status.
 const STATUS: usize = 9;
 /// Width of a check's name.
 const CHECK: usize = 24;
@@ -320,7 +319,7 @@ fn write_check(part: &mut Part, check: &Check) {
         Some(interface) => format!("{interface} {}", check.name),
         None => check.name.clone(),
     };
-    // An interface may be called almost anything.
+    // An interface's name may contain almost any character.
     let name = name.replace(char::is_control, "?");
     let status = check.status.to_string();
     let lead = format!("{status:<STATUS$}{name:<CHECK$}");
@@ -430,7 +429,7 @@ fn write_fold(part: &mut Part, fold: &FoldedPulses) {
     );
 }
 
-/// The kernel's part of a bin, then the load's own.
+/// Draws the kernel's part of a bin, then the load's own.
 fn bar(bin: &FoldBin, greatest_ns: u64) -> String {
     let columns = |ns: u64| ((ns * BAR + greatest_ns / 2) / greatest_ns) as usize;
     let kernel = "k".repeat(columns(bin.kernel_ns()));

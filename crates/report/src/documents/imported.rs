@@ -1,7 +1,7 @@
-//! Trials that a text reports: what was found, under which setting, and what has no place.
+//! Imported trials: what was found, under which setting, and figures that belong to no trial.
 //!
-//! The page says first that the trials were imported, and that they are not paired. What is inferred is marked, with the
-//! line that it is in. A workload with one trial a setting has no verdict.
+//! The page says first that the trials were imported and are not paired. Inferred facts are marked, with their line.
+//! A workload with one trial a setting has no verdict.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::plots::svg::{Look, looks};
 
 /// Width of the labels.
 const LABEL: usize = 26;
-/// Figures without a place that the page shows; the document has all.
+/// Most unplaced figures that the page shows; the document has all.
 const UNPLACED_SHOWN: usize = 40;
 
 impl Document for Imported {
@@ -96,7 +96,7 @@ fn write_answer(part: &mut Part, imported: &Imported) {
     }
 }
 
-/// A line of the source: with its file where there are several.
+/// Formats a line of the source, with its file if there are several.
 fn line(imported: &Imported, place: &SourcePlace) -> String {
     match imported.files.get(place.file as usize) {
         Some(file) if imported.files.len() > 1 => format!("{}:{}", file.name, place.line),
@@ -111,7 +111,8 @@ fn mark(basis: ImportedBasis) -> &'static str {
     }
 }
 
-/// The unit of the rates of a workload's trials, in a table and at an axis, and one of the document's in it.
+/// Returns the unit of the rates of a workload's trials, in a table and at an axis, and its size in the document's
+/// unit.
 fn unit(of: &[&ImportedTrial]) -> (&'static str, &'static str, f64) {
     match of.iter().all(|it| it.quantity == "bits_per_second") {
         true => ("Mbit/s", "Mbit/s", 1e-6),
@@ -164,7 +165,7 @@ fn figures(imported: &Imported) -> Vec<Figure> {
     figures.collect()
 }
 
-/// The rates of a workload's trials in the order of the text, the last of which has the number `end`.
+/// Plots the rates of a workload's trials in the order of the text; the last one has the number `end`.
 fn plot(
     workload: &str,
     trials: &[&ImportedTrial],
@@ -203,7 +204,7 @@ fn plot(
     ))
 }
 
-/// Busy time, of which that in interrupts.
+/// Formats busy time, and the part in interrupts.
 fn cpu(trial: &ImportedTrial, side: Side) -> String {
     let idle = imported_figure(trial, side, "cpu_idle_ratio");
     let interrupt = imported_figure(trial, side, "cpu_interrupt_ratio");
@@ -253,7 +254,7 @@ fn write_readings(part: &mut Part, imported: &Imported) {
     part.table(Table::faint("host and name", head, Align::Left).with(LABEL, rows));
 }
 
-/// By how much counters grew during a test, with both lines; those that did not move are in the document.
+/// Writes the growth of counters during a test, with both lines; counters that did not move are only in the document.
 fn write_differences(part: &mut Part, imported: &Imported) {
     let trials = imported.trials.iter();
     let all = trials.flat_map(|trial| trial.figures.iter().map(move |one| (trial, one)));

@@ -9,7 +9,7 @@ use nicpoll_model::numbers::{MISSING, count, figure};
 use crate::fields;
 use crate::text::aligned_lines;
 
-/// The table, with what its figures count above it.
+/// Renders the table, below a description of its figures.
 pub fn render_line_rates(rates: &LineRates) -> String {
     let mut text = head(&rates.line);
     let has_rate = rates.rows.iter().any(|row| row.rate.is_some());
@@ -51,7 +51,7 @@ fn head(line: &LineFacts) -> String {
     text
 }
 
-/// `2.5 G`, `100 M`: exact, in the greatest unit that takes three decimals at most.
+/// Formats a rate exactly, in the greatest unit that takes at most three decimals: `2.5 G`, `100 M`.
 fn scaled(bits: u64) -> String {
     let units = [
         (1_000_000_000_000, "T"),
@@ -106,8 +106,8 @@ fn cells(row: &LineRow, has_rate: bool) -> Vec<String> {
     cells
 }
 
-/// In percent. Where three figures would make a full line of what is not, with as many as tell the two apart: one frame
-/// more than a line carries is too many.
+/// Formats a share in percent. If three figures would show a full line that is not full, it gets as many as
+/// distinguish the two: one frame more than a line carries is too many.
 fn share_of_line(share: f64) -> String {
     let percents = share * 100.0;
     let short = figure(percents);
@@ -119,7 +119,7 @@ fn share_of_line(share: f64) -> String {
     told.next().unwrap_or(short)
 }
 
-/// Cut after three decimals, never rounded up: a line carries no more.
+/// Formats with three decimals, rounded down: a line carries no more.
 fn megabits(bits: Option<u64>) -> String {
     let Some(bits) = bits else {
         return String::from(MISSING);

@@ -1,4 +1,4 @@
-//! What each document says: one module builds its page, or, for what is printed while it runs, its lines.
+//! One module for each document builds its page or, for output of running commands, its lines.
 //!
 //! Nothing is run, measured or decided here. Read `study` first, the largest; `data` has the columns of CSV and the files
 //! that a page holds.

@@ -1,6 +1,6 @@
-//! The studies of a store: as text, and as pages that lead to one another, which `nicpoll serve` shows around its reports.
+//! The studies of a store: as text, and as the linked pages of `nicpoll serve`.
 //!
-//! Links lead to pages of the same server.
+//! All links lead to pages of the same server.
 
 use std::fmt::Write as _;
 use std::{array, iter};
@@ -10,7 +10,7 @@ use nicpoll_model::{ReadyStudy, Studies, StudiesAction, StudyEntry, StudyKind, S
 use crate::fields::filled;
 use crate::page::{Align, Cell, Document, Extra, Ink, Level, Medium, Page, Row, Table};
 
-/// The studies of a store, or those that were deleted, as text with a newline at its end.
+/// Renders the studies of a store, or the deleted ones, as text with a newline at its end.
 pub fn render_studies_text(studies: &Studies) -> String {
     let Studies {
         store,
@@ -48,7 +48,7 @@ pub fn render_studies_text(studies: &Studies) -> String {
     text + &ready_text(ready)
 }
 
-/// The ready studies with their questions; nothing where they are not told of.
+/// Renders the ready studies with their questions; empty if the document has none.
 fn ready_text(ready: &[ReadyStudy]) -> String {
     if ready.is_empty() {
         return String::new();
@@ -71,7 +71,7 @@ fn row(study: &StudyEntry) -> [String; 5] {
     ]
 }
 
-/// Its command without the program's own path, which says nothing.
+/// Returns the study's command line without the program's path.
 fn arguments(study: &StudyEntry) -> String {
     study.argv.get(1..).unwrap_or_default().join(" ")
 }
@@ -82,7 +82,7 @@ pub(super) fn home() -> Vec<(String, String)> {
 }
 
 impl Document for Studies {
-    /// The newest first, with how far those that run have come.
+    /// Lists the newest first, with the progress of running ones.
     fn page(&self) -> Page {
         let mut page = Page::new("Studies");
         page.links = home();
@@ -135,12 +135,12 @@ fn line(entry: &StudyEntry) -> Row {
     }
 }
 
-/// Whether it holds trials under settings.
+/// Returns whether a study holds trials under settings.
 fn can_be_compared(entry: &StudyEntry) -> bool {
     entry.kind != StudyKind::Ab
 }
 
-/// What the study of that number can be compared with: two of its settings with each other, and another study.
+/// Makes the page of a study's possible comparisons: two of its settings, or another study.
 pub fn choice_page(id: i64, settings: &[&str], studies: &Studies) -> Page {
     let title = format!("Compare study {id}");
     let mut page = Page::new(&title);

@@ -1,11 +1,11 @@
-//! What `nicpoll set` and `nicpoll restore` did, as text, and values of the kernel as its own tools write them.
+//! The text output of `nicpoll set` and `nicpoll restore`, and kernel values as its own tools print them.
 
 use nicpoll_model::{SwitchProof, SwitchValue, SwitchWrite};
 
 use crate::lists::{grouped, joined};
 
-/// One line for each value that changes; `label` is the name of a write's interface as the reader knows it. Values of NAPI
-/// instances that the kernel sets along with the interface's own are not listed.
+/// Renders a line for each value that changes; `label` returns the name of a write's interface. Values of NAPI
+/// instances that the kernel sets with the interface's own are left out.
 pub fn render_switch_writes(
     writes: &[SwitchWrite],
     is_open_ended: bool,
@@ -26,7 +26,7 @@ pub fn render_switch_writes(
     text
 }
 
-/// The values that change; those of NAPI instances that the kernel sets along with the interface's own are left out.
+/// Returns the values that change, without those of NAPI instances that the kernel sets with the interface's own.
 fn own(writes: &[SwitchWrite]) -> impl Iterator<Item = &SwitchWrite> {
     let comes_along = |write: &SwitchWrite| {
         let is_whole = |other: &SwitchWrite| {
@@ -41,22 +41,22 @@ fn own(writes: &[SwitchWrite]) -> impl Iterator<Item = &SwitchWrite> {
         .filter(move |write| write.before != write.after && !comes_along(write))
 }
 
-/// A value that changed, or the features of TSO that changed together.
+/// A changed value, or the TSO features that changed together.
 pub(crate) struct Changed<'a> {
-    /// What it is of: as ethtool's users name a feature, and the kernel any other value.
+    /// Its name: ethtool's for a feature, the kernel's for any other value.
     pub name: String,
     /// The first of the changes.
     pub write: &'a SwitchWrite,
 }
 
 impl Changed<'_> {
-    /// What was there, and what was put there.
+    /// Returns the old and the new value.
     pub fn change(&self) -> String {
         let [before, after] = self.values();
         format!("{} {before} -> {after}", self.name)
     }
 
-    /// The value before and after, with the unit of the kernel's times behind them.
+    /// Returns the value before and after, with the unit of times.
     pub fn values(&self) -> [String; 2] {
         let of = |it| value(&self.write.name, it);
         let unit = match self.write.name.ends_with("_timeout") {
@@ -66,17 +66,17 @@ impl Changed<'_> {
         [of(&self.write.before), of(&self.write.after) + unit]
     }
 
-    /// The interface whose value it is; `None` for a sysctl, which is of the namespace or the machine.
+    /// Returns the value's interface; `None` for a sysctl of the namespace or the machine.
     pub fn interface(&self) -> Option<&str> {
         let is_sysctl = self.write.name.starts_with("sysctl ");
         (!is_sysctl).then_some(&self.write.interface)
     }
 }
 
-/// How a feature's name begins in a record of writes.
+/// Prefix of features' names in a record of writes.
 const FEATURE: &str = "feature ";
 
-/// What ethtool's users call features, by how the kernel's names begin and end. Only those of TSO are several.
+/// ethtool's names of features, by prefix and suffix of the kernel's names. Only TSO has several.
 const ETHTOOL: [([&str; 2], &str); 4] = [
     (["tx-tcp", "-segmentation"], "tso"),
     (["tx-generic-segmentation", ""], "gso"),
@@ -84,7 +84,7 @@ const ETHTOOL: [([&str; 2], &str); 4] = [
     (["rx-lro", ""], "lro"),
 ];
 
-/// What ethtool's users call the features that this one belongs to.
+/// Returns ethtool's name of the features to which this one belongs.
 fn ethtool_name(feature: &str) -> Option<&'static str> {
     let is_so = |[begin, end]: [&str; 2]| match end {
         "" => feature == begin,
@@ -94,12 +94,12 @@ fn ethtool_name(feature: &str) -> Option<&'static str> {
     known.map(|(_, name)| *name)
 }
 
-/// The values that change, one each, in the order of the writes.
+/// Returns the values that change, once each, in the order of the writes.
 pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<Changed<'_>> {
     let groups = own(writes).enumerate().map(|(number, write)| {
         let feature = write.name.strip_prefix(FEATURE).and_then(ethtool_name);
         let place = (&write.interface, write.netns_inode);
-        // Others are groups of one: their number tells them apart.
+        // Others are groups of one, distinguished by their number.
         let number = feature.is_none().then_some(number);
         ((number, feature, place, &write.before, &write.after), write)
     });
@@ -115,7 +115,7 @@ pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<Changed<'_>> {
     named.collect()
 }
 
-/// What a value is of. One feature of TSO alone has its own name.
+/// Returns a value's name. A single TSO feature has its own name.
 pub(crate) fn named(napi_id: Option<u32>, name: &str) -> String {
     let feature = name.strip_prefix(FEATURE);
     let whole = feature.and_then(ethtool_name).filter(|it| *it != "tso");
@@ -126,7 +126,7 @@ pub(crate) fn named(napi_id: Option<u32>, name: &str) -> String {
     }
 }
 
-/// A value as the kernel's own tools write it; `name` is what a record of writes calls it.
+/// Formats a value as the kernel's own tools do; `name` is its name in a record of writes.
 pub(crate) fn value(name: &str, value: &SwitchValue) -> String {
     match value {
         SwitchValue::Number(0) if name.starts_with(FEATURE) => String::from("off"),
@@ -137,7 +137,7 @@ pub(crate) fn value(name: &str, value: &SwitchValue) -> String {
     }
 }
 
-/// What the polls of the interfaces show, a line each.
+/// Renders what the interfaces' polls show, a line each.
 pub fn render_switch_proofs(proofs: &[SwitchProof], netns: Option<&str>) -> String {
     proofs.iter().map(|one| proof(one, netns)).collect()
 }

@@ -1,15 +1,15 @@
-//! Axes: from figures to places, and where their lines are.
+//! Axes: positions of figures, and of the grid lines.
 //!
-//! An axis holds every figure that it was made for, and its lines are at round figures. Only [`Axis::around`] may begin
-//! elsewhere than at 0.
+//! An axis holds every figure for which it was made, and its lines are at round figures. Only [`Axis::around`] may
+//! begin elsewhere than at 0.
 
 use super::svg::short;
 
-/// About so many lines across.
+/// Approximate number of lines.
 const TICKS: f64 = 6.0;
-/// Figures that differ by less than this share of the greatest are shown on an axis that does not begin at 0.
+/// Figures that differ by less than this share of the greatest get an axis that does not begin at 0.
 const NEAR: f64 = 0.5;
-/// Lines of an axis of equal ratios are no nearer to one another than this share of it.
+/// Minimum distance of lines on a logarithmic axis, as a share of it.
 const DECADES_GAP: f64 = 0.09;
 const RATIOS_GAP: f64 = 0.11;
 /// Figures at which an axis of ratios may have lines.
@@ -38,25 +38,25 @@ pub struct Axis {
 
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Equal differences are equally far apart; lines so far apart.
+    /// Linear, with the distance of lines.
     Linear(f64),
-    /// Equal ratios are equally far apart; `low` and `high` are logarithms.
+    /// Logarithmic; `low` and `high` are logarithms.
     Decades,
     /// The same for ratios around 1.
     Ratios,
     /// Shares from 0 to 1.
     Percent,
-    /// Shares, of which each further nine has the same room; `high` is the number of nines.
+    /// Shares, each further nine with the same room; `high` is the number of nines.
     Nines,
 }
 
 /// A line of an axis.
 pub struct Tick {
-    /// The figure at which it is.
+    /// Its figure.
     pub figure: f64,
-    /// What it says; may be empty.
+    /// Its label; may be empty.
     pub label: String,
-    /// Whether the other axis begins here.
+    /// Whether the other axis starts here.
     pub is_first: bool,
 }
 
@@ -65,7 +65,7 @@ impl Axis {
         Axis { low, high, kind }
     }
 
-    /// From 0, for figures up to `most`, in steps of 1, 2 or 5 times a power of ten.
+    /// Makes an axis from 0 for figures up to `most`, in steps of 1, 2 or 5 times a power of ten.
     pub fn up_to(most: f64) -> Self {
         let step = step(most);
         Axis::new(
@@ -75,12 +75,12 @@ impl Axis {
         )
     }
 
-    /// For figures from `least` to `most`: from 0, unless they are near together and far from it.
+    /// Makes an axis for figures from `least` to `most`: from 0, unless they are close together and far from 0.
     pub fn around(least: f64, most: f64) -> Self {
         if most - least >= NEAR * most || least <= 0.0 {
             return Axis::up_to(most);
         }
-        // Some room to both sides, also where all figures are one.
+        // Some room on both sides, even if all figures are equal.
         let room = (most - least).max(0.02 * most) * 0.1;
         let (least, most) = (least - room, most + room);
         let step = step(most - least);
@@ -91,18 +91,18 @@ impl Axis {
         )
     }
 
-    /// Shares from 0 to 1, in percent.
+    /// Makes an axis of shares from 0 to 1, in percent.
     pub fn percent() -> Self {
         Axis::new(0.0, 1.0, Kind::Percent)
     }
 
-    /// [`Axis::around`] all values; `None` without any.
+    /// Makes an [`Axis::around`] all values; `None` without any.
     pub fn around_all(values: impl Iterator<Item = f64> + Clone) -> Option<Self> {
         let least = values.clone().reduce(f64::min)?;
         Some(Axis::around(least, values.reduce(f64::max)?))
     }
 
-    /// Of equal ratios, for figures above 0, with some room to both sides.
+    /// Makes a logarithmic axis for figures above 0, with some room on both sides.
     pub fn decades(least: f64, most: f64) -> Self {
         Axis::logarithmic(least, most, Kind::Decades)
     }
@@ -122,27 +122,27 @@ impl Axis {
         }
     }
 
-    /// Of shares that so many samples can tell.
+    /// Makes an axis of the shares that this many samples can resolve.
     pub fn nines(samples: u64) -> Self {
         Axis::new(0.0, (samples.max(10) as f64).log10(), Kind::Nines)
     }
 
-    /// Whether it begins at 0, which lets lengths be compared.
+    /// Returns whether it begins at 0, so lengths can be compared.
     pub fn is_from_zero(&self) -> bool {
         self.low == 0.0
     }
 
-    /// The figure at its end.
+    /// Returns the figure at its end.
     pub fn end(&self) -> f64 {
         self.high
     }
 
-    /// Where a figure is, from 0 at the beginning of the axis to 1 at its end.
+    /// Returns the position of a figure, from 0 at the start of the axis to 1 at its end.
     pub fn share(&self, figure: f64) -> f64 {
         self.along(figure, 1.0)
     }
 
-    /// How far along an axis of that length a figure is.
+    /// Returns the position of a figure along an axis of that length.
     pub fn along(&self, figure: f64, length: f64) -> f64 {
         let of = |figure: f64| length * (figure - self.low) / (self.high - self.low);
         match self.kind {
@@ -152,7 +152,7 @@ impl Axis {
         }
     }
 
-    /// Its lines.
+    /// Returns its lines.
     pub fn ticks(&self) -> Vec<Tick> {
         let tick = |figure: f64, label: String| Tick {
             figure,
@@ -214,7 +214,7 @@ impl Axis {
         self.spread(figures, DECADES_GAP)
     }
 
-    /// The figures that the axis holds, no nearer to one another than `gap`; earlier ones count first.
+    /// Selects figures on the axis that are at least `gap` apart; earlier ones take precedence.
     fn spread(&self, figures: impl Iterator<Item = f64>, gap: f64) -> Vec<f64> {
         let mut chosen: Vec<f64> = Vec::new();
         for figure in figures.filter(|it| (self.low..=self.high).contains(&it.ln())) {
@@ -247,7 +247,7 @@ mod tests {
             (200_000.0, 200_000.0, 50_000.0),
             (61_000.0, 80_000.0, 20_000.0),
             (7.0, 8.0, 2.0),
-            // An axis of nothing still has a length.
+            // An axis without figures still has a length.
             (0.0, 2e-10, 2e-10),
         ] {
             let axis = Axis::up_to(most);

@@ -1,7 +1,8 @@
-//! Figures over time, or over a load, as a file of its own: panels below each other that share their horizontal axis.
+//! A chart of figures over time or load, as a file of its own: panels below each other that share their horizontal
+//! axis.
 //!
-//! A chart names its axes with their units, its curves and where they come from. Curves of one panel differ in colour
-//! and in dashes; a curve of the same name has the same colour and dashes in every panel.
+//! A chart names its axes with units, its curves and their source. Curves of one panel differ in colour and dashes; a
+//! curve has the same colour and dashes in every panel.
 
 use super::axis::Axis;
 use super::curves::Frame;
@@ -9,20 +10,20 @@ use super::svg::{self, LEFT, LINE, RIGHT, TEXT, text};
 use crate::lists::distinct;
 
 const PANEL: f64 = 190.0;
-/// From panel to panel.
+/// Distance between panels.
 const GAP: f64 = 34.0;
-/// From the last panel to the legend: the axis and its name.
+/// Distance from the last panel to the legend, for the axis and its name.
 const BELOW: f64 = 72.0;
-/// A legend's line before the name.
+/// Width of a legend's line before the name.
 const LEGEND_NAME: f64 = 48.0;
 const DASHES: [&str; 4] = ["none", "7 4", "2 3", "9 3 2 3"];
 
 /// Curves over time or a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// Where its figures come from.
+    /// Source of its figures.
     pub facts: String,
     /// Name of the horizontal axis, with its unit.
     pub x_name: String,
@@ -35,7 +36,7 @@ pub struct Chart {
 pub struct Panel {
     /// Name of the quantity, with its unit.
     pub y_name: String,
-    /// Drawn in this order.
+    /// Its curves, in the order of drawing.
     pub curves: Vec<Curve>,
 }
 
@@ -48,7 +49,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A chart as an SVG document.
+/// Plots a chart as an SVG document.
 pub fn plot_chart(chart: &Chart) -> String {
     let names = names(chart);
     let colours = svg::colours(&names);
@@ -88,7 +89,7 @@ pub fn plot_chart(chart: &Chart) -> String {
     svg + svg::END
 }
 
-/// Every curve's name once.
+/// Returns every curve's name once.
 fn names(chart: &Chart) -> Vec<&str> {
     let curves = chart.panels.iter().flat_map(|panel| &panel.curves);
     distinct(curves.map(|curve| curve.name.as_str()))
@@ -100,7 +101,7 @@ fn greatest<'a>(panels: impl IntoIterator<Item = &'a Panel>, of: fn((f64, f64)) 
     points.map(|point| of(*point)).fold(0.0, f64::max)
 }
 
-/// How the curve of a number is drawn.
+/// Returns the stroke of a curve.
 fn stroke((index, colour): (usize, usize)) -> String {
     let dashes = DASHES[index % DASHES.len()];
     format!("{} stroke-dasharray=\"{dashes}\"", svg::stroke(colour))
@@ -131,7 +132,7 @@ mod tests {
             ],
         });
         let with = |colour: &str| svg.lines().filter(|line| line.contains(colour)).count();
-        // Each curve once a panel, and once in the legend.
+        // Each curve is once in the panel and once in the legend.
         assert_eq!(with(COLOURS[0]), 2);
         assert_eq!(with(COLOURS[1]), 3);
         assert!(svg.contains("a &lt; b"));

@@ -6,17 +6,17 @@ use super::axis::Axis;
 use super::svg::{self, LEFT, LETTERS, Look, RIGHT, mark, text};
 use crate::lists;
 
-/// Where the area of the curves begins and ends, within a page of HTML.
+/// Top and bottom of the curves' area, within a page of HTML.
 pub const TOP: f64 = 14.0;
 const BOTTOM: f64 = TOP + 236.0;
-/// From there to the legend.
+/// Distance from the area to the legend.
 const BELOW: f64 = 68.0;
 /// A line of the legend.
 const LINE: f64 = 24.0;
-/// From the end of the diagonal up to its name.
+/// Distance from the end of the diagonal up to its name.
 const NAME_ABOVE: f64 = 6.0;
 
-/// An area of curves: from figures to places on the page.
+/// An area of curves, which maps figures to positions on the page.
 pub struct Frame {
     pub x: Axis,
     pub y: Axis,
@@ -35,7 +35,7 @@ impl Frame {
         self.bottom - self.y.along(figure, self.bottom - self.top)
     }
 
-    /// The lines of both axes with their figures, those of the horizontal one so far `below` the area.
+    /// Draws the lines of both axes with their figures, those of the horizontal axis `below` the area.
     pub fn grid(&self, svg: &mut String, below: f64) {
         for tick in self.x.ticks() {
             let x = self.x(tick.figure);
@@ -64,14 +64,14 @@ impl Frame {
         svg::curve(svg, places, stroke);
     }
 
-    /// Where everything offered would be delivered, on axes of the same unit that begin at 0. Its name stands above its
-    /// end, which needs the room of [`above_diagonal`] over the area.
+    /// Draws the line on which everything offered is delivered, for axes of the same unit from 0. Its name is above
+    /// its end, and needs the room of [`above_diagonal`] over the area.
     pub fn diagonal(&self, svg: &mut String) {
         let end = self.x.end().min(self.y.end());
         let (x, y) = (self.x(end), self.y(end));
         let stroke = "stroke=\"#888\" stroke-dasharray=\"3 4\"";
         svg::straight(svg, "", (self.x(0.0), self.y(0.0)), (x, y), stroke);
-        // On the side that has room for the words: the figures of the axis are on the left.
+        // On the side with room for the words: the axis's figures are on the left.
         let (x, anchor) = match x < (LEFT + RIGHT) / 2.0 {
             true => (x + 8.0, "start"),
             false => (x - 8.0, "end"),
@@ -81,7 +81,7 @@ impl Frame {
     }
 }
 
-/// From the end of the diagonal up to the top of its name, for letters of that height.
+/// Returns the distance from the end of the diagonal up to the top of its name, for letters of that height.
 pub fn above_diagonal(letters: u32) -> f64 {
     NAME_ABOVE + f64::from(letters)
 }
@@ -91,17 +91,17 @@ pub struct Series<'a> {
     /// Their name in the legend.
     pub name: &'a str,
     pub look: Look,
-    /// Where they are.
+    /// Their positions.
     pub points: Vec<(f64, f64)>,
 }
 
 impl<'a> Series<'a> {
-    /// A series; one without points is drawn as a curve of its own, and only named in the legend.
+    /// Makes a series; one without points is drawn elsewhere as a curve, and only named in the legend.
     pub fn of(name: &'a str, look: Look, points: Vec<(f64, f64)>) -> Self {
         Series { name, look, points }
     }
 
-    /// Its row of a table: its name, and its points with `x` shown so.
+    /// Returns its row of a table: its name, and its points with `x` formatted.
     pub fn row(&self, x: fn(f64) -> String) -> Vec<String> {
         let points = self.points.iter();
         let points = points.map(|(at, value)| format!("{}: {}", x(*at), figure(*value)));
@@ -109,7 +109,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// All values of some series.
+/// Returns all values of some series.
 pub fn values<'a>(series: &'a [Series]) -> impl Iterator<Item = f64> + Clone + 'a {
     let points = series.iter().flat_map(|one| &one.points);
     points.map(|(_, value)| *value)
@@ -122,8 +122,8 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// Both axes with their names, room for a legend of so many lines, and so much room above the area. A reader who
-    /// cannot see it finds `title`.
+    /// Draws both axes with their names, and reserves room for a legend of this many lines and above the area.
+    /// `title` is for screen readers.
     pub fn new(
         title: &str,
         (x, x_name): (Axis, &str),
@@ -154,7 +154,7 @@ impl Curves {
         self.frame.curve(&mut self.svg, figures, stroke);
     }
 
-    /// The drawing with the marks of these series above its curves, and their names in the legend.
+    /// Ends the drawing with the marks of these series over its curves, and their names in the legend.
     pub fn end(self, series: &[Series]) -> String {
         let Curves { mut svg, frame } = self;
         for one in series {
@@ -172,7 +172,7 @@ impl Curves {
     }
 }
 
-/// A drawing of marks alone.
+/// Draws marks alone.
 pub fn scatter(title: &str, x: (Axis, &str), y: (Axis, &str), series: &[Series]) -> String {
     Curves::new(title, x, y, 0.0, series.len()).end(series)
 }

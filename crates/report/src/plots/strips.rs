@@ -4,24 +4,24 @@
 use super::axis::Axis;
 use super::svg::{self, LETTERS, WIDTH, text, wrapped};
 
-/// Where the axis begins and ends.
+/// Left and right end of the axis.
 const LEFT: f64 = 34.0;
 const RIGHT: f64 = 566.0;
-/// Where names begin.
+/// Left end of names.
 const NAME: f64 = 8.0;
 /// A line of a name.
 pub const LINE: f64 = 22.0;
 
-/// Strips that are being drawn.
+/// A drawing of strips.
 pub struct Strips {
-    /// What is drawn.
+    /// The drawing so far.
     pub svg: String,
-    /// Where the next name begins.
+    /// Top of the next name.
     pub y: f64,
 }
 
 impl Strips {
-    /// None yet.
+    /// Starts without strips.
     pub fn new() -> Self {
         Strips {
             svg: String::new(),
@@ -29,12 +29,12 @@ impl Strips {
         }
     }
 
-    /// The place of a share of the axis.
+    /// Returns the position of a share of the axis.
     pub fn x(share: f64) -> f64 {
         LEFT + (RIGHT - LEFT) * share
     }
 
-    /// A name, and room for a strip of that height below it. Returns where its middle is.
+    /// Draws a name, and reserves a strip of that height below it. Returns the strip's middle.
     pub fn next(&mut self, name: &str, height: f64) -> f64 {
         self.name(name);
         let middle = self.y + 8.0 + height / 2.0;
@@ -42,7 +42,7 @@ impl Strips {
         middle
     }
 
-    /// A name alone.
+    /// Draws only a name.
     pub fn name(&mut self, name: &str) {
         for line in wrapped(name, LETTERS, NAME) {
             self.y += LINE;
@@ -50,12 +50,12 @@ impl Strips {
         }
     }
 
-    /// The drawing; `title` is for a reader who cannot see it.
+    /// Ends the drawing; `title` is for screen readers.
     pub fn end(self, title: &str) -> String {
         svg::drawing(self.y, title) + &self.svg + svg::END
     }
 
-    /// The drawing with an axis below, and its name.
+    /// Ends the drawing with an axis below, and its name.
     pub fn end_with(self, title: &str, axis: &Axis, axis_name: &str) -> String {
         let bottom = self.y;
         let names = wrapped(axis_name, LETTERS, NAME);

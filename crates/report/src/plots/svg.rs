@@ -1,8 +1,8 @@
-//! What every drawing is made of: the page, words, lines, marks and colours.
+//! The elements of every drawing: page, words, lines, marks and colours.
 //!
-//! No name can break the document. On a screen 380 pixels wide every word is still 9 pixels high or more, and none runs
-//! out of the page. A drawing has a title for those who cannot see it, and is dark where the reader's other pages are.
-//! A discipline has the same colour in every plot.
+//! No name can break the document. On a screen 380 pixels wide every word is at least 9 pixels high, and none leaves
+//! the page. A drawing has a title for screen readers, and follows the reader's dark mode. A discipline has the same
+//! colour in every plot.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::lists::joined;
 
 /// Width of every drawing.
 pub const WIDTH: f64 = 600.0;
-/// From here to `RIGHT` is the area of the curves.
+/// Left end of the curves' area, which ends at `RIGHT`.
 pub const LEFT: f64 = 74.0;
 pub const RIGHT: f64 = 580.0;
 /// Height of letters in a file of its own.
@@ -20,9 +20,9 @@ pub const LETTERS: u32 = 17;
 const TITLE: u32 = 18;
 /// A line of text with its gap.
 pub const LINE: f64 = 20.0;
-/// Mean width of a letter of a sans-serif font, in parts of its height, and something to spare.
+/// Mean width of a sans-serif letter relative to its height, with a reserve.
 const LETTER: f64 = 0.54;
-/// What a dark page changes: paper, words, lines, and the black of the last curve.
+/// Changes for dark mode: paper, words, lines, and the black of the last curve.
 pub const DARK: &str = "@media (prefers-color-scheme: dark) { .paper { fill: #15191e } text { fill: #e6e9ec } \
     .axis { stroke: #e6e9ec } .grid { stroke: #3b434c } .line6 { stroke: #fff } .mark6 { fill: #fff } }";
 /// The end of a drawing.
@@ -33,8 +33,8 @@ pub const COLOURS: [&str; 7] = [
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000",
 ];
 
-/// Names with a colour of their own. Interrupts are warm, polling is cool: FreeBSD's in the lighter, Linux's in the
-/// stronger colour. The demo says `interrupt` and `polling` for `napi` and `napi-timer`.
+/// Names with a fixed colour. Interrupts are warm, polling is cool: FreeBSD's in the lighter, Linux's in the stronger
+/// colour. `interrupt` and `polling` are the demo's names of `napi` and `napi-timer`.
 const NAMED: [(&str, usize); 8] = [
     ("interrupt", 0),
     ("napi", 0),
@@ -46,8 +46,8 @@ const NAMED: [(&str, usize); 8] = [
     ("default", 6),
 ];
 
-/// The colour of each name of a plot, as an index of [`COLOURS`]; no two share one while there are colours left. A
-/// discipline's options do not change its colour unless it is there twice.
+/// Returns the colour of each name of a plot, as an index of [`COLOURS`]; no two share one while there are colours
+/// left. A discipline's options do not change its colour unless the plot has it twice.
 pub fn colours(names: &[&str]) -> Vec<usize> {
     let own = |name: &str| {
         let bare = name.split(':').next().unwrap_or(name);
@@ -74,7 +74,7 @@ pub fn colours(names: &[&str]) -> Vec<usize> {
     given.into_iter().flatten().collect()
 }
 
-/// How the points of a curve look. Marks tell curves apart without colour.
+/// The look of a curve's points. Marks distinguish curves without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
     /// Index of its colour.
@@ -83,7 +83,7 @@ pub struct Look {
     pub mark: usize,
 }
 
-/// The look of each name of a plot.
+/// Returns the look of each name of a plot.
 pub fn looks(names: &[&str]) -> Vec<Look> {
     let colours = colours(names).into_iter().enumerate();
     colours
@@ -91,7 +91,7 @@ pub fn looks(names: &[&str]) -> Vec<Look> {
         .collect()
 }
 
-/// The beginning of a file; [`END`] closes it.
+/// Returns the beginning of a file; [`END`] closes it.
 pub fn page(height: f64, title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -102,8 +102,8 @@ pub fn page(height: f64, title: &str) -> String {
     )
 }
 
-/// The beginning of a drawing within a page of HTML, which has its style; [`END`] closes it. A reader who cannot see it
-/// finds `title`.
+/// Returns the beginning of a drawing within a page of HTML, which has its style; [`END`] closes it. `title` is for
+/// screen readers.
 pub fn drawing(height: f64, title: &str) -> String {
     format!(
         "<svg role=\"img\" viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"{LETTERS}\" \
@@ -112,12 +112,12 @@ pub fn drawing(height: f64, title: &str) -> String {
     )
 }
 
-/// Where the heading of a file ends: its title, and where its figures come from.
+/// Returns the bottom of a file's heading, its title and source.
 pub fn below_heading(title: &str, facts: &str) -> f64 {
     16.0 + heading_lines(title, facts).len() as f64 * (LINE + 1.0)
 }
 
-/// Writes what a file shows, and where its figures come from.
+/// Writes a file's title and source.
 pub fn heading(svg: &mut String, title: &str, facts: &str) {
     for (number, (size, line)) in heading_lines(title, facts).into_iter().enumerate() {
         let y = 26.0 + number as f64 * (LINE + 1.0);
@@ -134,8 +134,7 @@ fn heading_lines(title: &str, facts: &str) -> Vec<(u32, String)> {
     lines(title, TITLE).chain(lines(facts, TEXT)).collect()
 }
 
-/// The lines of a text of that height that begins at `x`, so that none runs out of the page. They break at blanks,
-/// and behind a colon or a comma.
+/// Wraps a text of that height that begins at `x` to the page. Lines break at blanks, and after a colon or a comma.
 pub fn wrapped(text: &str, size: u32, x: f64) -> Vec<String> {
     let most = ((WIDTH - 8.0 - x) / (LETTER * f64::from(size))) as usize;
     let mut lines = vec![String::new()];
@@ -152,7 +151,7 @@ pub fn wrapped(text: &str, size: u32, x: f64) -> Vec<String> {
     lines.map(|line| String::from(line.trim_end())).collect()
 }
 
-/// Words of that height; `anchor` is `start`, `middle` or `end`.
+/// Writes words of that height; `anchor` is `start`, `middle` or `end`.
 pub fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, text: &str) {
     let _ = writeln!(
         svg,
@@ -161,7 +160,7 @@ pub fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, text:
     );
 }
 
-/// The name of a vertical axis, read from below.
+/// Writes the name of a vertical axis, upwards.
 pub fn upright(svg: &mut String, (x, y): (u32, f64), name: &str) {
     let _ = writeln!(
         svg,
@@ -170,12 +169,12 @@ pub fn upright(svg: &mut String, (x, y): (u32, f64), name: &str) {
     );
 }
 
-/// How a line of that colour is drawn.
+/// Returns the stroke of a line of that colour.
 pub fn stroke(colour: usize) -> String {
     stroke_of(colour, 2.0)
 }
 
-/// How a line of that colour and width is drawn.
+/// Returns the stroke of a line of that colour and width.
 pub fn stroke_of(colour: usize, width: f64) -> String {
     let number = colour % COLOURS.len();
     format!(
@@ -184,7 +183,7 @@ pub fn stroke_of(colour: usize, width: f64) -> String {
     )
 }
 
-/// How a mark of that colour is filled.
+/// Returns the fill of a mark of that colour.
 pub fn fill(colour: usize) -> String {
     let number = colour % COLOURS.len();
     format!("class=\"mark{number}\" fill=\"{}\"", COLOURS[number])
@@ -196,7 +195,7 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Disc, square, triangle, diamond: the next curve's mark differs from the last one's.
+/// Draws a mark: disc, square, triangle or diamond, in turn.
 pub fn mark(svg: &mut String, look: Look, (x, y): (f64, f64)) {
     let fill = fill(look.colour);
     let corners: &[(f64, f64)] = match look.mark % 4 {
@@ -214,17 +213,17 @@ pub fn mark(svg: &mut String, look: Look, (x, y): (f64, f64)) {
     };
 }
 
-/// A curve through these places; `stroke` is how it is drawn.
+/// Draws a curve through these positions with this stroke.
 pub fn curve(svg: &mut String, through: impl Iterator<Item = (f64, f64)>, stroke: &str) {
     let _ = writeln!(svg, "<polyline points=\"{}\" {stroke}/>", places(through));
 }
 
-/// Places as those of a `points` attribute.
+/// Formats positions for a `points` attribute.
 pub fn places(places: impl Iterator<Item = (f64, f64)>) -> String {
     joined(places.map(|(x, y)| format!("{x:.1},{y:.1}")), " ")
 }
 
-/// A straight line of an axis, or of the grid behind the curves.
+/// Draws a straight line of an axis, or of the grid behind the curves.
 pub fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), is_axis: bool) {
     let stroke = match is_axis {
         true => "stroke=\"#222\"",
@@ -234,13 +233,13 @@ pub fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), is_axis: bool) {
     straight(svg, &format!("class=\"{class}\" "), from, to, stroke);
 }
 
-/// A heavy vertical line: a median, an estimate.
+/// Draws a heavy vertical line: a median, an estimate.
 pub fn heavy(svg: &mut String, x: f64, (top, bottom): (f64, f64)) {
     let stroke = "stroke=\"#222\" stroke-width=\"3\"";
     straight(svg, "class=\"axis\" ", (x, top), (x, bottom), stroke);
 }
 
-/// A straight line with this before its ends, and this behind them.
+/// Draws a straight line, with these attributes before and after its ends.
 pub fn straight(
     svg: &mut String,
     class: &str,
@@ -254,9 +253,9 @@ pub fn straight(
     );
 }
 
-/// `60k`, `1.5M`.
+/// Formats a figure in short: `60k`, `1.5M`.
 pub fn short(value: f64) -> String {
-    // Steps are exact multiples; what their sum adds in the last digits is cut.
+    // Steps are exact multiples; rounding removes the error of their sum.
     let rounded = |value: f64| (value * 1e6).round() / 1e6;
     if value >= 1e6 {
         format!("{}M", rounded(value / 1e6))
@@ -278,7 +277,7 @@ mod tests {
         assert_eq!(short(0.0), "0");
     }
 
-    /// Sizes of letters, and how far each text reaches, as far as that is known from its beginning.
+    /// Returns the sizes of letters and the right ends of texts that start at a known position.
     fn words(svg: &str) -> Vec<(f64, f64)> {
         let number = |line: &str, name: &str| -> Option<f64> {
             let value = line.split_once(&format!("{name}=\""))?.1;

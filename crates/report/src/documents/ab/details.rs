@@ -1,8 +1,8 @@
-//! What each setting used in a live comparison, in all, queue by queue where it is known, and over time; and what was
-//! changed for it.
+//! What each setting used in a live comparison, in total, by queue if known, and over time; and what was changed for
+//! it.
 //!
-//! Figures are sums over all pairs that count. One that some block lacks is missing, and not a sum of the
-//! others. Pairs that were set aside are not drawn.
+//! Figures are sums over all pairs that count. A figure that some block lacks is missing, not a sum of the others.
+//! Pairs that were set aside are not drawn.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub fn write(part: &mut Part, compared: &LiveAb) {
     write_changes(part, compared);
 }
 
-/// The blocks of the reference and of the judged setting, of all pairs that count.
+/// Returns the blocks of the reference and of the judged setting, of all pairs that count.
 fn arms(compared: &LiveAb) -> [Vec<&AbBlock>; 2] {
     let counting = compared.pairs.iter();
     counting
@@ -44,7 +44,7 @@ fn arms(compared: &LiveAb) -> [Vec<&AbBlock>; 2] {
         .into()
 }
 
-/// How good the time stamps of cards were that delays begin with, where there are such.
+/// Writes the quality of the cards' time stamps at which delays begin, if there are any.
 fn write_stamps(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
     let delays = arms.iter().flatten().flat_map(|block| &block.delays);
     let stamped: Vec<(u64, AbStamps)> = delays
@@ -71,7 +71,7 @@ fn seconds(blocks: &[&AbBlock]) -> f64 {
     blocks.iter().map(|block| block.window.seconds).sum()
 }
 
-/// A count over all blocks.
+/// Sums a count over all blocks.
 fn total(blocks: &[&AbBlock], count: impl Fn(&AbBlock) -> Option<u64>) -> Option<f64> {
     let sum: Option<u64> = blocks.iter().map(|block| count(block)).sum();
     Some(sum? as f64)
@@ -146,7 +146,7 @@ fn write_used(part: &mut Part, compared: &LiveAb, arms: &[Vec<&AbBlock>; 2]) {
     part.table(table);
 }
 
-/// The places that lost packets under either setting, or that nothing was lost.
+/// Returns the places that lost packets under either setting, or a line that nothing was lost.
 fn drops(arms: &[Vec<&AbBlock>; 2]) -> Vec<Row> {
     let blocks = arms.iter().flatten();
     let places: BTreeSet<_> = blocks.flat_map(|it| it.dropped_packets.0.keys()).collect();
@@ -179,7 +179,7 @@ const OF_QUEUE: [(&str, QueueCount); 3] = [
     ("polls/s", |queue| queue.polls),
 ];
 
-/// A line for each queue: each figure under the reference, then under the judged setting.
+/// Writes a line for each queue: each figure under the reference, then under the judged setting.
 fn write_queues(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
     let queues = || arms.iter().flatten().flat_map(|block| &block.queues);
     let names = queues().map(|queue| (queue.interface.as_str(), queue.queue));
@@ -204,7 +204,7 @@ fn write_queues(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
         };
         let cells = OF_QUEUE.map(|(_, count)| both(of(&count)));
         table.rows.push(Row::plain(&name, cells));
-        // What the driver counts for a queue, under either setting.
+        // The driver's counters of a queue, under either setting.
         let own = queues().filter(|it| it.interface == interface && it.queue == number);
         let names: BTreeSet<&String> = own.flat_map(|queue| queue.counters.keys()).collect();
         let counted = names.into_iter();
@@ -223,7 +223,7 @@ fn write_queues(part: &mut Part, arms: &[Vec<&AbBlock>; 2]) {
     }
 }
 
-/// The figure of the reference and that of the judged setting.
+/// Returns the figures of the reference and of the judged setting.
 fn both(rates: [Option<f64>; 2]) -> String {
     rates.map(figure_or_missing).join(" : ")
 }
@@ -242,7 +242,7 @@ const OF_LOOK: [(&str, Look); 4] = [
     }),
 ];
 
-/// What both settings need, against doing without: the look at the beginning, then the one at the end.
+/// Writes the traffic with and without the changes that both settings need: at the start, then at the end.
 fn write_bracket(part: &mut Part, compared: &LiveAb) {
     if compared.prerequisites.is_empty() {
         return;
@@ -314,7 +314,7 @@ fn write_changes(part: &mut Part, compared: &LiveAb) {
     part.paragraph(Ink::Faint, text);
 }
 
-/// A figure of a block: its name, and how it is read.
+/// A figure of a block: its name, and a function that reads it.
 type Reading = (&'static str, fn(&AbBlock) -> Option<f64>);
 
 const READINGS: [Reading; 5] = [
@@ -333,13 +333,13 @@ const READINGS: [Reading; 5] = [
     }),
 ];
 
-/// The plots that a comparison allows.
+/// Returns the plots for which a comparison has figures.
 pub fn figures(compared: &LiveAb) -> impl Iterator<Item = Figure> {
     let readings = READINGS.iter();
     readings.filter_map(|reading| over_time(compared, *reading))
 }
 
-/// A figure of each block over the time of the run; `None` when no block has it, or it is 0 in all.
+/// Plots a figure of each block over the time of the run; `None` if no block has it, or it is 0 in all.
 fn over_time(compared: &LiveAb, (name, read): Reading) -> Option<Figure> {
     let names = [&*compared.reference.name, &*compared.judged.name];
     let blocks: [fn(&AbPair) -> &AbBlock; 2] = [|pair| &pair.reference, |pair| &pair.judged];

@@ -1,7 +1,7 @@
 //! A live comparison of two settings: the answer, the intervals it is based on, and what to do.
 //!
-//! The answer comes first and the command last. The load is above CPU time, since a setting that carries less also uses
-//! less. Without a verdict the page says why, and recommends nothing.
+//! The answer comes first, the command last. The load stands above CPU time, because a setting that carries less also
+//! uses less. Without a verdict the page says why, and recommends nothing.
 
 mod details;
 mod plan;
@@ -31,7 +31,7 @@ impl Document for LiveAb {
             self.interface, self.judged.name, self.reference.name
         ));
         page.part(Medium::Text, |part| write_answer(part, self));
-        // A reader of a page wants to know first what to do; one of a terminal sees its last lines.
+        // On a page the recommendation comes first; on a terminal the last lines are seen.
         page.linked(Medium::Html, ("answer", "Answer"), |part| {
             write_answer(part, self);
             write_command(part, self);
@@ -82,7 +82,7 @@ fn title(compared: &LiveAb) -> String {
     )
 }
 
-/// The machine, and the values that took turns, for a browser.
+/// Writes the machine, and the values that alternated, for a browser.
 fn write_machine(part: &mut Part, compared: &LiveAb) {
     part.heading("The machine");
     write_host(part, &compared.host);
@@ -97,7 +97,7 @@ fn write_machine(part: &mut Part, compared: &LiveAb) {
     part.table(Table::of("Values under each setting", head, turns));
 }
 
-/// The one command, or that there is none.
+/// Writes the recommended command, or that there is none.
 fn write_command(part: &mut Part, compared: &LiveAb) {
     if compared.plan.is_null {
         return;
@@ -112,7 +112,7 @@ fn write_command(part: &mut Part, compared: &LiveAb) {
     part.paragraph(ink, "Keep what you have.");
 }
 
-/// A measure, and of it a label, two figures, their ratio, and its ink.
+/// A measure with its label, two figures, their ratio, and its ink.
 type Line = (Measure, String, [String; 2], Option<Span>, Ink);
 
 fn write_intervals(part: &mut Part, compared: &LiveAb) {
@@ -142,7 +142,8 @@ fn write_intervals(part: &mut Part, compared: &LiveAb) {
     }
 }
 
-/// A ratio with its interval. Its ends keep to their side of 1 where the column has room for so many decimals.
+/// Formats a ratio with its interval. Its ends get as many decimals as keep them on their side of 1, if the column
+/// has room.
 fn value(span: Span) -> String {
     let ends = [span.low, Some(span.ratio), span.high];
     let with = |thresholds: &[f64]| with_interval(ends, thresholds, "x", str::to_string);
@@ -175,7 +176,7 @@ fn lines(answer: &AbAnswer) -> Vec<Line> {
         lines.push(plain(Rate, "packets/s", packets, load.packets));
         lines.push(plain(Rate, "Mbit/s of frames", megabits, load.bytes));
         if let Some(cpu) = &answer.cpu {
-            // The adjustment may save more than there is.
+            // Adjusted to equal load, more than everything may seem to be saved.
             let judged = (cpu.reference_cores + cpu.equal_load.cores).max(0.0);
             let as_it_was = [cpu.reference_cores, cpu.judged_cores];
             let cores = |label, figures, difference: &AbCores| {
@@ -209,14 +210,14 @@ fn of_ratio(ratio: Option<AbRatio>) -> Option<Span> {
     Span::of([ratio.ratio_low, Some(ratio.ratio), ratio.ratio_high])
 }
 
-/// A difference as the ratio to what the reference used.
+/// Converts a difference to a ratio to the reference's use.
 fn of_cores(difference: &AbCores, reference_cores: f64) -> Option<Span> {
     let ends = [
         difference.cores_low,
         difference.cores,
         difference.cores_high,
     ];
-    // An estimate may save more than there is.
+    // An estimated saving may exceed the reference's use.
     let ratio = |cores: f64| (1.0 + cores / reference_cores).max(0.0);
     Span::of(ends.map(|cores| Some(ratio(cores)).filter(|it| it.is_finite())))
 }

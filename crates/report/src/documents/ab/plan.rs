@@ -1,4 +1,4 @@
-//! What a live comparison would do: its plan and each write.
+//! The plan of a live comparison and each of its writes.
 
 use nicpoll_model::ab::{AbPlan, LiveAb};
 use nicpoll_model::numbers::span;
@@ -6,7 +6,7 @@ use nicpoll_model::numbers::span;
 use crate::documents::switch::{changed, named, value};
 use crate::lists::grouped;
 
-/// The plan of a comparison that has not begun.
+/// Renders the plan of a comparison that has not begun.
 pub fn render_ab_plan(compared: &LiveAb) -> String {
     let AbPlan {
         seed,
@@ -52,12 +52,12 @@ pub fn render_ab_plan(compared: &LiveAb) -> String {
     text
 }
 
-/// Which interfaces a VLAN, a bond or a bridge stands for; `None` where the interface is itself.
+/// Returns a sentence about the interfaces below a VLAN, a bond or a bridge; `None` for a plain interface.
 pub fn stands_for(compared: &LiveAb) -> Option<String> {
     let LiveAb {
         interface, members, ..
     } = compared;
-    // A queue, as in eth0:rx0, is one of its interface's.
+    // A queue, such as eth0:rx0, belongs to its interface.
     let own = interface.split(':').next().unwrap_or(interface);
     (!members.iter().any(|member| member == own)).then(|| {
         format!(
@@ -67,10 +67,10 @@ pub fn stands_for(compared: &LiveAb) -> Option<String> {
     })
 }
 
-/// What was written, by the place where it was.
+/// Writes, by interface.
 pub type Written = Vec<(String, Vec<String>)>;
 
-/// What takes turns: each value under the reference and under the setting that is judged.
+/// Returns the values that alternate: each under the reference and under the judged setting.
 pub fn turns(compared: &LiveAb) -> Written {
     grouped(compared.turns().into_iter().map(|turn| {
         let [one, other] = turn.values.map(|it| value(turn.name, it));
@@ -79,7 +79,7 @@ pub fn turns(compared: &LiveAb) -> Written {
     }))
 }
 
-/// What both settings need: each value before and after.
+/// Returns what both settings need: each value before and after.
 pub fn once(compared: &LiveAb) -> Written {
     let changed = changed(&compared.prerequisites).into_iter();
     grouped(changed.map(|it| (it.write.interface.clone(), it.change())))

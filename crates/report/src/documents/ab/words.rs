@@ -1,7 +1,7 @@
-//! What a live comparison says, in sentences.
+//! The result of a live comparison in sentences.
 //!
-//! The first sentence is the verdict with its figure, its interval and the load that it holds for, or that there is
-//! none and why. What a saving costs in delay is said after it.
+//! The first sentence is the verdict with its figure, its interval and its load, or the reason for having none. The
+//! price of a saving in delay follows.
 
 use nicpoll_model::ab::{
     AbCpuCost, AbDelayAnswer, AbDelayKind, AbLoad, AbNoVerdict, AbQuantile, LiveAb,
@@ -14,7 +14,7 @@ use crate::documents::study::comparisons::surely;
 use crate::fields::told;
 use crate::lists::{capital, joined};
 
-/// Every sentence, the verdict first.
+/// Returns every sentence, the verdict first.
 pub fn answer(compared: &LiveAb) -> Vec<String> {
     let answer = &compared.answer;
     let mut sentences = Vec::new();
@@ -35,7 +35,7 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
     if answer.is_recommended {
         sentences.extend(price(compared));
     }
-    // An abort is a reason against a verdict, and said there.
+    // An abort is already a reason against a verdict.
     if !compared.end.cause.is_abort() {
         sentences.extend(told(&compared.end, &["It ended early: {text}."]));
     }
@@ -66,7 +66,7 @@ fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &Ab
     ];
     let of_all = figure(cpu.reference_cores);
     let verdict = verdict.without_weight();
-    // What is saved is told as more than 0.
+    // A saving is shown as a positive number.
     let sign = if verdict == Verdict::Better {
         -1.0
     } else {
@@ -107,7 +107,7 @@ fn a_packet(cpu: &AbCpuCost, sign: f64) -> String {
     ns.map_or(String::new(), |ns| format!(", {ns} a packet"))
 }
 
-/// What the load does to the verdict.
+/// Returns a sentence about the load's effect on the verdict.
 fn about_load(compared: &LiveAb, verdict: Verdict, load: &AbLoad) -> Option<String> {
     if load.is_equal {
         return None;
@@ -179,7 +179,7 @@ fn carried(compared: &LiveAb) -> String {
     }
 }
 
-/// The delays that a recommended setting makes longer; `None` when it makes none longer.
+/// Returns a sentence about the delays that a recommended setting makes longer; `None` if it makes none longer.
 fn price(compared: &LiveAb) -> Option<String> {
     let is_longer = |delay: &&AbDelayAnswer| {
         let low = delay.ratio.and_then(|ratio| ratio.ratio_low);
@@ -195,7 +195,7 @@ fn price(compared: &LiveAb) -> Option<String> {
     (!longer.is_empty()).then(|| format!("The price is delay: {longer}."))
 }
 
-/// How long it would take to know more, where that is the question.
+/// Returns the time that a verdict would take, if time is what it lacks.
 fn more_time(compared: &LiveAb) -> Option<String> {
     let answer = &compared.answer;
     let is_open = answer.verdict == Some(Verdict::NoDifferenceProven)
@@ -210,7 +210,7 @@ fn more_time(compared: &LiveAb) -> Option<String> {
     })
 }
 
-/// A time in the unit that suits it.
+/// Formats a time in a suitable unit.
 pub fn time(ns: f64) -> String {
     duration_text(ns.round() as u64)
 }

@@ -1,7 +1,6 @@
-//! The plots and tables of the benchmark of the engine: how long packets take by discipline, and what is delivered
-//! under overload.
+//! The plots and tables of the engine's benchmark: delays by discipline, and delivery under overload.
 //!
-//! What was simulated is named so. A delay that was not measured has no mark.
+//! Simulated curves are labelled. A delay that was not measured has no mark.
 
 use nicpoll_model::engine::{
     Delays, DelaysAtLoad, DisciplineDelay, LoadCurve, LoadPoint, Overload,
@@ -14,7 +13,7 @@ use crate::plots::axis::Axis;
 use crate::plots::chart::{Chart, Curve, Panel};
 use crate::plots::svg::{self, LEFT, LINE, Look, RIGHT, TEXT, mark, text};
 
-/// A percentile: its name, and how it is read, in nanoseconds.
+/// A percentile: its name, and a function that reads it in nanoseconds.
 type Percentile = (&'static str, fn(&DisciplineDelay) -> Option<f64>);
 
 /// Percentiles with a mark, each with its own.
@@ -23,7 +22,7 @@ const PERCENTILES: [Percentile; 3] = [
     ("p99", |delay| delay.p99_ns),
     ("p99.9", |delay| delay.p999_ns),
 ];
-/// A discipline's name and its line.
+/// Height of a discipline's name and line.
 const ROW: f64 = 42.0;
 /// From the last line of a load to the next load.
 const GAP: f64 = 34.0;
@@ -32,8 +31,8 @@ const BELOW: f64 = 78.0;
 /// From a mark of the legend to the next.
 const LEGEND_STEP: f64 = 120.0;
 
-/// How long packets take, as an SVG document: for each load and discipline a line from the median to the 99.9th
-/// percentile, on one axis of time.
+/// Plots delays as an SVG document: for each load and discipline a line from the median to the 99.9th percentile, on
+/// one axis of time.
 pub fn plot_delays(delays: &Delays) -> String {
     let title = "How long packets take from sender to program";
     let first = svg::below_heading(title, &delays.facts) + LINE;
@@ -75,7 +74,7 @@ pub fn plot_delays(delays: &Delays) -> String {
     svg + svg::END
 }
 
-/// The lines of one load, from `y` on, which then is where the next load begins.
+/// Draws the lines of one load from `y` on, and moves `y` to the next load.
 fn rows(svg: &mut String, load: &DelaysAtLoad, x: impl Fn(f64) -> f64, y: &mut f64) {
     let names = load.disciplines.iter().map(|one| one.name.as_str());
     let colours = svg::colours(&names.collect::<Vec<_>>());
@@ -126,7 +125,7 @@ pub fn delays_as_markdown(delays: &Delays) -> String {
     text
 }
 
-/// What is delivered over the load, and what is left to an ordinary program, as a chart.
+/// Makes a chart of the delivered rate and of an ordinary program's CPU share, over the load.
 pub fn chart_of_overload(overload: &Overload) -> Chart {
     let panel = |y_name: &str, of: fn(&LoadPoint) -> Option<f64>| {
         let curves = overload.curves.iter().map(|curve| {
@@ -155,7 +154,7 @@ pub fn chart_of_overload(overload: &Overload) -> Chart {
     }
 }
 
-/// The same as a table of Markdown: a line a load, offered as it was measured.
+/// Renders the same as a Markdown table: a line for each load, offered as measured.
 pub fn overload_as_markdown(overload: &Overload) -> String {
     let mut text = String::from(
         "| receiver | offered, packets/s | delivered | another program got |\n|---|---|---|---|\n",
@@ -173,7 +172,7 @@ pub fn overload_as_markdown(overload: &Overload) -> String {
     text
 }
 
-/// The name of a curve, which says when it was simulated.
+/// Returns the name of a curve, labelled if simulated.
 fn name(curve: &LoadCurve) -> String {
     match curve.is_simulated {
         true => format!("simulated: {}", curve.name),
@@ -207,7 +206,7 @@ mod tests {
     #[test]
     fn a_percentile_that_is_not_known_has_no_mark_and_is_missing_in_the_table() {
         let svg = plot_delays(&delays());
-        // Each percentile once in the legend; discs and squares for both, a triangle for one of them.
+        // Each percentile is once in the legend; discs and squares for both, a triangle for one of them.
         assert_eq!(svg.matches("<circle").count(), 3);
         assert_eq!(svg.matches("<polygon").count(), 3 + 2);
         assert!(svg.contains("a &lt; b") && svg.contains("10,000 packets/s"));

@@ -1,4 +1,4 @@
-//! What a blast sent, as text, line by line as it runs.
+//! The text output of `blast`, line by line.
 
 use nicpoll_model::engine::{
     BLAST_SCHEMA, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
@@ -8,7 +8,7 @@ use nicpoll_model::numbers::{counted, per_second};
 use super::stream::{Column, PageTexts, amounts, heads, line};
 use crate::fields::{filled, told};
 
-/// How its parts read.
+/// Texts of its parts.
 pub const BLAST_TEXTS: PageTexts<BlastStart, BlastInterval, BlastEnd> = PageTexts {
     schema: BLAST_SCHEMA,
     start: render_blast_start,
@@ -16,7 +16,7 @@ pub const BLAST_TEXTS: PageTexts<BlastStart, BlastInterval, BlastEnd> = PageText
     end: render_blast_end,
 };
 
-/// What is sent and how, and the names of the columns.
+/// Renders what is sent and how, and the columns' names.
 fn render_blast_start(start: &BlastStart) -> String {
     let mut text: String = start.links.iter().map(link_lines).collect();
     let mut links = start.links.iter();
@@ -105,7 +105,7 @@ fn render_blast_interval(interval: &BlastInterval) -> String {
     line(&COLUMNS, &interval.counts, ends)
 }
 
-/// What it came to.
+/// Renders the final account.
 fn render_blast_end(end: &BlastEnd) -> String {
     let all = line(&COLUMNS, &end.totals, [0.0, end.duration_seconds]);
     let mut text = format!("\nall of it\n{all}");

@@ -1,4 +1,4 @@
-//! What a router forwarded, as text, line by line as it runs.
+//! The text output of `forward`, line by line.
 
 use nicpoll_model::engine::{
     FORWARD_SCHEMA, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart, LOST,
@@ -9,7 +9,7 @@ use nicpoll_model::numbers::{count, per_second};
 use super::stream::{Column, PageTexts, amounts, heads, line, of_the_link, variables};
 use crate::fields::{filled, told};
 
-/// How its parts read.
+/// Texts of its parts.
 pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = PageTexts {
     schema: FORWARD_SCHEMA,
     start: render_forward_start,
@@ -17,7 +17,7 @@ pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = 
     end: render_forward_end,
 };
 
-/// What is forwarded and how, and the names of the columns.
+/// Renders what is forwarded and how, and the columns' names.
 fn render_forward_start(start: &ForwardStart) -> String {
     let names: Vec<&str> = start.interfaces.iter().map(|i| i.name.as_str()).collect();
     let path = ": forwarding IPv4 and IPv6 by the kernel's routes; everything else goes to the kernel\n\
@@ -52,7 +52,7 @@ fn render_forward_interval(interval: &ForwardInterval) -> String {
     line(&COLUMNS, &interval.counts, ends)
 }
 
-/// What it came to.
+/// Renders the final account.
 fn render_forward_end(end: &ForwardEnd) -> String {
     let account = &end.account;
     let all = line(&COLUMNS, &account.counts(), [0.0, end.duration_seconds]);
@@ -86,7 +86,7 @@ fn render_forward_end(end: &ForwardEnd) -> String {
     text + &of_the_link("An interface", losses, mtu_changes) + &variables("", &end.polling)
 }
 
-/// What a row means; one that another version wrote is shown by its name.
+/// Returns the meaning of a row; a row of another version is shown by its name.
 fn meaning_of<'a>(table: &[&'static str], fate: &'a ForwardFate) -> &'a str {
     let mut rows = table.iter().filter_map(|row| row.split_once(": "));
     rows.find(|(name, _)| *name == fate.name)

@@ -1,7 +1,6 @@
-//! What commands print while they run: request/response tests, and the applications of the engine.
+//! Output of commands while they run: request/response tests, and the applications of the engine.
 //!
-//! `stream` is the output of any of them, as text or as JSON; each other file says how the start, an interval and the end
-//! of one read.
+//! `stream` is the output of any of them, as text or JSON; each other file has the texts of one.
 
 pub mod benchmark;
 mod blast;

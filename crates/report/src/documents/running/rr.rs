@@ -1,4 +1,4 @@
-//! A request/response test as text, line by line as it runs.
+//! The text output of a request/response test, line by line.
 
 use nicpoll_model::numbers::{MISSING, count, figure};
 use nicpoll_model::traffic::{
@@ -15,10 +15,10 @@ use crate::text::named;
 /// Width of the names at the left.
 const NAME: usize = 14;
 
-/// The page of one end of a request/response test.
+/// The output of one end of a request/response test.
 pub type RrPage = RunPage<RrStart, RrInterval, RrEnd>;
 
-/// How its parts read.
+/// Texts of its parts.
 pub const RR_TEXTS: PageTexts<RrStart, RrInterval, RrEnd> = PageTexts {
     schema: RR_SCHEMA,
     start: |start| match &start.side {
@@ -44,7 +44,7 @@ const SERVER_INTERVAL: &str = "{start_seconds:>8.2}..{end_seconds:.2} s  \
 pub const PERCENTILES: &str = "min {min_ns:time}  p50 {p50_ns:time}  p90 {p90_ns:time}  p99 {p99_ns:time}  \
     p99.9 {p999_ns:time}  max {max_ns:time}  mean {mean_ns:time}";
 
-/// Nothing more happens; `error` says what went wrong. Text leaves that to standard error.
+/// Ends the output; `error` says what went wrong. Text leaves that to standard error.
 pub fn finish_rr_page(page: RrPage, error: Option<String>) -> String {
     match (page.form(), error) {
         (PageForm::Text, _) | (PageForm::JsonStream, None) => String::new(),
@@ -114,7 +114,7 @@ fn client_end(end: &RrClientEnd) -> String {
     text + &without_percentiles(&end.latency)
 }
 
-/// Why a percentile is missing, where one is.
+/// Returns why a percentile is missing, if one is.
 pub fn without_percentiles(latency: &Latency) -> String {
     match latency.samples > 0 && latency.p999_ns.is_none() {
         true => format!(

@@ -1,4 +1,4 @@
-//! What a sink received, as text, line by line as it runs.
+//! The text output of `sink`, line by line.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::rr::PERCENTILES;
 use super::stream::{Column, PageTexts, amounts, heads, line, of_the_link, variables};
 use crate::fields::{filled, told};
 
-/// How its parts read.
+/// Texts of its parts.
 pub const SINK_TEXTS: PageTexts<SinkStart, SinkInterval, SinkEnd> = PageTexts {
     schema: SINK_SCHEMA,
     start: render_sink_start,
@@ -19,13 +19,13 @@ pub const SINK_TEXTS: PageTexts<SinkStart, SinkInterval, SinkEnd> = PageTexts {
     end: render_sink_end,
 };
 
-/// What is received and how, and the names of the columns.
+/// Renders what is received and how, and the columns' names.
 fn render_sink_start(start: &SinkStart) -> String {
     let taken = match start.udp_ports {
         None => "all UDP",
         Some(_) => "UDP to port {udp_ports:raw}",
     };
-    // What becomes of other packets, and how those come that are taken.
+    // The fate of other packets, and the device of those that are taken.
     let (others, device) = match start.device.as_str() {
         "af-packet" => (
             "the kernel has all packets, too",
@@ -83,7 +83,7 @@ fn af_xdp(start: &SinkStart) -> String {
     format!("AF_XDP, {copies}, {queues}, XDP program {runs}")
 }
 
-/// What the kernel does for arrivals.
+/// Returns how the kernel receives.
 fn kernel_side(side: &KernelSideFacts) -> String {
     let what = match side.name.as_str() {
         "threaded" => {
@@ -131,7 +131,7 @@ fn value_of(polling: &[SinkVariable], name: &str) -> Option<u32> {
     variable.map(|variable| variable.value)
 }
 
-/// What it came to.
+/// Renders the final account.
 fn render_sink_end(end: &SinkEnd) -> String {
     let account = &end.account;
     let mut text = String::from("\nall of it\n");
@@ -174,7 +174,7 @@ fn render_sink_end(end: &SinkEnd) -> String {
     text
 }
 
-/// What busy polling by the kernel came to.
+/// Returns the outcome of busy polling by the kernel.
 fn kernel_busy_poll(outcome: &str) -> &'static str {
     match outcome {
         "acts" => "The kernel's NAPI ran in the sink's own polls (SO_PREFER_BUSY_POLL).",
@@ -188,7 +188,7 @@ fn kernel_busy_poll(outcome: &str) -> &'static str {
     }
 }
 
-/// What else was counted, and the knobs.
+/// Renders other counters, and the knobs.
 fn other_counts(end: &SinkEnd) -> String {
     let before = [
         "Not put back at the other end of this veth: {other_end_left}\n",
@@ -210,7 +210,7 @@ fn other_counts(end: &SinkEnd) -> String {
     text
 }
 
-/// What the numbers in the packets say.
+/// Renders the check of the numbers in the packets.
 fn check_lines(check: &SinkCheck) -> String {
     let streams = if check.streams == 1 {
         "stream"
@@ -237,7 +237,7 @@ fn check_lines(check: &SinkCheck) -> String {
     text
 }
 
-/// Why packets were lost although there was time: the burst stood at its maximum.
+/// Returns a sentence if packets were lost at the maximum burst, although there was time.
 fn ceiling(end: &SinkEnd) -> Option<String> {
     let value = |name: &str| value_of(&end.polling, name);
     let burst_max = value("burst_max")?;

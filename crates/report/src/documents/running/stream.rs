@@ -1,6 +1,6 @@
-//! The output of a command that prints while it runs, and lines that several such commands have.
+//! The output of a command that prints while it runs, and lines that several such commands share.
 //!
-//! Each part is printed once, when it is there. Only what is printed as one object at the end is stored until then.
+//! Each part is printed at once. Only parts of one object at the end are stored until then.
 
 use nicpoll_model::RunDocument;
 use nicpoll_model::engine::{LinkEvent, SinkVariable};
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::fields::filled;
 use crate::json::{render_document, render_event};
 
-/// How to print.
+/// The form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageForm {
     /// Lines for people.
@@ -22,7 +22,7 @@ pub enum PageForm {
 }
 
 impl PageForm {
-    /// The form that options ask for.
+    /// Returns the form for these options.
     pub fn of(json: bool, json_stream: bool) -> Self {
         match (json, json_stream) {
             (true, _) => PageForm::Json,
@@ -32,20 +32,20 @@ impl PageForm {
     }
 }
 
-/// How the parts of a command's page read for people, and what its one object is called.
+/// The texts of a command's output for people, and the name of its single object.
 #[derive(Clone, Copy, Debug)]
 pub struct PageTexts<S, I, E> {
     /// Name and version of the object's layout.
     pub schema: &'static str,
-    /// What was asked for, and the names of the columns.
+    /// Renders the request, and the columns' names.
     pub start: fn(&S) -> String,
-    /// An interval, as one line.
+    /// Renders an interval, as one line.
     pub interval: fn(&I) -> String,
-    /// What it came to.
+    /// Renders the final account.
     pub end: fn(&E) -> String,
 }
 
-/// Prints what happens, and stores it for one object at the end.
+/// Renders the parts, and stores them for one object at the end.
 #[derive(Debug)]
 pub struct RunPage<S, I, E> {
     form: PageForm,
@@ -61,7 +61,7 @@ where
     I: Clone + Serialize,
     E: Clone + Serialize,
 {
-    /// Nothing has happened yet.
+    /// Makes an empty output.
     pub fn new(form: PageForm, texts: PageTexts<S, I, E>) -> Self {
         RunPage {
             form,
@@ -72,12 +72,12 @@ where
         }
     }
 
-    /// How it is printed.
+    /// Returns the form.
     pub fn form(&self) -> PageForm {
         self.form
     }
 
-    /// It begins.
+    /// Renders the start.
     pub fn start(&mut self, start: &S) -> String {
         if self.form == PageForm::Json {
             self.start = Some(start.clone());
@@ -85,7 +85,7 @@ where
         self.part("start", start, self.texts.start)
     }
 
-    /// An interval has ended.
+    /// Renders an interval that has ended.
     pub fn interval(&mut self, interval: &I) -> String {
         if self.form == PageForm::Json {
             self.intervals.push(interval.clone());
@@ -93,12 +93,12 @@ where
         self.part("interval", interval, self.texts.interval)
     }
 
-    /// An interface went, or is back. For people that is no part of the page.
+    /// Renders an event of an interface. For people it is not part of the output.
     pub fn link(&self, event: &LinkEvent) -> String {
         self.part("link", event, |_| String::new())
     }
 
-    /// All is known.
+    /// Renders the end.
     pub fn end(&mut self, end: &E) -> String {
         if self.form == PageForm::Json {
             self.end = Some(end.clone());
@@ -106,7 +106,7 @@ where
         self.part("end", end, self.texts.end)
     }
 
-    /// The one object of a run that came to its end; nothing in another form.
+    /// Returns the single object of a finished run; empty in another form.
     pub fn document(self) -> String {
         let ends = self.start.zip(self.end);
         ends.map_or_else(String::new, |(start, end)| {
@@ -128,11 +128,10 @@ where
     }
 }
 
-/// A column of the lines of intervals: its name, its width, and how its figure is read of an interval and its length in
-/// seconds.
+/// A column of interval lines: its name, its width, and a function of an interval and its length in seconds.
 pub(super) type Column<I> = (&'static str, usize, fn(&I, f64) -> String);
 
-/// The names of the columns, below an empty line.
+/// Renders the columns' names, below an empty line.
 pub(super) fn heads<I>(columns: &[Column<I>]) -> String {
     let heads = columns.iter();
     let heads: String = heads
@@ -141,7 +140,7 @@ pub(super) fn heads<I>(columns: &[Column<I>]) -> String {
     format!("\n{:>8}{heads}\n", "seconds")
 }
 
-/// The line of an interval between two times.
+/// Renders an interval between two times.
 pub(super) fn line<I>(columns: &[Column<I>], interval: &I, [start, end]: [f64; 2]) -> String {
     let cells = columns.iter();
     let cells: String = cells
@@ -150,13 +149,13 @@ pub(super) fn line<I>(columns: &[Column<I>], interval: &I, [start, end]: [f64; 2
     format!("{end:>8.1}{cells}\n")
 }
 
-/// Amounts of an account, each with what became of it.
+/// Renders the amounts of an account, each with its fate.
 pub(super) fn amounts(document: &impl Serialize, lines: &[&str]) -> String {
     let lines = lines.iter();
     lines.map(|line| filled(line, document) + "\n").collect()
 }
 
-/// What checks of status found of an interface.
+/// Renders findings of an interface's status checks.
 pub(super) fn of_the_link(interface: &str, losses: u64, mtu_changes: u64) -> String {
     let events = [
         (losses, " went down or away"),
@@ -171,7 +170,7 @@ pub(super) fn of_the_link(interface: &str, losses: u64, mtu_changes: u64) -> Str
         .collect()
 }
 
-/// Knobs and counters, a line each; `of` names the CPU that they are of.
+/// Renders knobs and counters, a line each; `of` names their CPU.
 pub(super) fn variables(of: &str, variables: &[SinkVariable]) -> String {
     let variables = variables.iter();
     variables

@@ -9,10 +9,10 @@ use crate::lists::joined;
 use crate::text::aligned_lines;
 use nicpoll_model::numbers::MISSING;
 
-/// From this share of two processors on other programs disturb what is measured.
+/// Share of two processors from which other programs disturb measurements.
 const DISTURBED: f64 = 0.02;
 
-/// The costs, then predictions next to measurements.
+/// Renders the costs, then predictions next to measurements.
 pub fn render_sim_fit_host(fit: &SimFitHost) -> String {
     let head = "Measured on this machine, {started_at}: {host/kernel}.\n\
                 {repeats:raw} repeats: the middle one, the least and the greatest.\n\n";
@@ -44,7 +44,7 @@ pub fn render_sim_fit_host(fit: &SimFitHost) -> String {
     text
 }
 
-/// The costs whose middle says little; `None` when there are none.
+/// Names the costs that are not repeatable; `None` if all are.
 fn not_repeatable(fit: &SimFitHost) -> Option<String> {
     let costs = fit.costs.iter();
     let ranges = costs.filter(|cost| cost.is_repeatable == Some(false));
@@ -95,7 +95,7 @@ fn label(quantity: CheckQuantity) -> &'static str {
     }
 }
 
-/// The numbers as a host file that `nicpoll sim run` reads.
+/// Renders the numbers as a host file for `nicpoll sim run`.
 pub fn render_host_file(fit: &SimFitHost) -> String {
     let mut text = format!(
         "# This machine as `nicpoll sim fit --host` found it, {}: {}.\n\

@@ -1,6 +1,6 @@
-//! What the simulator says: runs, sweeps, clock ticks, published measurements and the costs of a machine.
+//! Documents of the simulator: runs, sweeps, clock ticks, published measurements and the costs of a machine.
 //!
-//! Whatever is shown says that it was simulated.
+//! Every page says that its figures were simulated.
 
 mod fit_host;
 mod published;
@@ -21,18 +21,18 @@ use serde::Serialize;
 use super::data::{add_saved, json};
 use crate::page::{Block, Figure, Level, Medium, Page};
 
-/// A run as a page. `command` is what was asked.
+/// Returns a run as a page; `command` is the command line.
 pub fn sim_run_page(run: &SimRun, command: &[String]) -> Page {
     page(command, None, render_sim_run(run), run)
 }
 
-/// A sweep as a page. `command` is what was asked.
+/// Returns a sweep as a page; `command` is the command line.
 pub fn sim_sweep_page(sweep: &SimSweep, command: &[String]) -> Page {
     let plot = Some(plot_sweep(sweep));
     page(command, plot, render_sim_sweep(sweep), sweep)
 }
 
-/// Readings of clock ticks as a page. `command` is what was asked.
+/// Returns readings of clock ticks as a page; `command` is the command line.
 pub fn sim_ticks_page(ticks: &SimTicks, command: &[String]) -> Page {
     let plot = Some(plot_ticks(ticks));
     page(command, plot, render_sim_ticks(ticks), ticks)

@@ -1,4 +1,4 @@
-//! Published measurements and what the simulator says of them, as text: a block for each run.
+//! Published measurements next to the simulator's figures, as text: a block for each run.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::lists::distinct;
 use crate::text::aligned_lines;
 use nicpoll_model::numbers::{MISSING, figure, figure_or_missing};
 
-/// Every row as text, run by run, with a count at the end.
+/// Renders every row, run by run, with a summary.
 pub fn render_sim_published(published: &SimPublished) -> String {
     let head = "Simulated, not measured, next to what was published. {free_parameters:raw} parameters were fitted to \
                 {fitted_figures:raw} figures under interrupts;\nnone under polling is fitted. {seconds:raw} s of virtual \
@@ -28,7 +28,7 @@ pub fn render_sim_published(published: &SimPublished) -> String {
     text
 }
 
-/// A run: its name, its figures, and what is to be said of all of them.
+/// Writes a run: its name, its figures, and notes on all of them.
 fn block(text: &mut String, rows: &[PublishedRow], has_sensitivity: bool) {
     let Some(first) = rows.first() else {
         return;
@@ -81,7 +81,7 @@ fn line(row: &PublishedRow) -> Vec<String> {
     ]
 }
 
-/// With the range, where the ticks decide.
+/// Formats the simulated figure, with its range if the ticks' phases decide.
 fn simulated(row: &PublishedRow) -> String {
     let value = figure_or_missing(row.simulated);
     let range = row.simulated_range.filter(|[least, most]| least < most);
@@ -90,7 +90,7 @@ fn simulated(row: &PublishedRow) -> String {
     })
 }
 
-/// What the predictions are worth.
+/// Renders the score of the predictions.
 fn score(score: &PublishedScore) -> String {
     let tally = |of| {
         let tally = "simulated {OF/simulated:raw} of {OF/rows:raw}, guessed {OF/guessed:raw}";
@@ -114,7 +114,7 @@ fn told(error: f64, kind: ErrorKind) -> String {
     format!("{:+.1} {unit}", 100.0 * error)
 }
 
-/// How many rows are within what is aimed at, fitted and predicted apart.
+/// Counts the rows within the aim, separately for fitted and predicted ones.
 fn summary(rows: &[PublishedRow]) -> String {
     let mut text = String::new();
     for (kind, name) in [

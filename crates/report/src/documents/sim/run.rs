@@ -1,4 +1,4 @@
-//! A run of the simulator as text: what came out, end to end and on each host, and why no more did.
+//! A run of the simulator as text: the figures end to end and of each host, and the bottleneck.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ use crate::text::{aligned_lines, named};
 /// Width of the names at the left.
 const NAME: usize = 12;
 
-/// A run as text: what came out, and why no more did.
+/// Renders a run: its figures, and its bottleneck.
 pub fn render_sim_run(run: &SimRun) -> String {
     let mut text = filled(
         ".\n{workload}, {seconds:raw} s of virtual time after {warmup_seconds:raw} s of warm-up, seed {seed:raw}.\n\n",
@@ -39,7 +39,7 @@ fn hosts(plan: &SimPlan) -> String {
     hosts.join(", then ")
 }
 
-/// A host with ideal hosts at the far end of its lines.
+/// Writes a host with ideal hosts at the far end of its lines.
 fn alone(text: &mut String, run: &SimRun, host: &SimHostFigures) {
     let (figures, workload) = (&run.figures, &run.plan.workload);
     rates(text, figures, host, workload);
@@ -85,7 +85,7 @@ fn tell(text: &mut String, name: &str, template: &str, part: &impl Serialize) {
     }
 }
 
-/// The name of what a host has one of for each card.
+/// Returns the name of something that each of a host's cards has.
 fn several(host: &SimHostFigures, name: &str) -> String {
     let plural = if host.cards.len() > 1 { "s" } else { "" };
     format!("{name}{plural}")
@@ -96,7 +96,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// What a workload offers.
+/// Returns the unit of what a workload offers.
 fn unit(workload: &str) -> &'static str {
     match workload.split(':').next() {
         Some("blast") => "calls/s",
@@ -105,7 +105,7 @@ fn unit(workload: &str) -> &'static str {
     }
 }
 
-/// What comes out of it.
+/// Returns the unit of what is delivered.
 pub fn delivered_unit(workload: &str) -> &'static str {
     match unit(workload) {
         "requests/s" => "replies/s",
@@ -131,7 +131,7 @@ fn rates(text: &mut String, figures: &SimFigures, host: &SimHostFigures, workloa
     item(text, "delivered", &delivered);
 }
 
-/// A ledger's two sides.
+/// Writes a ledger's two sides.
 fn balance(text: &mut String, ledger: &SimLedger) {
     let [start, end] = [ledger.in_flight_at_start, ledger.in_flight_at_end];
     let each = [start, ledger.offered, ledger.delivered, ledger.lost(), end];
@@ -142,11 +142,11 @@ fn balance(text: &mut String, ledger: &SimLedger) {
     item(text, "ledger", &balance);
 }
 
-/// How alike clients were served, and what each card did where there are several.
+/// Writes how evenly clients were served, and each card's figures if there are several.
 fn cards(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
     let served =
         "{clients}, each served {served_least_packets} to {served_most_packets} times, the median";
-    // One client on each line is told of with its card.
+    // A single client on each line is described with its card.
     let cards = host.cards.len() as u64;
     if let Some(clients) = figures.clients.filter(|clients| clients.count > cards) {
         let median = count(clients.served_median.round() as u64);
@@ -186,7 +186,7 @@ fn slices(slices: &[SimSlice]) -> String {
     aligned_lines(&lines, 1)
 }
 
-/// The exact account, and what one that samples would have shown.
+/// Writes the exact and the sampled CPU states.
 fn processor_states(text: &mut String, host: &SimHostFigures) {
     let states = "user {user_ratio:%}  system {system_ratio:%}  interrupt {interrupt_ratio:%}  \
                   soft interrupt {soft_interrupt_ratio:%}  idle {idle_ratio:%}";
@@ -208,7 +208,7 @@ fn queues(text: &mut String, queues: &[SimQueue]) {
     }
 }
 
-/// What the discipline itself did.
+/// Writes the discipline's own figures.
 fn discipline(text: &mut String, host: &SimHostFigures) {
     let storm = "{passes} passes of the interrupt thread, {throttled_passes} throttled, {reports} storms reported";
     tell(text, "passes", storm, &host.storm);
@@ -270,7 +270,7 @@ const READ: &str = "{delivered_datagrams} read; {delivered_packets_per_second} p
                     {delivered_payload_bits_per_second:/1e6} Mbit/s of payload in; {missing_datagrams} missing, \
                     {out_of_order_datagrams} out of order";
 
-/// A run as text: what came out end to end, then on each host, and why no more did.
+/// Writes the figures of a path end to end, then of each host, and the bottleneck.
 fn path(text: &mut String, run: &SimRun) {
     let figures = &run.figures;
     for tcp in &figures.connections {
@@ -304,7 +304,7 @@ fn path(text: &mut String, run: &SimRun) {
         text.push_str(&slices);
         text.push('\n');
     }
-    // What moves is counted where the path ends.
+    // Improvements are counted at the path's end.
     let unit = match unit(&run.plan.workload) {
         requests @ "requests/s" => requests,
         _ => "packets/s",
@@ -374,7 +374,7 @@ fn connection(text: &mut String, tcp: &SimTcp) {
     }
 }
 
-/// The parts of the counted time as a table, with a column for each connection.
+/// Renders the parts of the counted time as a table, with a column for each connection.
 fn tcp_slices(connections: &[SimTcp]) -> String {
     let Some(first) = connections.first().filter(|tcp| !tcp.slices.is_empty()) else {
         return String::new();

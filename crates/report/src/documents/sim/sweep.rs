@@ -1,6 +1,6 @@
-//! A sweep of the simulator: as a table, and every discipline on one plot, the livelock curve, as a file of its own.
+//! A sweep of the simulator: as a table, and as a plot of all disciplines (the livelock curve) in a file of its own.
 //!
-//! The plot names its axes with their units, its curves and where they come from. Curves differ in colour and in mark.
+//! The plot names its axes with units, its curves and their source. Curves differ in colour and in mark.
 
 use nicpoll_model::numbers::figure_or_missing;
 use nicpoll_model::sim::{SimPlan, SimPoint, SimSweep};
@@ -15,12 +15,12 @@ use crate::text::aligned_lines;
 
 /// Height of the area of the curves.
 const AREA: f64 = 330.0;
-/// From there to the legend.
+/// Distance from the area to the legend.
 const BELOW: f64 = 76.0;
-/// From a legend's mark to its name.
+/// Distance from a legend's mark to its name.
 const LEGEND_NAME: f64 = 36.0;
 
-/// A sweep as an SVG document.
+/// Plots a sweep as an SVG document.
 pub fn plot_sweep(sweep: &SimSweep) -> String {
     let names = disciplines(sweep);
     let looks = looks(&names);
@@ -55,7 +55,7 @@ pub fn plot_sweep(sweep: &SimSweep) -> String {
     svg
 }
 
-/// What the plot shows, and where its figures come from.
+/// Returns the plot's title, and the source of its figures.
 fn heading(sweep: &SimSweep) -> (String, String) {
     let title = match sweep.parameter.as_str() {
         "offered" => String::from("Delivered against offered load"),
@@ -92,7 +92,7 @@ fn curve(svg: &mut String, frame: &Frame, look: Look, points: &[&SimPoint]) {
     }
 }
 
-/// A curve's line of the legend at `y`, which then is where the next one stands.
+/// Draws a curve's line of the legend at `y`, and moves `y` to the next one.
 fn legend(svg: &mut String, look: Look, y: &mut f64, name: &str) {
     let stroke = svg::stroke(look.colour);
     svg::straight(svg, "", (LEFT, *y), (LEFT + 28.0, *y), &stroke);
@@ -103,7 +103,7 @@ fn legend(svg: &mut String, look: Look, y: &mut f64, name: &str) {
     }
 }
 
-/// A sweep as a table: a row for each value, a column for each discipline.
+/// Renders a sweep as a table: a row for each value, a column for each discipline.
 pub fn render_sim_sweep(sweep: &SimSweep) -> String {
     let Some(first) = sweep.points.first() else {
         return String::from("No points in this part of the sweep.\n");
@@ -132,7 +132,7 @@ pub fn render_sim_sweep(sweep: &SimSweep) -> String {
     head + &aligned_lines(&lines, 1)
 }
 
-/// The parameter as an axis is named.
+/// Returns the axis's name of a parameter.
 fn axis(parameter: &str) -> String {
     match parameter {
         "offered" => String::from("offered packets/s"),
@@ -140,7 +140,7 @@ fn axis(parameter: &str) -> String {
     }
 }
 
-/// The host of a sweep's run, which has but one.
+/// Returns the single host of a sweep's run.
 fn host(plan: &SimPlan) -> &str {
     plan.hosts.first().map_or("", |stop| &stop.host)
 }
@@ -150,12 +150,12 @@ fn discipline(plan: &SimPlan) -> &str {
     plan.hosts.first().map_or("", |stop| &stop.discipline)
 }
 
-/// In the order of the points.
+/// Returns the disciplines in the order of the points.
 fn disciplines(sweep: &SimSweep) -> Vec<&str> {
     distinct(sweep.points.iter().map(|point| discipline(&point.plan)))
 }
 
-/// Every value of the parameter once, the least first.
+/// Returns every value of the parameter once, ascending.
 fn values(sweep: &SimSweep) -> Vec<f64> {
     let mut values: Vec<f64> = sweep.points.iter().map(|point| point.value).collect();
     values.sort_by(f64::total_cmp);

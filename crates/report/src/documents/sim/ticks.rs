@@ -1,4 +1,4 @@
-//! How clock ticks sample a load that is in step with them, as text and as a plot.
+//! Readings of clock ticks that sample a load in step with them, as text and as a plot.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::run::{item, percent};
 use crate::fields::{filled, told_or_missing};
 use crate::plots::chart::{Chart, Curve, Panel, plot_chart};
 
-/// The load as it is, as the ticks show it, and how long they show it so.
+/// Renders the load, the sampled figures, and the period of their error.
 pub fn render_sim_ticks(ticks: &SimTicks) -> String {
     let mut text = format!("Simulated, not measured: {}.\n\n", facts(ticks));
     let mut tell = |name: &str, template: &str| item(&mut text, name, &filled(template, ticks));
@@ -72,7 +72,7 @@ fn range(ticks: &SimTicks, of: fn(&TickShares) -> f64) -> String {
     )
 }
 
-/// The same as an SVG document.
+/// Plots the same as an SVG document.
 pub fn plot_ticks(ticks: &SimTicks) -> String {
     let curve =
         |name: &str, shares: fn(&TickReading) -> &TickShares, of: fn(&TickShares) -> f64| {

@@ -1,7 +1,7 @@
 //! The first screen: the question, the answer in a sentence, the result of each workload in one line, and what it means.
 //!
-//! It fits a terminal of 24 lines and 80 columns with a prompt below it. Every workload of the study has its line
-//! against every reference, so no win hides a loss. What makes the lines doubtful is on the same screen.
+//! It fits a terminal of 24 lines and 80 columns with a prompt below it. Every workload has its line against every
+//! reference, so no win hides a loss. Doubts about the lines are on the same screen.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ pub fn write(part: &mut Part, study: &Study) {
     }
 }
 
-/// The answer as a person would say it: of the first pair, which is given up last.
+/// Returns the answer as a person would say it, for the first pair, which is dropped last.
 fn answer(study: &Study, first: Option<Pair>) -> Vec<String> {
     let Some(pair) = first else {
         return vec![String::from("Nothing was compared.")];
@@ -67,9 +67,9 @@ fn answer(study: &Study, first: Option<Pair>) -> Vec<String> {
 struct Column {
     head: [&'static str; 2],
     width: usize,
-    /// Its figure is that of the first of these metrics that was compared without a verdict.
+    /// It shows the first of these metrics that was compared without a verdict.
     metrics: &'static [Metric],
-    /// Whether a workload has it.
+    /// Tells whether a workload has it.
     is_shown: fn(&WorkloadFacts) -> bool,
 }
 
@@ -98,10 +98,10 @@ const COLUMNS: [Column; 3] = [
     },
 ];
 
-/// Columns that a terminal has room for.
+/// Most columns that fit a terminal.
 const COLUMNS_MAX: usize = 2;
 
-/// The columns for which a comparison of the study has a figure.
+/// Returns the columns for which a comparison of the study has a figure.
 fn columns(study: &Study) -> impl Iterator<Item = &'static Column> {
     let found = COLUMNS.iter().filter(|column| {
         let workloads = study
@@ -119,7 +119,7 @@ fn columns(study: &Study) -> impl Iterator<Item = &'static Column> {
     found.take(COLUMNS_MAX)
 }
 
-/// What the screen has figures of: the measures with a verdict, and those of the columns.
+/// Returns the measures on the screen: those with a verdict, and those of the columns.
 pub fn measures(study: &Study) -> BTreeSet<Measure> {
     let judged = study.comparisons.iter().filter(|one| one.primary);
     let judged = judged.map(|one| one.metric);
@@ -127,7 +127,7 @@ pub fn measures(study: &Study) -> BTreeSet<Measure> {
     judged.chain(others).map(Metric::measure).collect()
 }
 
-/// How much was run, and over what.
+/// Returns how much was run, and over which link.
 fn run(study: &Study) -> String {
     let kind = match study.lab.is_virtual {
         true => "virtual ",
@@ -141,7 +141,7 @@ fn run(study: &Study) -> String {
     )
 }
 
-/// The blocks that were run; "2 of 3 blocks" where every workload had fewer than was planned.
+/// Returns the blocks that were run; "2 of 3 blocks" if every workload had fewer than planned.
 fn blocks(study: &Study) -> String {
     let (most, planned) = (study.blocks_most(), counted(study.plan.blocks, "block"));
     match most < study.plan.blocks {
@@ -150,7 +150,7 @@ fn blocks(study: &Study) -> String {
     }
 }
 
-/// The lines of a pair. One without any comparison, which is not the first, says so in one line.
+/// Returns the lines of a pair. A pair without any comparison, unless it is the first, says so in one line.
 fn group(study: &Study, pair: Pair, is_first: bool) -> IntervalGroup {
     let mut lines = Vec::new();
     for facts in &study.workloads {
@@ -171,7 +171,7 @@ fn group(study: &Study, pair: Pair, is_first: bool) -> IntervalGroup {
     }
 }
 
-/// The name of a workload, with the rate that it is sent at: `udp 20k/s`. One rate of a sweep has it in its name.
+/// Returns a workload's name with its rate: `udp 20k/s`. Workloads of a sweep have the rate in their name.
 fn named_with_rate(facts: &WorkloadFacts) -> String {
     let asked = facts.asked_per_second.filter(|_| facts.load.is_none());
     asked.map_or(facts.workload.clone(), |rate| {
@@ -183,8 +183,8 @@ fn named_with_rate(facts: &WorkloadFacts) -> String {
     })
 }
 
-/// The comparisons of two settings under one workload that the screen shows: those with a verdict. That both deliver
-/// all of a paced load is said, and takes no line.
+/// Returns the comparisons that the screen shows of two settings under a workload: those with a verdict. If both
+/// deliver all of a paced load, a sentence says so instead of a line.
 fn shown<'a>(study: &'a Study, pair: Pair<'a>, workload: &'a str) -> Vec<&'a Comparison> {
     let judged: Vec<&Comparison> = pair.judged_all(study, workload).collect();
     let is_told = deliver_all(study, pair, workload) && judged.len() > 1;
@@ -194,15 +194,15 @@ fn shown<'a>(study: &'a Study, pair: Pair<'a>, workload: &'a str) -> Vec<&'a Com
         .collect()
 }
 
-/// Whether it says that about as much of a paced load arrives under both settings.
+/// Returns whether about as much of a paced load arrives under both settings.
 fn is_share(one: &Comparison) -> bool {
     (one.metric, one.verdict) == (Metric::DeliveredRatio, Some(Verdict::Equivalent))
 }
 
-/// Of what is sent, the share that counts as all.
+/// Delivered share that counts as all.
 const ALL_RATIO: f64 = 0.999;
 
-/// Whether both settings deliver all of a paced load.
+/// Returns whether both settings deliver all of a paced load.
 fn deliver_all(study: &Study, pair: Pair, workload: &str) -> bool {
     let settings = pair.settings();
     let mut both = settings.iter().flat_map(|(one, other)| [*one, *other]);
@@ -263,7 +263,7 @@ pub fn intervals(
             word: word(one.verdict),
             ink: Ink::of(one.verdict),
             value: marked(value(study, one), one.metric),
-            // Without any end there is no interval to draw.
+            // Without an end there is no interval to draw.
             span: Span::of(ends).filter(|span| span.low.or(span.high).is_some()),
             right: right.collect(),
         };
@@ -272,10 +272,10 @@ pub fn intervals(
     Ok(lines.collect())
 }
 
-/// What counting CPU time may take of the traffic before it is said next to the figure.
+/// Share by which counting CPU time may slow the traffic before the figure gets a star.
 const SLOWED_FROM: f64 = 0.05;
 
-/// The greatest share of a workload's rate that counting its CPU time took, where that is not little.
+/// Returns the greatest share of a workload's rate that counting CPU time took, if it is at least [`SLOWED_FROM`].
 fn slowed(study: &Study, workload: &str) -> Option<f64> {
     let costs = study.counting_costs.iter();
     let costs = costs.filter(|it| it.counter == EventCounter::CpuTime && it.workload == workload);
@@ -288,7 +288,7 @@ fn slowed(study: &Study, workload: &str) -> Option<f64> {
         .max_by(f64::total_cmp)
 }
 
-/// Whether a comparison was given up that is this one, or has a part in it.
+/// Returns whether this comparison, or a part of it, was dropped.
 fn gave_up(study: &Study, pair: Pair, workload: &str) -> bool {
     let settings = pair.settings();
     let mut dropped = study.dropped.iter().map(|gone| &gone.comparison);
@@ -297,7 +297,7 @@ fn gave_up(study: &Study, pair: Pair, workload: &str) -> bool {
     })
 }
 
-/// The verdict in a word. What is better or worse, but perhaps too little to matter, has its own.
+/// Returns the verdict in a word; differences that may be too small to matter have words of their own.
 pub fn word(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         Some(Verdict::BetterAndItMatters) => "wins",
@@ -311,11 +311,11 @@ pub fn word(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// What the lines mean, in sentences, the most important first.
+/// Returns the meaning of the lines in sentences, the most important first.
 fn meaning(study: &Study) -> Vec<(Ink, String)> {
     let pairs = Pair::of(study).into_iter().skip(1);
     let outcomes = pairs.filter_map(|pair| outcome_of(study, pair));
-    // Where nothing has a verdict the reasons are the answer, above.
+    // If nothing has a verdict, the answer above has the reasons.
     let is_told = is_without_any(study);
     let sentences: [(Ink, Vec<String>); 9] = [
         (Ink::Unsure, disturbed(study).into_iter().collect()),
@@ -336,7 +336,7 @@ fn meaning(study: &Study) -> Vec<(Ink, String)> {
         .collect()
 }
 
-/// What the verdicts of a pair come to. `None` when nothing was compared.
+/// Sums up the verdicts of a pair. `None` if nothing was compared.
 fn outcome_of(study: &Study, pair: Pair) -> Option<String> {
     let facts = study.workloads.iter();
     let shown: Vec<Shown> = facts
@@ -364,7 +364,7 @@ fn outcome_of(study: &Study, pair: Pair) -> Option<String> {
     })
 }
 
-/// What counting the CPU time took, where that is not little.
+/// Returns a sentence about the cost of counting CPU time, if it is not small.
 fn counting(study: &Study) -> Option<String> {
     let workloads = study.workloads.iter();
     let slowed = workloads.filter_map(|it| Some((&it.workload, slowed(study, &it.workload)?)));
@@ -378,7 +378,7 @@ fn counting(study: &Study) -> Option<String> {
     })
 }
 
-/// What a pair is judged against, as the beginning of a sentence.
+/// Returns the reference of a pair, as the beginning of a sentence.
 fn against(study: &Study, pair: Pair) -> String {
     let Some(effect) = pair.effect else {
         return format!("Against {}", pair.noun(study));
@@ -398,7 +398,7 @@ fn against(study: &Study, pair: Pair) -> String {
     format!("Over {combinations}, against {}", pair.reference)
 }
 
-/// The warnings that make the lines above doubtful, as sentences of their own.
+/// Returns the warnings that make the lines above doubtful, as sentences.
 fn doubts(study: &Study) -> impl Iterator<Item = String> {
     let is_weighty = |name| {
         matches!(
@@ -414,7 +414,7 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
     weighty.map(|warning| capital(&warning.text) + ".")
 }
 
-/// What disturbed all trials of a setting under a workload, and what to do.
+/// Returns what disturbed all trials of a setting under a workload, and the remedy.
 fn disturbed(study: &Study) -> Option<String> {
     let trials = study.trials.iter();
     let groups = grouped(trials.map(|it| ((&it.workload, &it.setting), it.validity.is_kept())));
@@ -425,13 +425,13 @@ fn disturbed(study: &Study) -> Option<String> {
     Some(capital(&warning.text) + ".")
 }
 
-/// Whether no comparison has a verdict: the reasons are the answer then.
+/// Returns whether no comparison has a verdict: then the reasons are the answer.
 fn is_without_any(study: &Study) -> bool {
     let mut judged = study.comparisons.iter().filter(|it| it.primary).peekable();
     judged.peek().is_some() && judged.all(|it| it.no_verdict.is_some())
 }
 
-/// Why workloads have no verdict: a sentence for each reason, with the workloads that it holds for.
+/// Returns why workloads have no verdict: a sentence for each reason, with its workloads.
 fn without_verdict(study: &Study) -> impl Iterator<Item = String> {
     let judged = |one: &Comparison| {
         let alike = study.comparisons.iter().filter(|it| {
@@ -440,7 +440,7 @@ fn without_verdict(study: &Study) -> impl Iterator<Item = String> {
                     == (&one.workload, &one.setting, &one.reference)
                 && it.no_verdict != one.no_verdict
         });
-        // Where another measure has one, this one is named.
+        // The measure is named if another one has a verdict.
         alike.count() > 0
     };
     let reasons = study.comparisons.iter().filter_map(|it| {
@@ -454,7 +454,8 @@ fn without_verdict(study: &Study) -> impl Iterator<Item = String> {
     })
 }
 
-/// In how many trials a setting was in force, where one in ten or more ran without it; once, however often it is compared.
+/// Returns in how many trials a setting was in force, if one in ten or more ran without it; once, however often it is
+/// compared.
 fn in_force(study: &Study) -> impl Iterator<Item = String> {
     let judged = study.comparisons.iter();
     let judged = judged.filter(|one| one.no_verdict.is_none());
@@ -484,7 +485,7 @@ fn in_force(study: &Study) -> impl Iterator<Item = String> {
     distinct(notes).into_iter()
 }
 
-/// The round trips of each setting, for each workload that measured any.
+/// Returns the round trips of each setting, for each workload that measured them.
 fn latencies(study: &Study) -> impl Iterator<Item = String> {
     let timed = study.workloads.iter();
     let timed = timed.filter(|facts| facts.unit == WorkUnit::Transactions);
@@ -507,10 +508,10 @@ fn latencies(study: &Study) -> impl Iterator<Item = String> {
     })
 }
 
-/// How many periods longer a round trip is when it is about one.
+/// Range of periods that counts as "about one" period longer.
 const ABOUT_ONE: std::ops::RangeInclusive<f64> = 0.7..=1.4;
 
-/// That a polling timer's period is the floor, where it is about what a setting adds to the round trip.
+/// Returns that the timer's period is the floor, if a setting adds about that to the round trip.
 fn floor(study: &Study, workload: &str) -> Option<String> {
     let median = |setting: &str, read: fn(&TrialFigures) -> Option<f64>| {
         Group::of(study, workload, setting).median(read)
@@ -530,7 +531,7 @@ fn floor(study: &Study, workload: &str) -> Option<String> {
     floors.next()
 }
 
-/// What an unproven difference may still be.
+/// Returns how large an unproven difference may still be.
 fn unproven(study: &Study) -> Option<String> {
     let open = study
         .comparisons
@@ -549,7 +550,7 @@ fn unproven(study: &Study) -> Option<String> {
     ))
 }
 
-/// What `better` and `worse` hold back, where they stand.
+/// Returns the meaning of `better` and `worse`, if the screen has these words.
 fn weak_words(study: &Study) -> Option<String> {
     let is_there = |word: &Verdict| {
         let mut judged = study.comparisons.iter();

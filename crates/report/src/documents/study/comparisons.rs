@@ -1,8 +1,7 @@
-//! How settings compare under a workload: a sentence for each comparison that was named in advance, and a table with
-//! the others.
+//! The comparisons under a workload: a sentence for each planned one, and a table with the others.
 //!
-//! Only primary metrics get verdict words. Every ratio has its interval next to it, and the rows below a verdict say
-//! what it is based on.
+//! Only primary metrics get verdict words. Every ratio stands next to its interval, and the rows below a verdict show
+//! its basis.
 
 use nicpoll_model::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent};
 use nicpoll_model::{
@@ -17,7 +16,7 @@ use crate::page::{Align, Cell, Ink, Part, Row, Table};
 /// Width of the widest label.
 const LABEL: usize = 24;
 
-/// One sentence for each pair of settings.
+/// Writes a sentence for each pair of settings.
 pub fn write_sentences(part: &mut Part, study: &Study, workload: &str) {
     for pair in Pair::of(study) {
         for comparison in pair.judged_all(study, workload) {
@@ -33,7 +32,8 @@ pub fn write_sentences(part: &mut Part, study: &Study, workload: &str) {
     }
 }
 
-/// Over what levels of a factor are compared, and which pairs of settings that leaves out; empty where settings are.
+/// Returns the combinations over which levels of a factor are compared, and the pairs of settings left out; empty for
+/// settings.
 fn over(pair: Pair, left_out: &[(String, String)]) -> String {
     let all = |effect: &MainEffect| {
         let combinations = effect.settings.len();
@@ -103,7 +103,7 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     format!("{workload}{over}: {setting} {what} ({interval}): {ending}{price}")
 }
 
-/// The verdict, and what would help when there is none.
+/// Returns the verdict, or what would help to reach one.
 fn ending(study: &Study, comparison: &Comparison) -> String {
     let margin = margin_percent(study);
     match comparison.verdict {
@@ -134,7 +134,7 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
     }
 }
 
-/// On which side of no difference the whole interval of a ratio lies, and how far from it; empty if on both.
+/// Returns the side of 1 on which the whole interval of a ratio lies, and how far from it; empty if it contains 1.
 pub fn surely(ends: [Option<f64>; 2]) -> String {
     let [Some(low), Some(high)] = ends else {
         return String::new();
@@ -148,14 +148,15 @@ pub fn surely(ends: [Option<f64>; 2]) -> String {
     format!(", though surely {word}, by {least} to {most} %")
 }
 
-/// Whether the whole interval of a ratio lies beyond the margin.
+/// Returns whether the whole interval of a ratio lies beyond the margin.
 fn is_beyond_margin(study: &Study, comparison: &Comparison) -> bool {
     let margin = study.plan.margin;
     let (low, high) = (comparison.ratio_low, comparison.ratio_high);
     low.is_some_and(|low| low >= margin) || high.is_some_and(|high| high <= margin.recip())
 }
 
-/// What such a plan finds, and what the margin would take; empty when the scatter is unknown.
+/// Returns the difference that such a plan finds, and the blocks that the margin would take; empty if the scatter is
+/// unknown.
 fn power(study: &Study, comparison: &Comparison) -> String {
     let Some(found) = found(comparison) else {
         return String::new();
@@ -164,7 +165,7 @@ fn power(study: &Study, comparison: &Comparison) -> String {
     format!(" Nine times in ten such a run finds a difference of {found}; {more}.")
 }
 
-/// What it would take to find a difference as great as the margin.
+/// Returns the blocks needed to find a difference as great as the margin.
 pub fn to_find_margin(study: &Study, comparison: &Comparison) -> String {
     let margin = margin_percent(study);
     match comparison.blocks_to_find_margin {
@@ -173,8 +174,8 @@ pub fn to_find_margin(study: &Study, comparison: &Comparison) -> String {
     }
 }
 
-/// The least difference that such a plan finds nine times in ten: in percent, or as a ratio when it is
-/// great.
+/// Returns the smallest difference that such a plan finds nine times in ten: in percent, or as a ratio if it is
+/// large.
 pub fn found(comparison: &Comparison) -> Option<String> {
     let found = comparison.found_nine_in_ten_ratio?;
     Some(match comparison.kind {
@@ -184,7 +185,7 @@ pub fn found(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// What the setting costs in latency; empty for one-way workloads, and for levels that stand in several settings.
+/// Returns the setting's cost in latency; empty for one-way workloads, and for levels of several settings.
 fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     let is_timed = matches!(
         comparison.metric,
@@ -206,13 +207,13 @@ fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     )
 }
 
-/// The margin of the study in percent.
+/// Returns the margin of the study in percent.
 pub fn margin_percent(study: &Study) -> String {
     let [margin] = aligned([(study.plan.margin - 1.0) * 100.0], &[]);
     margin.trim_end_matches('0').trim_end_matches('.').into()
 }
 
-/// The ratios at which a comparison's verdict changes; none when it gets none.
+/// Returns the ratios at which a comparison's verdict changes; none if it gets no verdict.
 fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
     let margin = study.plan.margin;
     match comparison.verdict {
@@ -221,11 +222,11 @@ fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
     }
 }
 
-/// The comparisons of the pairs with one metric.
+/// The comparisons of all pairs by one metric.
 type Compared<'a> = Vec<Option<&'a Comparison>>;
 
-/// The pairs side by side: the primary metric with its verdict, the others with intervals only. `None` when nothing was
-/// compared.
+/// Returns a table of the pairs side by side: the primary metric with its verdict, the others with intervals only.
+/// `None` if nothing was compared.
 pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
     let workload = &facts.workload;
     let compared = |pair: &Pair| pair.judged(study, workload).is_some();
@@ -268,7 +269,7 @@ pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
     Some(table)
 }
 
-/// A row with a text for each comparison.
+/// Makes a row with a text for each comparison.
 fn row(name: &str, compared: &Compared, ink: Ink, cell: impl Fn(&Comparison) -> String) -> Row {
     let cells = compared.iter();
     let cells = cells.map(|found| found.map_or(String::from(MISSING), &cell));
@@ -287,7 +288,7 @@ fn verdict_row(compared: &Compared) -> Row {
     }
 }
 
-/// A verdict that fits into a column.
+/// Returns a verdict that fits into a column.
 fn in_short(verdict: Verdict) -> String {
     match verdict {
         Verdict::DependsOnWhatCounts => String::from("depends on what counts"),
@@ -295,7 +296,7 @@ fn in_short(verdict: Verdict) -> String {
     }
 }
 
-/// The difference as a ratio, `1.48x [1.40, 1.57]`, or in percentage points, `-1.2 pt [-1.4, -1.0]`.
+/// Formats the difference as a ratio, `1.48x [1.40, 1.57]`, or in percentage points, `-1.2 pt [-1.4, -1.0]`.
 pub fn value(study: &Study, comparison: &Comparison) -> String {
     if comparison.none_seen_of.is_some() {
         return none_seen(comparison);
@@ -348,7 +349,7 @@ pub fn with_interval(
     }
 }
 
-/// A share of events of which none was seen: what their lack allows.
+/// Returns the largest share of events that is possible although none was seen.
 fn none_seen(comparison: &Comparison) -> String {
     let ends = [
         comparison.share_difference_low,
@@ -358,7 +359,7 @@ fn none_seen(comparison: &Comparison) -> String {
     format!("none seen, at most {} pt", figure(100.0 * most))
 }
 
-/// A plus sign tells a difference from a share.
+/// Adds a plus sign, which distinguishes a difference from a share.
 fn signed(number: &str) -> String {
     let above_zero = number.chars().any(|c| matches!(c, '1'..='9')) && !number.starts_with('-');
     let plus = if above_zero { "+" } else { "" };
@@ -372,11 +373,11 @@ pub fn label(metric: Metric, unit: WorkUnit) -> &'static str {
     }
 }
 
-/// Reads the outcome under another rule of what counts.
+/// Reads the outcome under another rule for what counts.
 type Read = fn(&Sensitivity) -> Option<Scenario>;
 
-/// What a verdict is based on: the method, other intervals, what such a plan finds, and the verdict under other rules of
-/// what counts.
+/// Returns the basis of a verdict: the method, other intervals, the difference that such a plan finds, and the
+/// verdict under other rules for what counts.
 fn details(study: &Study, compared: &Compared) -> Vec<Row> {
     let cells = |label: &str, cell: &dyn Fn(&Comparison) -> String| {
         row(&format!("  {label}"), compared, Ink::Faint, cell)
@@ -404,7 +405,7 @@ fn details(study: &Study, compared: &Compared) -> Vec<Row> {
     ];
     for (label, read) in scenarios {
         let scenario = |one: &Comparison| one.sensitivity.as_ref().and_then(read);
-        // Only a rule that takes other pairs than the primary estimate says something new.
+        // Only a rule with other pairs than the primary estimate adds information.
         let is_other = |one: &&Comparison| scenario(one).is_some_and(|it| it.blocks != one.blocks);
         if compared.iter().flatten().any(is_other) {
             rows.push(cells(label, &|one| {
@@ -415,7 +416,7 @@ fn details(study: &Study, compared: &Compared) -> Vec<Row> {
     rows
 }
 
-/// An interval alone, `[1.40, 1.57]`.
+/// Formats an interval alone, `[1.40, 1.57]`.
 fn ends(study: &Study, one: &Comparison, Ends { low, high }: Ends) -> String {
     if low.or(high).is_none() {
         return String::from(MISSING);

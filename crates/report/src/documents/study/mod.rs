@@ -1,7 +1,7 @@
-//! The page of a study: the answer first, then what it is based on.
+//! The page of a study: the answer first, then its basis.
 //!
-//! Verdicts and intervals come out of the study as they are; an old study has the same page again. Read `answer` first
-//! (the first screen), then `workload` and `comparisons` (a part for each workload); `trials` says which trials count.
+//! Verdicts and intervals are the document's own, so an old study has the same page again. Read `answer` first (the
+//! first screen), then `workload` and `comparisons` (a part for each workload); `trials` says which trials count.
 
 mod answer;
 pub(super) mod comparisons;

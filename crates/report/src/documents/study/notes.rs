@@ -1,8 +1,8 @@
-//! What to know before believing a figure: what the words mean, what counting cost, which trials have no figure, and the
-//! study's warnings.
+//! Notes on the figures: the meaning of the words, the cost of counting, trials without a figure, and the study's
+//! warnings.
 //!
-//! Every word of the tables that a network engineer may not know the same way is explained. That no cost was seen is
-//! never said without the greatest that may have been missed.
+//! Every word of the tables that a network engineer may know otherwise is explained. If no cost was seen, the
+//! greatest possible one is stated.
 
 use nicpoll_model::numbers::{MISSING, aligned, figure};
 use nicpoll_model::{
@@ -34,13 +34,13 @@ pub fn write_warnings(part: &mut Part, warnings: &[Warning]) {
     }
     part.heading("Warnings");
     for warning in warnings {
-        // The name that the JSON and its documentation use.
+        // The name in the JSON and its documentation.
         let name = filled("{name}", warning);
         part.item(format!("{name:<WARNING$}"), Ink::Unsure, &warning.text);
     }
 }
 
-/// The words of the report. What an interval is depends on the study.
+/// Writes the words of the report. The definition of an interval depends on the study.
 fn write_legend(part: &mut Part, study: &Study) {
     part.heading("How to read it");
     let is_exact = study.trials.iter().any(is_exact);
@@ -58,7 +58,7 @@ fn write_legend(part: &mut Part, study: &Study) {
     }
 }
 
-/// How intervals were made, and when they have a verdict.
+/// Returns how intervals were made, and when they have a verdict.
 fn intervals(study: &Study) -> String {
     let plan = &study.plan;
     let mut judged = study.comparisons.iter().filter(|one| one.primary);
@@ -120,7 +120,7 @@ fn write_costs(part: &mut Part, study: &Study) {
     }
 }
 
-/// What the rate with the counter over the rate without allows.
+/// Returns the possible cost of a counter, from the ratio of the rates with and without it.
 fn seen(cost: &CountingCost) -> String {
     let (Some(low), Some(high)) = (cost.delivered_ratio_low, cost.delivered_ratio_high) else {
         return String::from(MISSING);
@@ -136,7 +136,7 @@ fn seen(cost: &CountingCost) -> String {
     }
 }
 
-/// The run time of the counter's own programs.
+/// Returns the run time of the counter's own programs.
 fn share_of_a_core(cost: &CountingCost) -> String {
     match (cost.ns_per_event, cost.events_per_second) {
         (Some(ns), Some(events)) => {
@@ -169,7 +169,7 @@ fn write_voids(part: &mut Part, study: &Study) {
     }
 }
 
-/// Why a trial has no part in the figures.
+/// Returns why a trial has no part in the figures.
 fn reason_of(trial: &Trial) -> Option<&str> {
     let Validity {
         external, failure, ..
@@ -177,13 +177,13 @@ fn reason_of(trial: &Trial) -> Option<&str> {
     external.as_deref().or(failure.as_deref())
 }
 
-/// A reason without its figures: trials of one reason differ in them.
+/// Returns a reason without its figures, in which trials of one reason differ.
 fn words(reason: &str) -> String {
     let is_figure = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | ',');
     reason.replace(is_figure, "")
 }
 
-/// Where the trials belong, how many there are and where to find the first in the JSON.
+/// Returns the workload and setting of trials, their number, and the position of the first in the JSON.
 fn named(trials: &[&Trial]) -> String {
     let trials = trials.iter();
     let places = grouped(trials.map(|it| ((&it.workload, &it.setting), it.sequence)));

@@ -1,4 +1,4 @@
-//! What verdicts say in a sentence: one table of phrases, a row for each metric.
+//! Verdicts in sentences: a table of phrases with a row for each metric.
 
 use nicpoll_model::numbers::percent;
 use nicpoll_model::{Comparison, Metric, MetricKind, Verdict};
@@ -7,15 +7,15 @@ use crate::lists::{capital, distinct};
 
 /// The words for one metric.
 struct Phrase {
-    /// What it is said of; empty: the setting itself.
+    /// The subject; empty: the setting itself.
     subject: &'static str,
     verb: &'static str,
     more: &'static str,
     less: &'static str,
-    /// For twice as much and more.
+    /// The form for twice as much and more.
     times: &'static str,
     same: &'static str,
-    /// What follows the first amount.
+    /// The words after the first amount.
     object: &'static str,
 }
 
@@ -57,7 +57,7 @@ fn phrase_of(metric: Metric, is_asked: bool) -> Phrase {
 }
 
 impl Phrase {
-    /// By how much: `23 % less`, `10 times as long`, `94 points less`.
+    /// Formats an amount: `23 % less`, `10 times as long`, `94 points less`.
     fn amount(&self, one: &Comparison) -> Option<String> {
         let word = |is_more: bool| if is_more { self.more } else { self.less };
         if one.kind == MetricKind::Points {
@@ -73,7 +73,7 @@ impl Phrase {
     }
 }
 
-/// A ratio of two digits or, from 10 on, without a fraction.
+/// Formats a ratio with two digits or, from 10 on, without a fraction.
 fn short(ratio: f64) -> String {
     match format!("{ratio:.1}") {
         text if text.len() <= 3 => String::from(text.trim_end_matches(".0")),
@@ -84,7 +84,7 @@ fn short(ratio: f64) -> String {
 /// A judged comparison of the first screen, and whether its traffic is requests.
 pub type Shown<'a> = (&'a Comparison, bool);
 
-/// What the verdicts of two settings come to, in one sentence, the greatest difference first; `None` where nothing was
+/// Sums up the verdicts of two settings in one sentence, the greatest difference first; `None` if nothing was
 /// compared.
 pub fn outcome(setting: &str, against: Option<String>, shown: &[Shown]) -> Option<String> {
     let metrics = distinct(shown.iter().map(|(one, is_asked)| (one.metric, *is_asked)));
@@ -117,10 +117,10 @@ pub fn outcome(setting: &str, against: Option<String>, shown: &[Shown]) -> Optio
     (!said.is_empty()).then(|| capital(&format!("{against}{said}.")))
 }
 
-/// Whether it is said of the setting, and what.
+/// Whether the setting is the subject, and the words.
 type Clause = (bool, String);
 
-/// How great a proven difference is: as the ratio is far from 1. No difference weighs nothing.
+/// Returns the size of a proven difference: the distance of the ratio from 1; without a difference 0.
 fn weight(one: &Comparison) -> f64 {
     let is_different = one
         .verdict
@@ -132,7 +132,7 @@ fn weight(one: &Comparison) -> f64 {
     if is_different { size } else { 0.0 }
 }
 
-/// What is decided of one metric under its workloads; `None` where nothing is.
+/// Returns the decided results of a metric under its workloads; `None` if nothing is decided.
 fn clause(phrase: &Phrase, own: &[&Comparison]) -> Option<Clause> {
     let of = match phrase.subject {
         "" => "under",
@@ -153,7 +153,7 @@ fn clause(phrase: &Phrase, own: &[&Comparison]) -> Option<Clause> {
     for one in different {
         let amount = match phrase.amount(one) {
             Some(amount) => amount,
-            // A time without an end: nothing came.
+            // An infinite time: no answer came.
             None => String::from("without end"),
         };
         let workload = &one.workload;
@@ -177,7 +177,7 @@ fn clause(phrase: &Phrase, own: &[&Comparison]) -> Option<Clause> {
     (!parts.is_empty()).then(|| (is_of_setting, named(&parts)))
 }
 
-/// Where no difference is proven. What has no verdict at all has its reason elsewhere.
+/// Returns where no difference is proven. The reason for a missing verdict is elsewhere.
 fn open(setting: &str, is_all: bool, shown: &[Shown]) -> Option<String> {
     let is_open = |one: &Comparison| one.verdict.is_some_and(|it| !it.is_decided());
     let unproven = shown.iter().filter(|(one, _)| is_open(one));
@@ -196,7 +196,7 @@ fn open(setting: &str, is_all: bool, shown: &[Shown]) -> Option<String> {
     })
 }
 
-/// `a`, `a and b`, `a, b and c`.
+/// Joins words: `a`, `a and b`, `a, b and c`.
 pub fn named(words: &[&str]) -> String {
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
@@ -208,7 +208,7 @@ pub fn named(words: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    /// A study's comparison with another metric, ratio and verdict.
+    /// Makes a comparison with this metric, ratio and verdict.
     fn one(workload: &str, metric: Metric, ratio: f64, verdict: Verdict) -> Comparison {
         let text = include_str!("../../../tests/golden/demo.json");
         let study: nicpoll_model::Study = serde_json::from_str(text).unwrap();

@@ -1,6 +1,6 @@
 //! The plots of a workload.
 //!
-//! Each draws what the trials hold and no more. A plot that would be empty is left out.
+//! Each draws only figures of the trials. A plot that would be empty is left out.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,12 +22,12 @@ use crate::plots::curves::{Curves, Series, scatter, values};
 use crate::plots::strips::{LINE, Strips};
 use crate::plots::svg::{self, LETTERS, Look, mark, text};
 
-/// Said where lengths from the axis cannot be compared.
+/// Note for an axis on which lengths cannot be compared.
 const CUT: &str = " The axis does not begin at 0.";
 /// Height of a strip of marks.
 const STRIP: f64 = 34.0;
 
-/// A caption, and that its axis is cut where it is.
+/// Returns a caption, with a note if its axis is cut.
 pub fn caption(text: impl Into<String>, axis: &Axis) -> String {
     let cut = if axis.is_from_zero() { "" } else { CUT };
     text.into() + cut
@@ -36,11 +36,11 @@ pub fn caption(text: impl Into<String>, axis: &Axis) -> String {
 /// Reads a figure of a trial.
 type Read = fn(&TrialFigures) -> Option<f64>;
 
-/// A figure of a trial: its name with its unit, how it is read, and one of the unit in that of the reading.
+/// A figure of a trial: its name with its unit, a function that reads it, and the unit's size in that of the reading.
 #[derive(Clone, Copy)]
 struct Reading(&'static str, Read, f64);
 
-/// Counters of a trial that are drawn as they are.
+/// Counters of a trial that are drawn unchanged.
 const EVENTS: [Reading; 3] = [
     Reading(
         "interrupts a second, whole machine",
@@ -56,7 +56,7 @@ const EVENTS: [Reading; 3] = [
 ];
 
 impl Reading {
-    /// The rate that decides under a workload, in the unit that suits the greatest one.
+    /// Returns the judged rate of a workload, in a unit that suits the greatest one.
     fn rate(facts: &WorkloadFacts, arms: &[Arm]) -> Self {
         if facts.unit == WorkUnit::Transactions {
             let read: Read = |it| Some(it.round_trip?.transactions_per_second);
@@ -70,7 +70,7 @@ impl Reading {
         }
     }
 
-    /// A metric that is compared by its ratio.
+    /// Returns the reading of a metric that is compared by its ratio.
     fn of_metric(metric: Metric) -> Option<Self> {
         let read: Read = match metric {
             Metric::DeliveredBitsPerSecond => |it| Some(it.delivered_bits_per_second),
@@ -89,13 +89,13 @@ impl Reading {
         Some(Reading(metric.facts().label, read, 1.0))
     }
 
-    /// The figure of a trial, in the unit of its name; `None` when it was not measured.
+    /// Returns the figure of a trial, in the unit of its name; `None` if it was not measured.
     fn of(&self, figures: &TrialFigures) -> Option<f64> {
         Some((self.1)(figures)? / self.2)
     }
 }
 
-/// All plots that a workload's trials allow.
+/// Returns the plots for which a workload's trials have figures.
 pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
     let arms = arms(study, facts);
     let rate = Reading::rate(facts, &arms);
@@ -121,12 +121,12 @@ pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
         .collect()
 }
 
-/// The trials of one block on different heights: marks of equal value stay apart.
+/// Returns the height of a block's marks: marks of equal value stay apart.
 fn lane(block: u32) -> f64 {
     (f64::from(block * 3 % 7) / 6.0 - 0.5) * (STRIP - 8.0)
 }
 
-/// Every trial as a mark: a strip for each setting. `None` when no trial has the figure, or it is 0 in all.
+/// Plots every trial as a mark, in a strip for each setting. `None` if no trial has the figure, or it is 0 in all.
 fn each_trial(
     study: &Study,
     facts: &WorkloadFacts,
@@ -178,11 +178,11 @@ fn each_trial(
     Some(Figure::new(title, text, svg, head, rows))
 }
 
-/// The ratio of a pair in each block.
+/// The ratio of a pair by block.
 type Ratios = BTreeMap<u32, f64>;
 
-/// What the verdict is based on: the ratio of two settings in each block, and the study's interval that follows from
-/// them. `None` when nothing was compared.
+/// Plots the basis of the verdict: the ratio of two settings in each block, and the study's interval. `None` if
+/// nothing was compared.
 fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let workload = &facts.workload;
     let mut pairs = Pair::of(study).into_iter();
@@ -196,7 +196,7 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> 
     });
     let pairs: Vec<(Pair, Interval, Ratios)> = pairs.collect();
     pairs.first()?;
-    // It holds every dot, every end of an interval, and 1.
+    // The axis holds every dot, every end of an interval, and 1.
     let ends = pairs.iter().filter_map(|(_, line, _)| line.span);
     let ends = ends.flat_map(|span| [span.low, span.high]).flatten();
     let dots = pairs
@@ -237,7 +237,8 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> 
     ))
 }
 
-/// The blocks in which all trials have a result; of several pairs of settings the mean of the logarithms.
+/// Returns the ratios of the blocks in which all trials have a result; of several pairs of settings the mean of the
+/// logarithms.
 fn block_ratios(arms: &[Arm], pair: Pair, reading: &Reading) -> Ratios {
     let of = |setting: &str| -> Ratios {
         let arm = arms.iter().find(|arm| arm.name == setting);
@@ -285,7 +286,7 @@ fn strip(svg: &mut String, line: &Interval, ratios: &Ratios, axis: &Axis, look: 
     }
 }
 
-/// The rate of each trial against its place in the study: whether the machine changed meanwhile.
+/// Plots the rate of each trial over its position in the study, which shows changes of the machine.
 fn in_order(
     study: &Study,
     facts: &WorkloadFacts,
@@ -317,11 +318,11 @@ fn in_order(
     ))
 }
 
-/// Times of which the distribution is drawn.
+/// Times whose distribution is drawn.
 struct Times {
-    /// What the axis calls one.
+    /// Its name at the axis.
     name: &'static str,
-    /// What the table calls several.
+    /// Its plural in the table.
     names: &'static str,
     title: &'static str,
     caption: &'static str,
@@ -344,7 +345,7 @@ const ONE_WAY: Times = Times {
     of: |figures| figures.one_way_delays.as_ref(),
 };
 
-/// The share of all times of the trials at or below each time; `None` when the trials hold none.
+/// Plots the share of the trials' times at or below each time; `None` if there are none.
 fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Figure> {
     let curves = arms.iter().filter_map(|arm| {
         let each = arm.group.results();
@@ -355,7 +356,7 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Fi
     });
     let curves: Vec<(&Arm, TimeDistribution, u64)> = curves.collect();
     let most = curves.iter().map(|(.., samples)| *samples).max()?;
-    // One time at least must be beyond a share for that to be known.
+    // A share is known only if at least one time is beyond it.
     let tells = |samples: u64, share: f64| (1.0 - share) * samples as f64 >= 1.0;
     let told = || SHARES[1..].iter().filter(|it| tells(most, it.1));
     let rows = curves.iter().map(|(arm, all, samples)| {
@@ -392,7 +393,7 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Fi
     Some(Figure::new(times.title, caption, svg, head, rows))
 }
 
-/// A state: its name, its colour's index, and how it is read. Idle has none: it is what is left.
+/// A CPU state: its name, its colour's index, and a function that reads it. Idle, the rest, has no colour.
 type State = (&'static str, Option<usize>, fn(&CpuStates) -> f64);
 
 const STATES: [State; 4] = [
@@ -406,7 +407,7 @@ const STATES: [State; 4] = [
 /// Height of a bar of states.
 const STATES_HIGH: f64 = 22.0;
 
-/// Where each core's time went: a bar for each setting. `None` when CPU time was not measured.
+/// Plots each core's time by state: a bar for each setting. `None` if CPU time was not measured.
 fn cpu_time(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let groups = Group::of_workload(study, &facts.workload);
     let cores = cores(&groups);
@@ -448,7 +449,7 @@ fn cpu_time(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure
     Some(Figure::new(title, caption, svg, head, rows))
 }
 
-/// The mean share of each state over the trials that have it: means add up, medians do not.
+/// Returns the mean share of each state over the trials that have it: means add up, medians do not.
 fn shares(group: &Group, core: u32) -> Option<[f64; 4]> {
     let states = group.results().flat_map(cores_of);
     let of_core: Vec<&CpuStates> = states.filter(|states| states.core == core).collect();
@@ -480,17 +481,17 @@ fn legend(strips: &mut Strips) {
 
 /// Height of the band of all that was offered.
 const BAND: f64 = 44.0;
-/// From branch to branch.
+/// Distance between branches.
 const STEP: f64 = 34.0;
-/// Where the band begins and ends.
+/// Left and right end of the band.
 const FROM: f64 = 8.0;
 const TO: f64 = 560.0;
-/// The least width that can be seen; the figure is next to it.
+/// Minimum visible width; the figure is next to it.
 const SEEN: f64 = 1.5;
 const UNEXPLAINED: &str = "what no counter explains";
 
-/// Where the packets went: from what was offered to what was delivered. The branches are the ledger's lines; a width is
-/// a share of what was offered. `None` when no account closes.
+/// Draws where the packets went, from offered to delivered. The branches are the ledger's lines; their width is the
+/// share of the offered. `None` if no account closes.
 fn flow(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let unit = account_unit(arms.iter().map(|arm| &arm.group));
     let caption = match unit {
@@ -528,13 +529,13 @@ fn flow(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     Some(Figure::new(title, caption, svg, head, rows))
 }
 
-/// A part of what was offered, in percent.
+/// Formats a part of the offered in percent.
 fn share(sums: &Sums, part: f64) -> String {
     figure(100.0 * part / sums.offered.max(1) as f64)
 }
 
-/// The band of one setting. Each branch leaves at its lower edge and falls to its own line of text; the first one falls
-/// deepest, and no line crosses a name.
+/// Draws the band of one setting. Each branch leaves at its lower edge and falls to its own line of text; the first
+/// one falls deepest, so no line crosses a name.
 fn draw_flow(strips: &mut Strips, sums: &Sums, colour: usize) {
     let lost = sums.told().filter(|line| {
         matches!(line, AccountLine::Lost(..) | AccountLine::Residual) && sums.sum(*line) > Some(0)
@@ -571,7 +572,7 @@ fn draw_flow(strips: &mut Strips, sums: &Sums, colour: usize) {
     strips.y = top + BAND + 20.0 + LINE * branches.len() as f64;
 }
 
-/// The name of a line in a figure.
+/// Returns the name of a line in a figure.
 fn line_name(line: AccountLine) -> String {
     match line {
         AccountLine::Residual => String::from(UNEXPLAINED),
@@ -579,7 +580,7 @@ fn line_name(line: AccountLine) -> String {
     }
 }
 
-/// The account of one setting, places at which nothing was lost left out.
+/// Returns the account of one setting, without places at which nothing was lost.
 fn flow_rows(name: &str, sums: &Sums) -> Vec<Vec<String>> {
     let rows = sums.told().map(|line| {
         let part = sums.sum(line).map(|packets| share(sums, packets as f64));
@@ -589,8 +590,8 @@ fn flow_rows(name: &str, sums: &Sums) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// What the simulator predicted before the study, compared with what was measured; nothing is simulated here. `None`
-/// when there are no predictions that can be compared with anything.
+/// Plots the predictions made before the study next to the measurements; nothing is simulated here. `None` if no
+/// prediction has a counterpart.
 fn predictions(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let Simulated { host, figures } = study.simulated.as_ref()?;
     let of_workload = figures.iter().filter(|it| it.workload == facts.workload);

@@ -1,7 +1,7 @@
-//! What was run, where and in which order; what each setting wrote; and how to run it again. The plan of a study that
-//! has not run says the same of what would be.
+//! What was run, where and in which order; what each setting wrote; and how to repeat it. The plan of a study has the
+//! same parts before it runs.
 //!
-//! What was not stored is said to be missing, and is not guessed.
+//! Facts that were not stored are shown as missing, never guessed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,14 +16,14 @@ use crate::fields::{cells, filled, told, told_or_missing};
 use crate::lists::{distinct, grouped, joined, listed};
 use crate::page::{Block, Ink, Level, Part, Table};
 
-/// Trials named of the random order: enough to tell two orders apart.
+/// Trials shown of the random order, enough to distinguish two orders.
 const ORDER_SHOWN: usize = 4;
 /// Width of the names at the left.
 const NAME: usize = 11;
-/// Letters of the names of settings that stand together at the left.
+/// Most letters of joined names of settings at the left.
 const TOGETHER_MAX: usize = 24;
 
-/// What was run.
+/// Writes what was run.
 pub fn write(part: &mut Part, study: &Study) {
     part.heading("What was run");
     for (name, text) in facts(study) {
@@ -51,7 +51,7 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
         ("CPUs", cpus + &model),
         ("link", link(study)),
     ]);
-    // One that has nothing to say of how the interface polls is described by what it changed.
+    // A setting without a discipline of its own is described by its changes.
     let described = study.settings.iter();
     let described = described.filter(|it| !it.description.is_empty());
     facts.extend(described.map(|it| (it.setting.as_str(), it.description.clone())));
@@ -116,7 +116,7 @@ fn placement(study: &Study) -> String {
     format!("{}; {polls}", filled(ends, &study.lab))
 }
 
-/// The cores on which polls ran in any good trial under a setting.
+/// Returns the cores on which polls ran in any good trial under a setting.
 fn poll_cpus(study: &Study, setting: &str) -> Vec<u32> {
     let workloads = study.plan.workloads.iter();
     let trials = workloads.flat_map(|workload| Group::of(study, workload, setting).good);
@@ -124,19 +124,19 @@ fn poll_cpus(study: &Study, setting: &str) -> Vec<u32> {
     cpus.collect::<BTreeSet<u32>>().into_iter().collect()
 }
 
-/// The title of what settings changed.
+/// Title of the settings' changes.
 const CHANGES: &str = "What each setting changed, and put back";
 
-/// A value that settings changed, of a host and those of its interfaces that are alike.
+/// A changed value of a host, for all of its interfaces with the same change.
 struct ChangedValue<'a> {
     place: String,
     name: String,
     before: String,
-    /// What each setting put there.
+    /// The value under each setting.
     puts: Vec<(&'a str, String)>,
 }
 
-/// Every value that any setting changed, in the order in which it was recorded.
+/// Returns every value that any setting changed, in the order of the records.
 fn changed_values(study: &Study) -> Vec<ChangedValue<'_>> {
     let mut changes = Vec::new();
     for own in &study.setting_changes {
@@ -165,7 +165,7 @@ fn changed_values(study: &Study) -> Vec<ChangedValue<'_>> {
     alike.collect()
 }
 
-/// The interfaces in a word: `em0..em3` where their numbers follow each other.
+/// Names several interfaces: `em0..em3` if their numbers are consecutive.
 fn several(interfaces: &[Option<String>]) -> Option<String> {
     let names: Vec<&str> = interfaces.iter().flatten().map(String::as_str).collect();
     let [first, .., last] = names[..] else {
@@ -183,7 +183,7 @@ fn several(interfaces: &[Option<String>]) -> Option<String> {
     })
 }
 
-/// What each setting changed, with the values from before: what settings share is said once. Nothing where that was not
+/// Writes what each setting changed, with the earlier values; shared changes once. Writes nothing if they were not
 /// stored.
 pub fn write_changes(part: &mut Part, study: &Study) {
     let mut changes = Vec::new();
@@ -209,8 +209,7 @@ pub fn write_changes(part: &mut Part, study: &Study) {
     }
 }
 
-/// What settings that put the same value somewhere are called together, and how many they are; each alone where that would
-/// be long.
+/// Returns joint names of settings with the same value, and their number; each alone if the joint name would be long.
 fn sharing(study: &Study, settings: &[&str]) -> Vec<(String, usize)> {
     let all = study.settings.iter().map(|it| it.setting.as_str());
     let (own, others): (Vec<&str>, Vec<&str>) = all.partition(|it| settings.contains(it));
@@ -225,7 +224,7 @@ fn sharing(study: &Study, settings: &[&str]) -> Vec<(String, usize)> {
     }
 }
 
-/// The machine, the link and the settings of a study, for a browser.
+/// Writes the machine, the link and the settings of a study, for a browser.
 pub fn write_machine(part: &mut Part, study: &Study) {
     part.heading("The machine");
     write_host(part, &study.host);
@@ -246,7 +245,7 @@ pub fn write_machine(part: &mut Part, study: &Study) {
     write_confounders(part, study);
 }
 
-/// What is known of a host.
+/// Writes a host's facts.
 pub fn write_host(part: &mut Part, host: &HostFacts) {
     for (name, template) in [
         ("kernel", "{kernel}"),
@@ -286,7 +285,7 @@ fn write_lab(part: &mut Part, study: &Study) {
     }
 }
 
-/// The kernel settings of a host that bear on receiving.
+/// Writes the kernel settings of a host that affect receiving.
 pub fn fold_sysctls(part: &mut Part, host: &HostFacts) {
     let rows = host.sysctls.iter();
     let rows = rows.map(|(name, value)| vec![name.clone(), value.clone()]);
@@ -299,7 +298,7 @@ pub fn fold_sysctls(part: &mut Part, host: &HostFacts) {
     }
 }
 
-/// Everything that any setting writes, with what each one writes there.
+/// Returns a table of every value that any setting writes, by setting.
 fn written(study: &Study) -> Option<Table> {
     let all: Vec<Vec<(String, &str)>> = study.settings.iter().map(writes).collect();
     let names = distinct(all.iter().flatten().map(|(name, _)| name));
@@ -328,7 +327,7 @@ fn writes(facts: &SettingFacts) -> Vec<(String, &str)> {
     sides.chain(others).chain(command).collect()
 }
 
-/// Every value that any setting changed, with the value from before and what each one put there.
+/// Writes every value that any setting changed, with the earlier value and each setting's.
 fn write_before_and_after(part: &mut Part, study: &Study) {
     let values = changed_values(study);
     if values.is_empty() {
@@ -356,7 +355,7 @@ fn write_before_and_after(part: &mut Part, study: &Study) {
     part.table(Table::of(name, head, rows));
 }
 
-/// What else differed between settings, value by value.
+/// Writes other differences between settings, value by value.
 fn write_confounders(part: &mut Part, study: &Study) {
     if study.confounders.is_empty() {
         return;
@@ -374,7 +373,7 @@ fn write_confounders(part: &mut Part, study: &Study) {
     part.table(Table::of("What else differed", head, rows));
 }
 
-/// The command that made a document, for a browser.
+/// Writes the command that made a document, for a browser.
 pub fn write_repeat(part: &mut Part, argv: &[String], seed: u64, version: &str) {
     let is_seeded = argv.iter().any(|word| word.starts_with("--seed"));
     let mut words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
@@ -390,7 +389,7 @@ pub fn write_repeat(part: &mut Part, argv: &[String], seed: u64, version: &str) 
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -399,7 +398,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What a study would do: what is compared, every value that is written, and how long it takes.
+/// Writes a study's plan: comparisons, every written value, and duration.
 pub fn write_plan(part: &mut Part, study: &StudyPlan) {
     let plan = &study.plan;
     part.title(Level::Title, &study.question);

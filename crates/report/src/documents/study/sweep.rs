@@ -1,7 +1,7 @@
 //! A sweep: offered against delivered at each rate, the greatest rate held, and CPU time at half and at full load.
 //!
-//! Both ways of comparing settings are shown next to each other. What was offered is what was sent; a sender that was
-//! too slow is never shown as a limit of what receives.
+//! Both ways of comparing settings are shown side by side. Offered means sent: a sender that was too slow is never
+//! shown as the receiver's limit.
 
 use nicpoll_model::numbers::{MISSING, count, figure, figure_or_missing};
 use nicpoll_model::{Knee, Metric, Study, Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
@@ -72,7 +72,7 @@ pub fn write(part: &mut Part, study: &Study, sweep: &Sweep) {
     part.figures(figures(sweep));
 }
 
-/// A column of the table: its name, how it is read, and whether it is left out where no rate has its figure.
+/// A column of the table: its name, a function that reads it, and whether it is left out if no rate has the figure.
 type Column = (&'static str, fn(&SweepPoint) -> Option<String>, bool);
 
 const COLUMNS: [Column; 6] = [
@@ -92,7 +92,7 @@ fn percent(share: f64, decimals: usize) -> Option<String> {
     Some(format!("{:.decimals$} %", 100.0 * share))
 }
 
-/// The greatest rate that a setting holds, and why no more.
+/// Returns the greatest rate that a setting holds, and what limits it.
 fn held(setting: &SweptSetting) -> String {
     let name = &setting.setting;
     let why = match setting.ended_by {
@@ -109,7 +109,7 @@ fn held(setting: &SweptSetting) -> String {
     }
 }
 
-/// What 100 % of a sweep is, and the trials that showed it.
+/// Returns the knee, which is 100 % of a sweep, and the trials that confirmed it.
 fn shown(knee: &Knee, many: &str) -> String {
     let rate = count(knee.asked_per_second);
     let shown = knee.shown.iter().map(|it| {
@@ -125,7 +125,8 @@ fn shown(knee: &Knee, many: &str) -> String {
     )
 }
 
-/// CPU time of each pair of settings at half and at full load. A load that a setting does not deliver says so.
+/// Returns the table of CPU time of each pair of settings at half and at full load. A load that a setting does not
+/// deliver is marked.
 fn costs(study: &Study, sweep: &Sweep) -> Table {
     let (half, full) = (sweep.fixed_load_per_second, sweep.full_load_per_second);
     let near = match full == half {
@@ -172,7 +173,7 @@ fn cost(study: &Study, sweep: &Sweep, rate: u64, pair: Pair) -> Option<Row> {
     Some(Row::plain(label, [times.join(" / "), ratio, note]))
 }
 
-/// How much of a rate that is not held was offered, or delivered; `None` if it is held.
+/// Returns how much of a rate was offered, or delivered, if it is not held.
 fn not_held(point: &SweepPoint) -> Option<String> {
     Some(match point.ends()? {
         SweepEnd::Loss => format!("{} arrived", percent(point.delivered_ratio?, 1)?),
@@ -184,8 +185,8 @@ fn not_held(point: &SweepPoint) -> Option<String> {
     })
 }
 
-/// A plot of a sweep: what it shows, how to read it, the name of its vertical axis, the figure of a rate, and whether
-/// delays are shown, which differ by powers of ten.
+/// A plot of a sweep: title, caption, name of the vertical axis, the figure of a rate, and whether it shows delays,
+/// which differ by powers of ten.
 struct Plot(
     &'static str,
     &'static str,
@@ -234,12 +235,12 @@ const PLOTS: [Plot; 5] = [
     ),
 ];
 
-/// The plots that a sweep allows.
+/// Returns the plots for which a sweep has figures.
 fn figures(sweep: &Sweep) -> impl Iterator<Item = Figure> {
     PLOTS.iter().filter_map(|plot| draw(sweep, plot))
 }
 
-/// A figure against what was offered; `None` when no rate has it.
+/// Plots a figure over the offered load; `None` if no rate has it.
 fn draw(sweep: &Sweep, Plot(title, caption, axis, read, is_delay): &Plot) -> Option<Figure> {
     let heading = *title;
     let unit = match sweep.unit {
@@ -284,7 +285,8 @@ mod tests {
     use crate::page::Page;
     use crate::text::{TextOptions, render_text};
 
-    /// A study with a sweep of 20,000 and 40,000 a second, of which interrupts deliver 80 %, as text in one line each.
+    /// Renders a study with a sweep of 20,000 and 40,000 a second, of which interrupts deliver 80 %, each as one line
+    /// of text.
     fn flat(change: impl Fn(&mut Study, &mut Sweep)) -> (Vec<String>, String) {
         let sweep = include_str!("../../../tests/golden/sweep.json");
         let mut sweep: Sweep = serde_json::from_str(sweep).unwrap();
@@ -331,7 +333,7 @@ mod tests {
             judged.contains("0.75x [0.70, 0.80] loses full load"),
             "{judged}"
         );
-        // What is not delivered, or has no rate, is said.
+        // Loads that are not delivered, or have no rate, are named.
         let (_, full) = flat(|_, sweep| {
             (sweep.fixed_load_per_second, sweep.full_load_per_second) = (None, Some(40_000));
         });

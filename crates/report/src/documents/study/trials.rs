@@ -7,19 +7,19 @@ use nicpoll_model::{Comparison, MainEffect, Study, Trial, TrialFigures, Workload
 
 use crate::plots::svg::{Look, looks};
 
-/// What is compared: two settings, or two levels of a factor over all combinations of the other factors.
+/// A compared pair: two settings, or two levels of a factor over all combinations of the other factors.
 #[derive(Clone, Copy)]
 pub struct Pair<'a> {
     /// The setting, or the level, that is judged.
     pub setting: &'a str,
-    /// What it is judged against.
+    /// The reference.
     pub reference: &'a str,
-    /// Where levels are compared: the factor, and the settings that they stand in.
+    /// For levels: the factor, and the settings that have them.
     pub effect: Option<&'a MainEffect>,
 }
 
 impl<'a> Pair<'a> {
-    /// The pairs of a study's plan: levels of factors over all combinations first, then settings.
+    /// Returns the pairs of a study's plan: levels of factors over all combinations first, then settings.
     pub fn of(study: &'a Study) -> Vec<Self> {
         let effects = study.plan.main_effects.iter().map(|effect| Pair {
             setting: &effect.level,
@@ -35,7 +35,7 @@ impl<'a> Pair<'a> {
         effects.chain(contrasts).collect()
     }
 
-    /// The settings that are held against each other, the judged one first.
+    /// Returns the compared settings, the judged one first.
     pub fn settings(self) -> Vec<(&'a str, &'a str)> {
         match self.effect {
             None => vec![(self.setting, self.reference)],
@@ -46,7 +46,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The pair's comparisons, in the order of the study.
+    /// Returns the pair's comparisons, in the order of the study.
     pub fn all(self, study: &'a Study, workload: &'a str) -> impl Iterator<Item = &'a Comparison> {
         study.comparisons.iter().filter(move |comparison| {
             comparison.workload == workload
@@ -56,7 +56,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// The pair's comparisons that get a verdict, the most important first.
+    /// Returns the pair's comparisons that get a verdict, the most important first.
     pub fn judged_all(
         self,
         study: &'a Study,
@@ -65,12 +65,12 @@ impl<'a> Pair<'a> {
         self.all(study, workload).filter(|one| one.primary)
     }
 
-    /// The first of them.
+    /// Returns the first of them.
     pub fn judged(self, study: &'a Study, workload: &'a str) -> Option<&'a Comparison> {
         self.judged_all(study, workload).next()
     }
 
-    /// What the reference is called in a sentence.
+    /// Returns the reference's name in a sentence.
     pub fn noun(self, study: &'a Study) -> &'a str {
         let mut settings = study.settings.iter();
         let facts = settings.find(|facts| facts.setting == self.reference);
@@ -79,13 +79,13 @@ impl<'a> Pair<'a> {
             .map_or(self.reference, |facts| &facts.noun)
     }
 
-    /// What is held against what, for a heading.
+    /// Returns the pair's names for a heading.
     pub fn title(self, study: &Study) -> String {
         let against = format!("{} against {}", self.setting, self.noun(study));
         self.of_factor(against)
     }
 
-    /// The same for a column.
+    /// Returns the pair's names for a column.
     pub fn head(self) -> String {
         self.of_factor(format!("{} / {}", self.setting, self.reference))
     }
@@ -109,7 +109,7 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Gathers them.
+    /// Gathers the trials.
     pub fn of(study: &'a Study, workload: &str, setting: &str) -> Self {
         let alike = study.trials.iter().filter(|trial| {
             trial.workload == workload && trial.setting == setting && trial.result().is_some()
@@ -119,7 +119,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The groups of a workload, one for each setting in the order of the study.
+    /// Returns the groups of a workload, one for each setting in the order of the study.
     pub fn of_workload(study: &'a Study, workload: &str) -> Vec<Self> {
         let settings = study.settings.iter();
         settings
@@ -132,25 +132,25 @@ impl<'a> Group<'a> {
         self.good.iter().filter_map(|trial| trial.result())
     }
 
-    /// Median of a figure over the good trials that have it.
+    /// Returns the median of a figure over the good trials that have it.
     pub fn median(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<f64> {
         middle(&self.sorted(figure))
     }
 
-    /// The good trials whose account closes.
+    /// Returns the good trials whose account closes.
     pub fn closed(&self) -> impl Iterator<Item = &'a Trial> {
         let good = self.good.iter().copied();
         good.filter(|trial| trial.ledger().is_some())
     }
 
-    /// The shares of the offered that were lost, ascending, of the trials whose account closes.
+    /// Returns the lost shares of the offered, ascending, of the trials whose account closes.
     pub fn losses(&self) -> Vec<f64> {
         let mut losses: Vec<f64> = self.good.iter().filter_map(|it| it.loss_ratio()).collect();
         losses.sort_by(f64::total_cmp);
         losses
     }
 
-    /// Smallest and greatest value of a figure over the good trials that have it.
+    /// Returns the smallest and greatest value of a figure over the good trials that have it.
     pub fn range(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<(f64, f64)> {
         let values = self.sorted(figure);
         Some((*values.first()?, *values.last()?))
@@ -168,7 +168,7 @@ impl<'a> Group<'a> {
 pub struct Arm<'a> {
     /// The name of the setting.
     pub name: &'a str,
-    /// How it is drawn.
+    /// Its colour and mark.
     pub look: Look,
     pub group: Group<'a>,
 }
@@ -186,13 +186,13 @@ pub fn arms<'a>(study: &'a Study, facts: &WorkloadFacts) -> Vec<Arm<'a>> {
     .collect()
 }
 
-/// The median of values in any order.
+/// Returns the median of values in any order.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     middle(&values)
 }
 
-/// The median of ascending values.
+/// Returns the median of ascending values.
 pub fn middle(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     if sorted.len() % 2 == 1 {

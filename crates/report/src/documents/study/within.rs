@@ -1,6 +1,6 @@
-//! Plots of what happened within the trials, from step to step: what a mean would hide.
+//! Plots of the steps within the trials, which a mean would hide.
 //!
-//! Every trial that counts has a part in them. What is marked as a burst of drops or as a storm is said in the caption.
+//! Every trial that counts is in them. The caption defines the marks for bursts of drops and storms.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ use crate::plots::axis::Axis;
 use crate::plots::curves::{Curves, Frame, Series, TOP};
 use crate::plots::svg::{self, Look};
 
-/// A step is a burst of drops when at least this share of what was sent in it was dropped.
+/// A step is a burst of drops if at least this share of its sent datagrams was dropped.
 const BURST_RATIO: f64 = 0.01;
 /// Height of the marks of one setting's events, which are above the curves.
 const EVENTS: f64 = 10.0;
@@ -29,7 +29,7 @@ struct Trials<'a> {
     unit: WorkUnit,
 }
 
-/// The settings whose trials have series.
+/// Returns the settings whose trials have series.
 fn trials<'a>(facts: &WorkloadFacts, arms: &[Arm<'a>]) -> Vec<Trials<'a>> {
     let trials = arms.iter().map(|arm| {
         let results = arm.group.results();
@@ -44,7 +44,7 @@ fn trials<'a>(facts: &WorkloadFacts, arms: &[Arm<'a>]) -> Vec<Trials<'a>> {
 }
 
 impl Trials<'_> {
-    /// The rate of each step of each trial, with the middle of the step.
+    /// Returns the rates of each trial's steps, with the middle of each step.
     fn rates(&self) -> Vec<Vec<(f64, f64)>> {
         let (_, scale) = unit(self.unit);
         let of_trial = |series: &&TrialSeries| {
@@ -55,7 +55,7 @@ impl Trials<'_> {
         self.series.iter().map(of_trial).collect()
     }
 
-    /// The median over the trials at each step that at least half of them have.
+    /// Returns the median over the trials at each step that at least half of them have.
     fn median(&self) -> Vec<(f64, f64)> {
         let all = self.rates();
         let longest = all.iter().map(Vec::len).max().unwrap_or(0);
@@ -68,7 +68,7 @@ impl Trials<'_> {
         (0..longest).map_while(step).collect()
     }
 
-    /// What all trials dropped in each step.
+    /// Returns the drops of all trials in each step.
     fn dropped(&self) -> Vec<u64> {
         let all: Vec<Vec<u64>> = self.series.iter().map(|it| it.dropped()).collect();
         let steps = all.iter().map(Vec::len).max().unwrap_or(0);
@@ -76,7 +76,7 @@ impl Trials<'_> {
         (0..steps).map(sum).collect()
     }
 
-    /// The middles of the steps in which a trial dropped much.
+    /// Returns the middles of the steps with a burst of drops.
     fn bursts(&self) -> Vec<f64> {
         let of_trial = |series: &&TrialSeries| {
             let dropped = series.dropped().into_iter().zip(&series.sent_frames);
@@ -88,14 +88,14 @@ impl Trials<'_> {
         self.series.iter().flat_map(of_trial).collect()
     }
 
-    /// The middles of the steps in which a trial met a storm.
+    /// Returns the middles of the steps with a storm.
     fn storms(&self) -> Vec<f64> {
         let of_trial = |series: &&TrialSeries| middles(series, series.storms());
         self.series.iter().flat_map(of_trial).collect()
     }
 }
 
-/// What is counted, and what one of the axis's unit is.
+/// Returns the name of the counted unit, and the size of the axis's unit in it.
 fn unit(unit: WorkUnit) -> (&'static str, f64) {
     match unit {
         WorkUnit::Bytes => ("received, Mbit/s of frames", 1e6 / 8.0),
@@ -104,14 +104,14 @@ fn unit(unit: WorkUnit) -> (&'static str, f64) {
     }
 }
 
-/// The middles of those steps of a trial for which something holds.
+/// Returns the middles of the steps of a trial for which `holds` is true.
 fn middles(series: &TrialSeries, holds: Vec<bool>) -> Vec<f64> {
     let steps = series.rates(&series.sent_frames).zip(holds);
     let held = steps.filter(|(_, holds)| *holds);
     held.map(|((at, _), _)| at).collect()
 }
 
-/// The receiver's rates of a workload's trials; `None` when they have no series.
+/// Plots the receiver's rates of a workload's trials; `None` if they have no series.
 pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let trials = trials(facts, arms);
     let points = || trials.iter().flat_map(Trials::rates).flatten();
@@ -164,8 +164,8 @@ fn legend<'a>(trials: &[Trials<'a>]) -> Vec<Series<'a>> {
         .collect()
 }
 
-/// A table over the times of several settings, where a time is that of the first setting with so many steps, and these
-/// columns: their names, and their cells.
+/// Makes a table over the steps of several settings; times are those of the first setting that has the step.
+/// `columns` have names and cells.
 fn over_time(
     settings: impl Iterator<Item = impl Iterator<Item = f64>>,
     columns: Vec<(String, Vec<String>)>,
@@ -214,7 +214,7 @@ fn rates_caption(trials: &[Trials], step: f64) -> String {
     )
 }
 
-/// The marks of a setting's events around a height.
+/// Draws the marks of a setting's events around a height.
 fn events(svg: &mut String, frame: &Frame, trials: &Trials, y: f64) {
     let stroke = svg::stroke(trials.look.colour);
     for at in trials.bursts() {
@@ -230,11 +230,11 @@ fn events(svg: &mut String, frame: &Frame, trials: &Trials, y: f64) {
     }
 }
 
-/// The middle of a step, and the shares of its time: busy, and in interrupts.
+/// The middle of a step, and the shares of its time that were busy and in interrupts.
 type Step = [f64; 3];
 
-/// How busy each core was within the trials, and how much of that it spent in interrupts. A point is the mean over all
-/// trials of a setting: one trial's step is too short for the kernel's clock tick to tell much of it.
+/// Plots each core's busy share within the trials, and the part in interrupts. A point is the mean over all trials of
+/// a setting: a single step is too short for the kernel's clock tick.
 pub fn core_use(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Vec<Figure> {
     let trials = trials(facts, arms);
     let cores = trials.iter().flat_map(|one| &one.series);
@@ -249,7 +249,7 @@ pub fn core_use(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Vec<Figur
     figures.collect()
 }
 
-/// The mean over the trials at each step that at least half of them have.
+/// Returns the mean over the trials at each step that at least half of them have.
 fn steps(trials: &[&TrialSeries], core: u32) -> Vec<Step> {
     let of_core = trials.iter().filter_map(|series| {
         let own = series.cores.iter().find(|own| own.core == core)?;
@@ -267,7 +267,7 @@ fn steps(trials: &[&TrialSeries], core: u32) -> Vec<Step> {
         let here: Vec<[f64; 4]> = here.collect();
         let sum = |part: usize| here.iter().map(|figures| figures[part]).sum::<f64>();
         let seconds = sum(0);
-        // A tick may count time of the step before.
+        // A tick may count time of the previous step.
         let share = |part: usize| (sum(part) / seconds).min(1.0);
         let is_known = 2 * here.len() >= trials.len() && seconds > 0.0;
         is_known.then(|| [sum(1) / here.len() as f64, share(2), share(3)])
@@ -275,7 +275,7 @@ fn steps(trials: &[&TrialSeries], core: u32) -> Vec<Step> {
     (0..longest.max().unwrap_or(0)).map_while(step).collect()
 }
 
-/// The shares of a step: their name, and the width and the dashes of their line.
+/// The shares of a step: name, line width and dashes.
 const SHARES: [(&str, f64, &str); 2] = [
     ("busy", 3.0, ""),
     ("interrupts", 1.5, " stroke-dasharray=\"5 4\""),

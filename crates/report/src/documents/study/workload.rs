@@ -24,7 +24,7 @@ const FACTOR_FROM: f64 = 2.0;
 /// Reads a figure of a trial.
 type Read = fn(&TrialFigures) -> Option<f64>;
 
-/// Writes the part of a workload, with these plots.
+/// Writes the part of a workload, with its plots.
 pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec<Figure>) {
     let workload = &facts.workload;
     let groups = Group::of_workload(study, workload);
@@ -53,26 +53,26 @@ pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec
     part.blocks.push(Block::Folded(summary, blocks.collect()));
 }
 
-/// A row with the median of a figure for each setting.
+/// Makes a row with the median of a figure for each setting.
 fn median_row(label: &str, groups: &[Group], read: impl Fn(&TrialFigures) -> Option<f64>) -> Row {
     let medians = groups.iter().map(|group| group.median(&read));
     Row::plain(label, medians.map(figure_or_missing))
 }
 
-/// The medians of figures.
+/// Makes rows of medians.
 fn median_rows(figures: &[Reading], groups: &[Group]) -> impl Iterator<Item = Row> {
     let figures = figures.iter();
     figures.map(|(label, read)| median_row(label, groups, read))
 }
 
-/// The same; no row for what none of the settings has.
+/// Makes rows of medians, without rows that no setting has.
 fn measured_rows(figures: &[Reading], groups: &[Group]) -> impl Iterator<Item = Row> {
     let is_measured = |(_, read): &&Reading| groups.iter().any(|it| it.range(read).is_some());
     let measured = figures.iter().filter(is_measured);
     measured.map(|(label, read)| median_row(label, groups, read))
 }
 
-/// The median of a figure for each setting, and below it how far the trials spread.
+/// Makes a row with the median of a figure for each setting, and one with the trials' range.
 fn spread_rows(
     label: &str,
     groups: &[Group],
@@ -136,7 +136,7 @@ const LINE: [Reading; 1] = [("delivered, % of the line", |it| {
 })];
 const OFFERED: [Reading; 1] = [("offered, packets/s", |it| it.sender.packets_per_second)];
 const JITTER: [Reading; 1] = [("jitter, us", |it| Some(it.jitter_seconds? * 1e6))];
-/// What only some workloads measure at their receiver.
+/// Figures that only some workloads measure at their receiver.
 const RECEIVER: [Reading; 4] = [
     ("one-way delay p50, us", |it| one_way_us(it, 0.5)),
     ("one-way delay p99, us", |it| one_way_us(it, 0.99)),
@@ -165,7 +165,7 @@ fn one_way_us(trial: &TrialFigures, share: f64) -> Option<f64> {
     us(trial.one_way_delays.as_ref()?.quantile_ns(share)?)
 }
 
-/// The median loss of each setting. That none was seen is not a loss of 0.
+/// Makes a row with the median loss of each setting. No loss seen is not a loss of 0.
 fn loss_row(groups: &[Group]) -> Row {
     let cell = |group: &Group| match &group.losses()[..] {
         [] => String::from(MISSING),
@@ -209,19 +209,19 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
     rows
 }
 
-/// The cores whose time was measured, in their order.
+/// Returns the cores whose time was measured, in their order.
 pub fn cores(groups: &[Group]) -> Vec<u32> {
     let trials = groups.iter().flat_map(Group::results);
     let cores = trials.flat_map(|trial| cores_of(trial).iter().map(|cpu| cpu.core));
     cores.collect::<BTreeSet<u32>>().into_iter().collect()
 }
 
-/// Where CPU time went in a trial, core by core; empty when that was not measured.
+/// Returns the CPU states of a trial by core; empty if not measured.
 pub fn cores_of(trial: &TrialFigures) -> &[CpuStates] {
     trial.cpu.as_ref().map_or(&[], |cpu| &cpu.cores)
 }
 
-/// A core and what ran there.
+/// Returns a core's name, with what ran there.
 pub fn core_name(study: &Study, core: u32) -> String {
     let lab = &study.lab;
     let what = match (core == lab.sender_cpu, core == lab.receiver_cpu) {
@@ -233,7 +233,7 @@ pub fn core_name(study: &Study, core: u32) -> String {
     format!("CPU {core}{what}")
 }
 
-/// How CPU time was measured: in one way throughout a study. A study without good trials shows none.
+/// Returns how CPU time was measured, which is the same throughout a study. A study without good trials shows none.
 pub fn source(groups: &[Group]) -> CpuSource {
     let mut results = groups.iter().flat_map(Group::results);
     results
@@ -241,7 +241,7 @@ pub fn source(groups: &[Group]) -> CpuSource {
         .map_or(CpuSource::TickSampled, |cpu| cpu.source)
 }
 
-/// The share of one state on each of the cores: ` 52 |   3`.
+/// Formats the share of one state on each of the cores: ` 52 |   3`.
 fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> String {
     let shares = cores.iter().map(|core| {
         let share = group.median(|trial| {
@@ -269,7 +269,7 @@ fn cost_rows(facts: &WorkloadFacts, groups: &[Group]) -> impl Iterator<Item = Ro
     time.chain(median_rows(&COSTS, groups))
 }
 
-/// What happened in the trials of a workload, setting by setting; a row in which no setting has anything is left out.
+/// Returns the findings on a workload's trials, by setting, without empty rows.
 fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
     let of = |setting: &str| {
         let mut findings = study.findings.iter();
@@ -344,7 +344,7 @@ const TROUBLES: [Found<u32>; 6] = [
     ("  further proofs needed", |it| it.proof_retries),
 ];
 
-/// What a rate does over time; no row for what was not tested.
+/// Evenness of the rate over time; no row for tests that were not made.
 const OVER_TIME: [Found<Option<RateOverTime>>; 2] = [
     ("  rate within a trial", |it| it.rate_within_trials),
     ("  rate over the trials", |it| it.rate_over_trials),
@@ -365,7 +365,7 @@ fn worst_decile(found: &SettingFindings) -> Option<f64> {
     Some(found.worst_decile_per_second? / scale)
 }
 
-/// What a mean of the trials of a workload hides, setting by setting: a sentence for each rate that is not even.
+/// Returns a sentence for each uneven rate of a workload's settings, which their means hide.
 fn uneven_rates(study: &Study, workload: &str) -> Vec<String> {
     let findings = study.findings.iter().filter(|it| it.workload == workload);
     findings
@@ -374,7 +374,7 @@ fn uneven_rates(study: &Study, workload: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is found within the trials, and what their mean hides of it.
+/// Returns the finding within the trials, and what their mean hides.
 fn within_trials(findings: &SettingFindings) -> Option<String> {
     let rate = findings.rate_within_trials?;
     let after = rate.step_at_seconds.map_or(MISSING.into(), millis);
@@ -391,7 +391,7 @@ fn within_trials(findings: &SettingFindings) -> Option<String> {
     ))
 }
 
-/// What is found from trial to trial.
+/// Returns the finding from trial to trial.
 fn over_trials(findings: &SettingFindings) -> Option<String> {
     let rate = findings.rate_over_trials?;
     let block = rate.step_at_block;
@@ -409,7 +409,7 @@ fn over_trials(findings: &SettingFindings) -> Option<String> {
     ))
 }
 
-/// What a rate does: how a step is told, what has thirds, and how it goes up and down.
+/// Words for an uneven rate: of a step, of thirds, and of ups and downs.
 fn unevenness(
     rate: RateOverTime,
     step: impl Fn(String) -> String,
@@ -429,12 +429,12 @@ fn unevenness(
     })
 }
 
-/// Seconds to the millisecond.
+/// Formats seconds to the millisecond.
 fn millis(seconds: f64) -> String {
     ((seconds * 1e3).round() / 1e3).to_string()
 }
 
-/// By how much a rate changed: `12 % lower`, `3.1 times as high`.
+/// Formats a rate's change: `12 % lower`, `3.1 times as high`.
 fn changed(rate: RateOverTime) -> Option<String> {
     let size = rate.size_ratio?;
     Some(match size {
@@ -444,7 +444,7 @@ fn changed(rate: RateOverTime) -> Option<String> {
     })
 }
 
-/// What a rate does over time, in a few words for a table.
+/// Describes a rate's course in a few words for a table.
 fn evenness(rate: RateOverTime) -> String {
     let size = rate.size_ratio.unwrap_or(1.0);
     let sign = if size < 1.0 { "-" } else { "+" };
@@ -470,16 +470,16 @@ pub enum AccountLine {
     Delivered,
     /// Control packets that arrived.
     ControlReceived,
-    /// What was lost at a place.
+    /// Losses at a place.
     Lost(LossPlace, Side),
-    /// What no counter explains.
+    /// Packets that no counter explains.
     Residual,
     /// Datagrams that arrived a second time, which are in no other line.
     Duplicates,
 }
 
 impl AccountLine {
-    /// How it is called.
+    /// Returns the line's name.
     pub fn name(self) -> String {
         let name = match self {
             AccountLine::Refused => "refused, not offered",
@@ -494,7 +494,7 @@ impl AccountLine {
         String::from(name)
     }
 
-    /// Whether it is printed although it is 0.
+    /// Returns whether it is printed even if it is 0.
     fn is_always(self) -> bool {
         matches!(
             self,
@@ -503,7 +503,7 @@ impl AccountLine {
     }
 }
 
-/// What the ledgers of a group's good trials add up to, of those that close.
+/// Sums of the ledgers of a group's good trials, of those that close.
 pub struct Sums {
     /// What was offered, in packets or bytes.
     pub offered: u64,
@@ -512,7 +512,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Nothing when no trial is good.
+    /// Returns the sums; `None` without a good trial.
     pub fn of(group: &Group) -> Option<Self> {
         let ledgers = || group.good.iter().filter_map(|trial| trial.ledger());
         ledgers().next()?;
@@ -552,7 +552,7 @@ impl Sums {
         })
     }
 
-    /// The lines that are printed, in their order.
+    /// Returns the printed lines, in their order.
     pub fn told(&self) -> impl Iterator<Item = AccountLine> {
         let lines = self.lines.iter();
         let told = lines
@@ -560,24 +560,24 @@ impl Sums {
         told.map(|(line, _)| *line)
     }
 
-    /// The sum of a line; `None` where none could be read.
+    /// Returns the sum of a line; `None` if no trial's counter could be read.
     pub fn sum(&self, line: AccountLine) -> Option<i64> {
         self.lines.get(&line)?.0
     }
 
-    /// The same as text.
+    /// Returns the sum of a line as text.
     pub fn at(&self, line: AccountLine) -> String {
         match self.lines.get(&line) {
             Some((Some(sum), true)) => count(sum),
-            // A counter that could not be read in every trial has counted at least this much.
+            // If some trial's counter could not be read, the sum is a lower bound.
             Some((Some(sum), false)) => format!(">={}", count(sum)),
-            // No trial has anything to say of this place.
+            // No trial has a count of this place.
             Some((None, _)) | None => String::from(MISSING),
         }
     }
 }
 
-/// What accounts are of: packets, or bytes of TCP.
+/// Returns the unit of accounts: packets, or bytes of TCP.
 pub fn account_unit<'a>(groups: impl Iterator<Item = &'a Group<'a>>) -> &'static str {
     let mut results = groups.flat_map(Group::results);
     match results.any(|trial| trial.ledger.is_in_bytes()) {
@@ -586,7 +586,7 @@ pub fn account_unit<'a>(groups: impl Iterator<Item = &'a Group<'a>>) -> &'static
     }
 }
 
-/// Where packets went: the account of each setting. The printed lines add up.
+/// Makes the rows of each setting's account. The printed lines add up.
 fn loss_rows(groups: &[Group]) -> Vec<Row> {
     let unit = account_unit(groups.iter());
     let sums: Vec<Option<Sums>> = groups.iter().map(Sums::of).collect();
@@ -618,7 +618,7 @@ fn loss_rows(groups: &[Group]) -> Vec<Row> {
     rows
 }
 
-/// Which settings' accounts leave trials out, and why.
+/// Returns which settings' accounts leave trials out, and why.
 fn open_accounts(study: &Study, workload: &str) -> Vec<String> {
     let settings = study.settings.iter().filter_map(|facts| {
         let group = Group::of(study, workload, &facts.setting);

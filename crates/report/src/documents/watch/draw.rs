@@ -1,7 +1,7 @@
-//! Draws the screen of a watch: a frame from a sample. The terminal is the caller's; none is opened or read here.
+//! Draws the screen of a watch: a frame from a sample. The caller owns the terminal.
 //!
-//! Where the screen is too small, a figure is shown whole or not at all, because without its leading digits it is another
-//! one; and where lines are short, rows are shown before titles and heads.
+//! On a small screen a figure is shown whole or not at all, because without its leading digits it is another one;
+//! rows are shown before titles and heads.
 
 use nicpoll_model::{WatchSample, WatchStart};
 use ratatui::Frame;
@@ -12,29 +12,29 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState, Wrap};
 
 use super::tables::{WatchScale, WatchTable, cost, tables};
 
-/// Between tables that stand side by side.
+/// Columns between tables side by side.
 const SPACING: u16 = 2;
-/// Lines that a message may take.
+/// Most lines of a message.
 const MESSAGE_LINES_MAX: u16 = 4;
-/// Lines that interrupts, drops and counters keep, however many interfaces there are.
+/// Minimum lines of interrupts, drops and counters, however many interfaces there are.
 const BOTTOM_LINES_MIN: u16 = 6;
 
 const KEYS: &str = "q quit  s scale  up/down select  p polling on/off";
 
-/// What the screen of a watch shows.
+/// The content of a watch's screen.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchView<'a> {
-    /// What is watched.
+    /// The start of the watch.
     pub start: &'a WatchStart,
     /// `None` before the first interval has ended.
     pub sample: Option<&'a WatchSample>,
-    /// What interface rates are shown in.
+    /// Unit of interface rates.
     pub scale: WatchScale,
-    /// Which of the interfaces.
+    /// Index of the selected interface.
     pub selected: usize,
-    /// What a key led to; empty: nothing.
+    /// Result of a key; may be empty.
     pub message: &'a str,
-    /// Text as the locale can show it ([`crate::with_micros`]).
+    /// Converts text for the locale ([`crate::with_micros`]).
     pub in_locale: fn(&str) -> String,
 }
 
@@ -75,8 +75,8 @@ fn title(view: &WatchView) -> String {
     )
 }
 
-/// Lines that a message takes where words are not broken: at the most one more than its letters need, for
-/// each of its own.
+/// Returns the most lines that a message takes without breaking words: for each of its own lines one more than its
+/// letters need.
 fn message_lines(message: &str, width: u16) -> u16 {
     let width = usize::from(width.max(1));
     let lines = message
@@ -99,7 +99,7 @@ fn draw_tables(frame: &mut Frame, tables: [WatchTable; 7], selected: usize, area
         drops,
         protocols,
     ] = tables;
-    // Of the histograms only that of the selected interface.
+    // Only the selected interface's histogram is shown.
     let name = polls.rows.get(selected).map(|row| &row[0]);
     histogram.rows.retain(|row| row.first() == name);
     let above = [
@@ -108,7 +108,7 @@ fn draw_tables(frame: &mut Frame, tables: [WatchTable; 7], selected: usize, area
         (&histogram, None),
         (&cpu, None),
     ];
-    // The CPUs come before the histogram where lines are few.
+    // With few lines, the CPUs come before the histogram.
     let wanted = [
         traffic.lines(),
         polls.lines(),
@@ -172,7 +172,7 @@ fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, ar
     frame.render_stateful_widget(drawn, area, &mut state);
 }
 
-/// The title in a width, with how many columns are not shown: that is said, however little room there is.
+/// Fits a title into a width, with the number of hidden columns, which is never left out.
 fn title_in(title: &str, left_out: usize, width: u16) -> String {
     let said = match left_out {
         0 => return String::from(title),
@@ -183,14 +183,14 @@ fn title_in(title: &str, left_out: usize, width: u16) -> String {
     if title.chars().count() <= room {
         return title.to_owned() + &said;
     }
-    // Whole words: a figure without its end is another one.
+    // Whole words only: a figure without its end is another one.
     let begun: String = title.chars().take(room).collect();
     let whole = begun.rfind(' ').map_or("", |end| &begun[..end]);
     whole.trim_end().to_owned() + &said
 }
 
-/// A text in a width, with its first word where there is room and its end in any case: the ends of the names of one
-/// card's interrupts tell them apart.
+/// Fits a text into a width, with its first word if there is room, and always its end: the names of a card's
+/// interrupts differ at the end.
 fn with_end(text: &str, width: u16) -> String {
     let (letters, width) = (text.chars().count(), usize::from(width));
     if letters <= width {
@@ -207,18 +207,18 @@ fn with_end(text: &str, width: u16) -> String {
     format!("{first}~{end}")
 }
 
-/// Between columns where there is room, and where there is not.
+/// Spaces between columns with and without room.
 const SPACINGS: [u16; 2] = [2, 1];
-/// A first column that is cut is not cut below this.
+/// Minimum width of a cut first column.
 const NAME_WIDTH_MIN: u16 = 6;
-/// Above the rows of a table: its title and its head.
+/// Lines above the rows of a table: its title and its head.
 const TITLE: u16 = 1;
 const HEAD: u16 = 1;
-/// A table of so many lines has its title and head even if not all rows fit: somebody can scroll those.
+/// Lines from which a table shows title and head even if not all rows fit.
 const SCROLLED_LINES: u16 = 6;
 
 impl WatchTable {
-    /// Lines that it takes with title, head and all rows; without rows a word stands in their place.
+    /// Returns the lines of title, head and all rows; without rows one word replaces them.
     fn lines(&self) -> u16 {
         match self.row_lines() {
             0 => TITLE + HEAD,
@@ -230,8 +230,8 @@ impl WatchTable {
         u16::try_from(self.rows.len()).unwrap_or(u16::MAX)
     }
 
-    /// Columns for a width: as wide as the widest text of each. Where that is too much the first is cut, then they stand
-    /// closer, then the last ones are left out. Returns the widths of those that are shown, and the blanks between them.
+    /// Fits the columns into a width: each as wide as its widest text. If they do not fit, the first is cut, then the
+    /// spacing, then the last columns are left out. Returns the widths of the shown columns, and the spacing.
     fn columns_in(&self, available: u16) -> (Vec<u16>, u16) {
         let width = |(column, head): (usize, &&str)| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
@@ -251,7 +251,7 @@ impl WatchTable {
         }
     }
 
-    /// Whether in so many lines there is one for the title, and one for the words over the columns.
+    /// Returns whether this many lines have room for the title, and for the head.
     fn rows_in(&self, lines: u16) -> (bool, bool) {
         let rows = self.row_lines().max(1);
         let has_more = |than: u16| lines > than || lines >= SCROLLED_LINES;
@@ -259,7 +259,7 @@ impl WatchTable {
     }
 }
 
-/// The widths with the first one cut so that all fit; `None` where even that is too much.
+/// Cuts the first width to fit all; `None` if that is not enough.
 fn with_first_cut(widths: &[u16], spacing: u16, available: u16) -> Option<Vec<u16>> {
     let gaps = spacing * widths.len().saturating_sub(1) as u16;
     let excess = (widths.iter().sum::<u16>() + gaps).saturating_sub(available);
@@ -268,7 +268,7 @@ fn with_first_cut(widths: &[u16], spacing: u16, available: u16) -> Option<Vec<u1
     (cut >= NAME_WIDTH_MIN.min(*first)).then(|| [&[cut], rest].concat())
 }
 
-/// Shares out lines among tables that want so many each: where there are too few, each gets one in turn.
+/// Shares out lines among tables; if there are too few, each gets one in turn.
 fn share_lines(wanted: &[u16], available: u16) -> Vec<u16> {
     let mut shares = vec![0; wanted.len()];
     let mut left = available;
@@ -295,12 +295,12 @@ mod tests {
 
     use super::*;
 
-    /// What a watch begins with, and a sample.
+    /// Returns the start of a watch, and a sample.
     fn start_and_sample() -> (WatchStart, WatchSample) {
         serde_json::from_str(include_str!("sample.json")).unwrap()
     }
 
-    /// A view of it in bits, with the first interface selected.
+    /// Makes a view in bits, with the first interface selected.
     fn view<'a>(start: &'a WatchStart, sample: Option<&'a WatchSample>) -> WatchView<'a> {
         WatchView {
             start,
@@ -312,7 +312,7 @@ mod tests {
         }
     }
 
-    /// The screen as text, without what the lines end with.
+    /// Returns the screen as text, without trailing blanks.
     fn screen(view: &WatchView, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| draw_watch(frame, view)).unwrap();
@@ -352,7 +352,7 @@ mod tests {
                 .contains(Modifier::REVERSED)
         };
         assert!(is_reversed(4) && !is_reversed(3));
-        // Nothing is shown before there is something, and no size is too small to be drawn on.
+        // The screen is empty before the first sample, and no size is too small to draw on.
         view.sample = None;
         assert!(screen(&view, 100, 26)[24].contains("first interval"));
         view.sample = Some(&sample);

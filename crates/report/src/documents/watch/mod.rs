@@ -1,4 +1,4 @@
-//! What `nicpoll watch` shows of an interval, on a screen and as text: both are made of the same tables.
+//! An interval of `nicpoll watch`, on a screen and as text, both made of the same tables.
 //!
 //! `tables` has the tables and the text, `draw` the screen.
 

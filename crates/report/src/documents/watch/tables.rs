@@ -1,6 +1,6 @@
 //! An interval of a watch as tables, and these as text.
 //!
-//! A missing figure is never shown as 0, and what is left out is said to be.
+//! A missing figure is never shown as 0, and omissions are stated.
 
 use nicpoll_model::numbers::{MISSING, count, figure, figure_or_missing};
 use nicpoll_model::{
@@ -11,10 +11,10 @@ use nicpoll_model::{
 use crate::fields::{cells, filled};
 use crate::text::aligned_lines;
 
-/// The greatest of each bucket of packets a poll.
+/// Upper bound of each bucket of packets a poll.
 const BUCKETS: [u32; 9] = [0, 1, 3, 7, 15, 31, 63, 64, u32::MAX];
 
-/// What interface rates are shown in.
+/// Unit of interface rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchScale {
     /// Bits a second.
@@ -26,20 +26,20 @@ pub enum WatchScale {
 }
 
 impl WatchScale {
-    /// All, in the order in which a key goes through them.
+    /// All units, in the order of the key that changes them.
     pub const ALL: [WatchScale; 3] = [WatchScale::Bits, WatchScale::Bytes, WatchScale::Packets];
 
-    /// As options name it.
+    /// Returns its name in options.
     pub fn name(self) -> &'static str {
         self.names().0
     }
 
-    /// The one after it.
+    /// Returns the next unit.
     pub fn next(self) -> WatchScale {
         WatchScale::ALL[(self as usize + 1) % WatchScale::ALL.len()]
     }
 
-    /// As options name it, and its unit.
+    /// Returns its name in options, and its unit.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             WatchScale::Bits => ("bits", "bit"),
@@ -48,7 +48,7 @@ impl WatchScale {
         }
     }
 
-    /// Now, peak and total of a flow.
+    /// Formats current rate, peak and total of a flow.
     fn figures(self, flow: &WatchFlow) -> [String; 3] {
         let (rate, peak, total) = match self {
             WatchScale::Packets => (
@@ -81,16 +81,16 @@ impl WatchScale {
 pub struct WatchTable {
     /// What it is about.
     pub title: String,
-    /// A word over each column.
+    /// The columns' heads.
     pub head: Vec<&'static str>,
-    /// Columns from here on are figures.
+    /// Index of the first column of figures.
     pub figures_from: usize,
-    /// As many words in each as in the head.
+    /// Rows with as many cells as the head.
     pub rows: Vec<Vec<String>>,
 }
 
 impl WatchTable {
-    /// A table; a bar stands between the names of its columns.
+    /// Makes a table; bars separate the names of its columns.
     fn new(
         title: impl Into<String>,
         head: &'static str,
@@ -106,8 +106,8 @@ impl WatchTable {
     }
 }
 
-/// An interval as tables, in the order of the text: rates of the interfaces, their packets and polls, how many packets
-/// polls took, CPU time, interrupts, drops, counters of protocols.
+/// Returns an interval as tables, in the order of the text: rates of the interfaces, packets and polls, packets per
+/// poll, CPU time, interrupts, drops, protocol counters.
 pub fn tables(sample: &WatchSample, scale: WatchScale, storm_threshold: u64) -> [WatchTable; 7] {
     let interfaces = sample.interfaces.as_deref().unwrap_or_default();
     [
@@ -121,7 +121,7 @@ pub fn tables(sample: &WatchSample, scale: WatchScale, storm_threshold: u64) -> 
     ]
 }
 
-/// What a watch begins with: what it cannot see. Nothing when it sees all.
+/// Renders what a watch cannot see; empty if it sees all.
 pub fn render_watch_start(start: &WatchStart) -> String {
     let lines = start.unseen.iter();
     lines
@@ -129,7 +129,7 @@ pub fn render_watch_start(start: &WatchStart) -> String {
         .collect()
 }
 
-/// An interval as text, with an empty line at its end.
+/// Renders an interval as text, with an empty line at its end.
 pub fn render_watch_text(sample: &WatchSample, scale: WatchScale, storm_threshold: u64) -> String {
     let head = "== {elapsed_seconds:.1} s, the last {seconds:.2} s ==\n";
     let mut text = filled(head, sample);
@@ -153,7 +153,7 @@ fn write_table(text: &mut String, table: &WatchTable) {
     }
 }
 
-/// Three figures with a decimal prefix before the unit: `1.23 M`.
+/// Formats three figures with a decimal prefix for the unit: `1.23 M`.
 fn prefixed(value: f64) -> String {
     let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     match prefixes.into_iter().find(|(scale, _)| value >= *scale) {
@@ -232,7 +232,7 @@ fn cpu(sample: &WatchSample) -> WatchTable {
     WatchTable::new(title, head, 1, rows)
 }
 
-/// A share in percent with one decimal; what would round to 0 and is not shows as `<0.1`.
+/// Formats a share in percent with one decimal; a share that would round to 0 shows as `<0.1`.
 fn percent(share: f64) -> String {
     let percents = 100.0 * share;
     if !percents.is_finite() {
@@ -275,7 +275,7 @@ fn interrupts(sample: &WatchSample, storm_threshold: u64) -> WatchTable {
     WatchTable::new(title, "source|since boot|per second|storm", 1, rows)
 }
 
-/// Whom an interrupt is for: what stands after its controller and trigger, or all when nothing does.
+/// Returns an interrupt's device: the text after controller and trigger, or the whole text without these.
 fn served(description: &str) -> &str {
     let ends = ["edge", "level", "fasteoi"].map(|trigger| {
         let at = description.find(&format!("{trigger} "))?;
@@ -303,7 +303,7 @@ fn protocols(sample: &WatchSample) -> WatchTable {
     WatchTable::new(title, "counter|since start|per second", 1, rows)
 }
 
-/// What watching takes.
+/// Returns the cost of watching.
 pub fn cost(cost: &WatchCost) -> String {
     let bpf = match cost.bpf_cpu_ratio {
         Some(_) => "{bpf_cpu_ratio:*100} % in its BPF programs",

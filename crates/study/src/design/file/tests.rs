@@ -17,9 +17,8 @@ name = "udp"
 traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 20000 }
 "#;
 
-/// Makes each change in a file, which must then be refused. Each has the line, words of the refusal, the replaced
-/// text and the new one, where `
-` ends a line.
+/// Makes each change in a file, which must then be refused. Each has the line, words of the refusal, the replaced text
+/// and the new one, where `\n` ends a line.
 pub(crate) fn assert_refused(file: &str, changes: &str) {
     for change in changes.lines().filter(|line| !line.trim().is_empty()) {
         let [line, words, find, replace] = change.split('|').map(str::trim).collect::<Vec<_>>()[..]
