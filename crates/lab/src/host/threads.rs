@@ -67,7 +67,7 @@ impl Ends {
     /// Prepares an end by `workload`, on a thread in `place` that is bound to a core.
     ///
     /// # Errors
-    /// When it cannot be made ready, or not within [`READY_MAX`].
+    /// When it cannot be made ready, or not within `READY_MAX`.
     pub fn prepare<S: 'static>(
         &mut self,
         place: &NetnsThread<S>,
