@@ -1,7 +1,7 @@
-//! A client or server from its options to its last line: the streams that they ask for, each on a
-//! thread of its own, and one thread that prints what they report.
+//! Runs a client or a server from its options to its last line. Each stream has a thread of its own; one more
+//! thread prints what the streams report.
 //!
-//! Start with [`run_client`] or [`run_server`]; `run.rs` has what both need.
+//! Start with [`run_client`] or [`run_server`]; `run.rs` holds what both share.
 
 mod client;
 mod run;

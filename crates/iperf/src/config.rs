@@ -1,5 +1,5 @@
-//! The configuration of streams, at either end and over either protocol. The command line fills these types
-//! and the streams read them, without anything in between.
+//! Configuration of streams, at either end and over either protocol. The command line fills these types; the
+//! streams read them directly.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,77 +15,75 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use crate::wire::{Amount, ClientHeader, Dialect, Directions};
 
-/// Length of a TCP write and of a read, iperf's default.
+/// Length of a TCP write or read: iperf's default.
 pub const TCP_LENGTH_BYTES: usize = 131_072;
-/// UDP payload of a datagram, iperf's default over IPv4.
+/// UDP payload of a datagram: iperf's default over IPv4.
 pub const UDP_LENGTH_BYTES: usize = 1470;
 
-/// The rate of UDP unless one is asked for.
+/// UDP rate by default.
 pub(crate) const UDP_RATE: Rate = match Rate::bits_per_second(1 << 20) {
     Some(rate) => rate,
     None => unreachable!(),
 };
 
-/// How long connecting may take unless told otherwise.
+/// Default limit on the time to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// A stream.
+/// Configuration of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamConfig {
-    /// What carries it (-u).
+    /// Transport protocol (-u).
     pub protocol: Protocol,
-    /// Which way data flow (-d, -r, -R, --full-duplex, and -L); a client's only. What is said of sending
-    /// here holds for the server as well when it sends.
+    /// Direction of the data (-d, -r, -R, --full-duplex, and -L); clients only. A server that sends uses the
+    /// sending options below, too.
     pub directions: Directions,
-    /// How much to send, TCP's header included (-t, -n). The last datagram carries what is left of a number
-    /// of bytes, but never less than the least payload.
+    /// How much to send, the TCP header included (-t, -n). The last datagram carries the remaining bytes, but
+    /// at least the minimum payload.
     pub amount: Amount,
-    /// The longest that sending may take, whatever the amount; a server's bound, which is never above the
-    /// protocol's own.
+    /// Limit on the sending time, whatever the amount. Set at a server; never above the protocol's own limit.
     pub time_max: Duration,
-    /// Rate to send at, and a server's to read TCP at most (-b); as fast as it goes when `None`.
+    /// Send rate, and for a server's TCP reads the maximum rate (-b); unlimited when `None`.
     pub rate: Option<Rate>,
-    /// Length of a write and of a read, 1 at least, or UDP payload of a datagram, 16 to 65507 bytes (-l).
-    /// The first datagram of a client has room for the whole header, 76 bytes, in any case. A
-    /// server's counts where the client leaves it to the server.
+    /// Length of a TCP write or read, at least 1, or UDP payload of a datagram, 16 to 65507 bytes (-l). A
+    /// client's first datagram is at least 76 bytes long, to hold the whole header. A server's value applies
+    /// when the client states none.
     pub length_bytes: usize,
-    /// Datagrams to send back to back at a time, 1 at least, as far apart in time as the rate says
-    /// (--burst).
+    /// Datagrams to send back to back, at least 1; the rate then sets the time between bursts (--burst).
     pub burst_datagrams: u32,
-    /// Whether system calls may do more at a time (not with --no-batch). A UDP sender that is unpaced or late
-    /// hands the kernel up to 64 datagrams (`UDP_SEGMENT`), and a receiver takes those that follow each
-    /// other together (`UDP_GRO`), with one time of arrival, and lets fast ones gather for 50 µs. A read
-    /// of a fast TCP stream waits until it is full.
+    /// Whether system calls may move several datagrams (not with --no-batch). A UDP sender that is unpaced or
+    /// late hands the kernel up to 64 datagrams at a time (`UDP_SEGMENT`). A UDP receiver takes consecutive
+    /// datagrams together (`UDP_GRO`), with one arrival time, and lets fast streams queue for 50 µs. A fast TCP
+    /// stream is read in full buffers.
     pub is_batched: bool,
-    /// Socket buffer to ask for in the direction of the data (-w); `None` leaves it to the kernel.
+    /// Socket buffer to ask for, in the direction of the data (-w); the kernel's choice when `None`.
     pub buffer_bytes: Option<usize>,
-    /// Length of the intervals to record (-i); none when `None`.
+    /// Interval of the records (-i); no records when `None`.
     pub interval: Option<Duration>,
-    /// Options of the socket (-S, -T and the device of -c and -B).
+    /// Socket options (-S, -T and the device in -c and -B).
     pub socket: SocketOptions,
-    /// Whether to send small segments without delay (`TCP_NODELAY`, -N).
+    /// Disables Nagle's algorithm (`TCP_NODELAY`, -N).
     pub no_delay: bool,
-    /// Largest segment to ask for (`TCP_MAXSEG`, -M).
+    /// Maximum segment size to ask for (`TCP_MAXSEG`, -M).
     pub max_segment_bytes: Option<u16>,
-    /// Congestion control to ask for by name (-Z).
+    /// Congestion control algorithm (-Z).
     pub congestion_control: Option<String>,
-    /// Parallel streams, as the header states them (-P).
+    /// Number of parallel streams that the header states (-P).
     pub streams: u32,
-    /// Whether to send the client header (not with -C). Without, TCP is filler from the first byte and
-    /// datagrams have zeros at the header's place, and only [`Directions::Forward`] is possible.
+    /// Whether to send the client header (not with -C). Without it, TCP carries filler from the first byte,
+    /// datagrams have zeros in place of the header, and only [`Directions::Forward`] is possible.
     pub has_header: bool,
-    /// The version to speak UDP as (--dialect). Servers of 2.0.9 and older understand
-    /// [`Dialect::V2_0_2`] and [`Dialect::V2_0_8`] only. Later ones understand [`Dialect::V2_1`], but those of 2.0.x count its
-    /// first datagram as lost. Only [`Directions::Forward`] is possible with another than that, and
-    /// [`Directions::Dual`] with those two.
+    /// The version to speak over UDP (--dialect). Servers up to 2.0.9 understand only [`Dialect::V2_0_2`] and
+    /// [`Dialect::V2_0_8`]. Later ones understand [`Dialect::V2_1`], but those of 2.0.x count its first
+    /// datagram as lost. Other dialects than that allow only [`Directions::Forward`]; the first two also
+    /// [`Directions::Dual`].
     pub dialect: Dialect,
-    /// Whether to record the gaps between datagrams and the times of transit.
+    /// Whether to record gaps between datagrams and transit times.
     pub records_times: bool,
 }
 
 impl StreamConfig {
-    /// TCP with iperf's defaults: one stream, unpaced, in writes of 131072 bytes, and reads that return
-    /// whatever is there.
+    /// TCP with iperf's defaults: one stream, unpaced, 131072-byte writes, and reads that return whatever is
+    /// available.
     pub fn tcp(amount: Amount) -> Self {
         StreamConfig {
             protocol: Protocol::Tcp,
@@ -109,7 +107,7 @@ impl StreamConfig {
         }
     }
 
-    /// UDP, as fast as it goes with one datagram a system call.
+    /// UDP, unpaced, one datagram per system call.
     pub fn udp(payload_bytes: usize, amount: Amount) -> Self {
         StreamConfig {
             protocol: Protocol::Udp,
@@ -118,7 +116,7 @@ impl StreamConfig {
         }
     }
 
-    /// How long to send at most, and how many bytes; the first that is reached ends the stream.
+    /// Limits on the sending time and on the bytes sent; the stream ends at whichever comes first.
     pub(crate) fn bounds(&self) -> (Duration, u64) {
         match self.amount {
             Amount::Time(duration) => (duration.min(self.time_max), u64::MAX),
@@ -128,7 +126,7 @@ impl StreamConfig {
 }
 
 impl StreamConfig {
-    /// A client's header that asks for what the stream is to be. A length that is the usual one is not stated.
+    /// Adds this stream's requests to a client header. A length equal to `usual_length` is not stated.
     pub(crate) fn asked(&self, plain: ClientHeader, usual_length: usize) -> ClientHeader {
         let mut header = plain;
         header.threads = self.streams;
@@ -143,21 +141,21 @@ impl StreamConfig {
     }
 }
 
-/// What to send where, and how.
+/// Configuration of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// The server.
     pub peer: SocketAddr,
     /// Local address; port 0 lets the kernel choose.
     pub bind: Option<SocketAddr>,
-    /// How long to try to connect over TCP.
+    /// Limit on the time to connect over TCP.
     pub connect_timeout: Duration,
-    /// How.
+    /// The stream to send.
     pub stream: StreamConfig,
 }
 
 impl ClientConfig {
-    /// A client with a local address of the kernel's choice.
+    /// A client whose local address the kernel chooses.
     pub fn new(peer: SocketAddr, stream: StreamConfig) -> Self {
         ClientConfig {
             peer,
@@ -167,34 +165,34 @@ impl ClientConfig {
         }
     }
 
-    /// A TCP stream to a server that ends after `amount`.
+    /// A TCP stream to a server; ends after `amount`.
     pub fn tcp(peer: SocketAddr, amount: Amount) -> Self {
         Self::new(peer, StreamConfig::tcp(amount))
     }
 
-    /// A UDP stream of datagrams with so many bytes to a server, which ends after `amount`.
+    /// A UDP stream of `payload_bytes` datagrams to a server; ends after `amount`.
     pub fn udp(peer: SocketAddr, payload_bytes: usize, amount: Amount) -> Self {
         Self::new(peer, StreamConfig::udp(payload_bytes, amount))
     }
 }
 
-/// Where and how to listen, how to read, and how to send to clients that ask for it.
+/// Where to listen, how to read, and how to send to clients that ask for data.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
     /// Where to listen; port 0 lets the kernel choose.
     pub bind: SocketAddr,
     /// How long to wait for the client, and then for each further byte or datagram.
     pub idle_timeout: Duration,
-    /// Whom datagrams may be sent to that ask for them; nobody when empty.
+    /// Clients allowed to ask for UDP data; none when empty.
     pub allow: Vec<AddressPrefix>,
-    /// At a client (-d and -r): the server whose streams are expected, and no other's.
+    /// At a client (-d and -r): the server to accept streams from, and no other.
     pub of_server: Option<SocketAddr>,
-    /// How.
+    /// Options of each stream.
     pub stream: StreamConfig,
 }
 
 impl ListenerConfig {
-    /// A server that sends datagrams to nobody.
+    /// A server that sends UDP data to nobody.
     pub fn new(bind: SocketAddr, idle_timeout: Duration, stream: StreamConfig) -> Self {
         ListenerConfig {
             bind,
@@ -205,7 +203,7 @@ impl ListenerConfig {
         }
     }
 
-    /// Whether a client at this address is to be served.
+    /// Whether to serve a client at this address.
     pub(crate) fn is_for(&self, client: IpAddr) -> bool {
         let server = self.of_server.map(|server| server.ip().to_canonical());
         server.is_none_or(|server| server == client.to_canonical())
@@ -216,7 +214,7 @@ impl ListenerConfig {
         Self::of(server, StreamConfig::tcp(Amount::Bytes(0)))
     }
 
-    /// UDP: no intervals, no options, no times, one datagram a system call.
+    /// UDP: one datagram per system call, no intervals, no socket options, no times recorded.
     pub fn udp(server: ServerConfig) -> Self {
         let stream = StreamConfig::udp(UDP_LENGTH_BYTES, Amount::Bytes(0));
         Self::of(server, stream)
@@ -232,8 +230,8 @@ impl ListenerConfig {
     }
 }
 
-/// Asks for a receive buffer within the host's limit (`net.core.rmem_max`), as iperf does, or leaves it to the kernel;
-/// says what was granted.
+/// Asks for a receive buffer within the host's limit (`net.core.rmem_max`), as iperf does, or leaves it to the
+/// kernel; returns the size granted.
 pub(crate) fn receive_window(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuffer> {
     let granted = match asked {
         Some(bytes) => socket::ask_receive_buffer(fd, bytes)?,
@@ -242,19 +240,19 @@ pub(crate) fn receive_window(fd: impl AsFd, asked: Option<usize>) -> io::Result<
     Ok(sockets::described(asked, granted))
 }
 
-/// Options of a socket in addition to its buffer; the kernel's choice where `None`.
+/// Socket options other than the buffer; the kernel's choice where `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SocketOptions {
-    /// Network device that the socket is tied to.
+    /// Network device to bind the socket to.
     pub device: Option<String>,
     /// IP type of service, or IPv6 traffic class.
     pub type_of_service: Option<u8>,
-    /// IP time to live, or IPv6 hop limit; of multicasts when the peer is a group.
+    /// IP time to live, or IPv6 hop limit; the multicast one when the peer is a group.
     pub time_to_live: Option<u8>,
 }
 
 impl SocketOptions {
-    /// Makes a socket to reach or be reached at `address`.
+    /// Makes a socket to send to or listen at `address`.
     pub(crate) fn open(
         &self,
         kind: SocketType,
@@ -307,7 +305,7 @@ pub(crate) fn set_type_of_service(
         SocketAddr::V6(v6) => {
             let set = sockopt::set_ipv6_tclass(&fd, service.into());
             socket::named("IPV6_TCLASS", set)?;
-            // Such a socket sends IPv4, and takes the byte for it from the other option.
+            // An IPv6 socket with an IPv4-mapped address sends IPv4 packets and takes their TOS from `IP_TOS`.
             v6.ip().to_ipv4_mapped().is_some()
         }
     };
@@ -317,7 +315,7 @@ pub(crate) fn set_type_of_service(
     Ok(())
 }
 
-/// Addresses that begin with the same bits.
+/// An address prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressPrefix {
     address: IpAddr,
@@ -325,8 +323,7 @@ pub struct AddressPrefix {
 }
 
 impl AddressPrefix {
-    /// Whether it holds an address. An IPv4 address that an IPv6 socket shows counts as the IPv4
-    /// address it is.
+    /// Whether the prefix contains `address`. IPv4-mapped IPv6 addresses count as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let equal_bits = match (self.address, address.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(address)) => {
@@ -344,7 +341,8 @@ impl AddressPrefix {
 impl FromStr for AddressPrefix {
     type Err = &'static str;
 
-    /// Reads `address` or `address/prefix`; an address alone is all of it. The error says what is right.
+    /// Parses `address` or `address/prefix`; without a prefix length, the whole address must match. The error
+    /// states the expected form.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const RIGHT: &str = "an address or address/prefix, such as 10.0.0.0/8";
         let (address, prefix) = match text.split_once('/') {
@@ -356,7 +354,7 @@ impl FromStr for AddressPrefix {
         let bits = if address.is_ipv4() { 32 } else { 128 };
         let prefix_bits = match prefix {
             None => bits,
-            // Neither a sign nor an empty text is a number of bits.
+            // `parse` would accept a sign.
             Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => {
                 prefix.parse().map_err(|_| RIGHT)?
             }

@@ -1,5 +1,5 @@
-//! What streams report to the thread that prints. Start with [`Event`]; a stream sends them through its
-//! [`Reporter`], and an [`Output`] takes them.
+//! Events that streams send to the printing thread. Start with [`Event`]; a stream sends events through its
+//! [`Reporter`], and an [`Output`] prints them.
 
 use std::io;
 use std::sync::mpsc;
@@ -12,14 +12,14 @@ use nicpoll_traffic::SocketBuffer;
 use crate::records::{Connected, IntervalRecord, Observer, Total};
 use crate::stream::Error;
 
-/// Which stream of this end.
+/// Identifies a stream of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StreamKey {
-    /// Its socket's number, from 0.
+    /// Number of its socket, from 0.
     pub number: u32,
-    /// Whether it is marked as going the other way, which tells the two of one socket apart.
+    /// Whether it is marked as reversed, which tells apart the two streams of a socket.
     pub is_reversed: bool,
-    /// Whether it runs after the client's own streams rather than at the same time (-r).
+    /// Whether it runs after the client's own streams (-r).
     pub is_later: bool,
 }
 
@@ -33,7 +33,7 @@ impl StreamKey {
         }
     }
 
-    /// The stream that is marked as going the other way.
+    /// The stream of the same socket marked as reversed.
     pub fn reversed(self) -> Self {
         StreamKey {
             is_reversed: true,
@@ -45,28 +45,28 @@ impl StreamKey {
 /// Something that happened to a stream.
 #[derive(Debug)]
 pub enum Event {
-    /// There are settings to print.
+    /// Settings to print.
     Settings(Settings),
-    /// It has a peer.
+    /// The stream has a peer.
     Connected(StreamKey, Connected),
-    /// One of its intervals has ended.
+    /// An interval of the stream has ended.
     Interval(StreamKey, IntervalRecord),
-    /// It has ended, well or not.
+    /// The stream has ended or failed.
     Finished(StreamKey, Box<Result<Total, Error>>),
 }
 
-/// Whose settings are printed before a test.
+/// The settings printed before a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Settings {
-    /// A listener's: its port and the receive buffer.
+    /// A listener's port and receive buffer.
     Listener(u16, SocketBuffer),
-    /// A client's.
+    /// A client's connection.
     Client(Connected),
-    /// Those of a server that connects back: in writes of so many bytes and, over UDP, at this rate.
+    /// A server that connects back: its connection, write length in bytes and, over UDP, rate.
     WayBack(Connected, usize, Option<Rate>),
 }
 
-/// Passes on what a stream reports.
+/// Sends a stream's events.
 #[derive(Debug)]
 pub struct Reporter {
     key: StreamKey,
@@ -75,7 +75,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Runs a stream, and reports what it comes to at its end.
+    /// Runs a stream and reports its outcome.
     pub fn run(
         key: StreamKey,
         events: &mpsc::Sender<Event>,
@@ -91,12 +91,12 @@ impl Reporter {
         reporter.send(Event::Finished(key, Box::new(outcome)));
     }
 
-    /// Reports a stream that could not begin.
+    /// Reports a stream that could not start.
     pub fn fail(key: StreamKey, events: &mpsc::Sender<Event>, failed: Error) {
         Reporter::run(key, events, |_| Err(failed));
     }
 
-    /// Keeps what a stream came to before it broke off: a result with a problem.
+    /// Turns the failure of a stream that moved data into a total with a problem.
     pub fn kept(&mut self, outcome: Result<Total, Error>) -> Result<Total, Error> {
         let broken = self.broken.take().filter(|broken| broken.whole.bytes > 0);
         outcome.or_else(|error| match (broken, error.text()) {
@@ -108,8 +108,7 @@ impl Reporter {
         })
     }
 
-    /// Reports an event. Whoever printed may have ended on an error of its own; the stream goes on to its
-    /// end.
+    /// Sends an event. If the printer has failed, the stream still runs to its end.
     pub fn send(&self, event: Event) {
         let _ = self.events.send(event);
     }
@@ -129,20 +128,20 @@ impl Observer for Reporter {
     }
 }
 
-/// The one JSON object of a run, to be made part of another (--repeat).
+/// The one JSON object of a run, kept for the object of several runs (--repeat).
 #[derive(Debug)]
 pub struct Kept {
     pub run: IperfRun,
-    /// What the runs behind it may hold.
+    /// What the remaining runs may hold.
     pub room: Room,
 }
 
-/// What one JSON object may hold, all runs of it together: 50 MB of memory.
+/// Limits of one JSON object, all runs of it together: 50 MB of memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     /// Streams, each with its total and its error.
     pub streams: u32,
-    /// Intervals of streams, and sums.
+    /// Interval records and sums.
     pub others: u32,
 }
 
@@ -155,27 +154,26 @@ impl Default for Room {
     }
 }
 
-/// Prints what happens, as soon as it does.
+/// Prints events as they happen.
 pub trait Output: Send {
-    /// By which number a stream's lines name it.
+    /// The number by which a stream's lines name it.
     fn number(&self, key: StreamKey) -> u32;
-    /// The settings of an end that listens, connects or connects back.
+    /// Settings of an end that listens, connects or connects back.
     fn settings(&mut self, settings: &Settings) -> io::Result<()>;
-    /// A stream has a peer.
+    /// The stream has a peer.
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()>;
-    /// An interval of a stream has ended.
+    /// An interval of the stream has ended.
     fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()>;
-    /// A stream has ended well.
+    /// The stream has ended.
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()>;
-    /// A stream has ended otherwise: for a reason that standard error knows already, or because it was
-    /// told to.
+    /// The stream has failed, for a reason already on standard error (`why`), or was cancelled.
     fn failed(&mut self, key: StreamKey, why: Option<&str>) -> io::Result<()>;
-    /// There are no streams, for a reason that standard error knows already.
+    /// No stream could run, for a reason already on standard error.
     fn gave_up(&mut self, why: &str) -> io::Result<()>;
-    /// Everything has ended. What is not printed by itself but is to be part of something else.
+    /// The run is over. Returns what is to be printed as part of something else.
     fn end(&mut self) -> io::Result<Option<Kept>>;
 
-    /// Prints an event, and a failure to standard error. Whether it was one.
+    /// Prints an event, and a failure to standard error; returns whether it was a failure.
     fn tell(&mut self, event: Event) -> io::Result<bool> {
         match event {
             Event::Settings(settings) => self.settings(&settings)?,
@@ -186,7 +184,7 @@ pub trait Output: Send {
         Ok(false)
     }
 
-    /// Prints how a stream ended; whether it failed.
+    /// Prints how a stream ended; returns whether it failed.
     fn ended(&mut self, key: StreamKey, outcome: Result<Total, Error>) -> io::Result<bool> {
         let total = match outcome {
             Ok(total) => total,

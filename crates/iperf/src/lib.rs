@@ -1,12 +1,12 @@
-//! The iperf 2 dialect, as version 2.1.8 speaks it, with the original at either end.
+//! The iperf 2 protocol as version 2.1.8 speaks it. The original iperf may be at either end.
 //!
-//! A command line becomes [`options`], these become streams ([`tcp`] and [`udp`]), the streams report events,
-//! and `output` prints those as text, CSV or JSON; [`command`] runs it all. Whoever wants one stream and its
-//! figures calls [`udp::run_client`] and its like. [`wire`] has the formats.
+//! [`options`] parses a command line; [`tcp`] and [`udp`] run the streams it asks for and report events;
+//! `output` prints the events as text, CSV or JSON; [`command`] ties these together. To run a single stream and
+//! get its figures, call [`udp::run_client`] or its siblings. [`wire`] holds the packet formats.
 //!
-//! Every loop is bounded in time and ends soon after [`Signals::cancel`](nicpoll_traffic::Signals::cancel);
-//! nothing is allocated per packet; a server sends no more bytes to an address than it got from there, unless
-//! that has completed a handshake; untrusted input is parsed in [`wire`] alone.
+//! Every loop is bounded in time and ends soon after [`Signals::cancel`](nicpoll_traffic::Signals::cancel).
+//! Nothing is allocated per packet. A server sends an address no more bytes than it received from there, until
+//! that address completes a handshake. Only [`wire`] parses untrusted input.
 
 pub mod command;
 mod config;

@@ -1,9 +1,9 @@
-//! iperf 2's command line: what each option means, without doing any of it.
+//! Parses iperf 2's command line.
 //!
-//! Meanings and units are those of 2.1.8, whichever version's lines are printed. What 2.1.8 reads but is
-//! not carried out here is refused by name, and so is a value that 2.1.8 would silently change into
-//! another. `options.txt` has a record for each option, which makes the scanner, the help and the tables of
-//! docs/dialects.md; what each does is in `draft.rs`.
+//! Options and units mean what they mean in 2.1.8, whichever version's lines are printed. Options of 2.1.8 that
+//! are not implemented here are refused by name, as are values that 2.1.8 would silently change. `options.txt`
+//! has a record for each option, from which the scanner, the help and the tables of docs/dialects.md are made;
+//! `draft.rs` applies each option.
 
 mod draft;
 mod table;
@@ -19,14 +19,14 @@ use draft::Draft;
 use table::{Argument, SECTIONS, Spec, specs};
 use values::{Given, OptionError};
 
-/// Options that are left out or that mean something at one end or with one protocol only, by the name that
-/// messages call them.
+/// Options to judge once all are known, with the names by which messages call them: unsupported ones, and those
+/// for one end or protocol only.
 type ToJudge = Vec<(&'static Spec, String)>;
 
-/// Reads the environment, then the arguments, which do not hold the program's name.
+/// Parses the environment, then the arguments without the program's name.
 ///
 /// # Errors
-/// When an option or a value cannot be carried out; the error says why. Help and version are found before any error behind them.
+/// When an option or a value is not possible. Help and version take effect before any error after them.
 /// ```
 /// use nicpoll_iperf::options::{Parsed, parse};
 ///
@@ -47,7 +47,7 @@ pub fn parse(
     for spec in specs() {
         for variable in spec.variables() {
             if let Some(value) = environment(&variable) {
-                // A flag is set by being there, also when empty.
+                // The variable of a flag may be empty.
                 let value = (spec.argument != Argument::None).then_some(value);
                 take(&mut draft, &mut to_judge, spec, value, variable)?;
             }
@@ -74,7 +74,7 @@ pub fn parse(
     Ok(Parsed::Test(Box::new(draft.finish()?)))
 }
 
-/// Takes one option with the value it needs. `source` is what messages call it.
+/// Applies one option. `source` is its name in messages.
 fn take(
     draft: &mut Draft,
     to_judge: &mut ToJudge,
@@ -96,7 +96,8 @@ fn take(
     Ok(())
 }
 
-/// An option of the other end is ignored with a warning, whether it is left out or not.
+/// Warns of options that are for the other end, supported or not; refuses unsupported ones and UDP options with
+/// TCP.
 fn judge(draft: &mut Draft, to_judge: ToJudge) -> Result<(), OptionError> {
     let side = match draft.is_client {
         Some(true) => "client",
@@ -120,20 +121,19 @@ fn judge(draft: &mut Draft, to_judge: ToJudge) -> Result<(), OptionError> {
     Ok(())
 }
 
-/// One thing on a command line: an option with its value, if one was given, or an argument that belongs to
-/// none.
+/// An element of the command line: an option with its value, if any, or an extra argument.
 enum Token {
     Option(&'static Spec, Option<String>),
     Extra(String),
 }
 
-/// Splits arguments into options and their values, as iperf's own getopt_long does: letters may be
-/// bundled, long names shortened, and options may follow other arguments.
+/// Splits arguments into options and values like iperf's getopt_long: letters may be bundled, long names
+/// abbreviated, and options may follow other arguments.
 struct Scanner<I> {
     args: I,
-    /// Letters of a bundle that are still to be read.
+    /// Remaining letters of a bundle.
     bundle: String,
-    /// `--` was seen.
+    /// Whether `--` was seen.
     only_extras: bool,
 }
 
@@ -167,7 +167,7 @@ impl<I: Iterator<Item = String>> Scanner<I> {
         let spec = specs().find(|spec| spec.letter == Some(letter));
         let spec = spec.ok_or_else(invalid)?;
         let value = match spec.argument {
-            // Whatever is left of the bundle, or the next argument.
+            // The rest of the bundle, or the next argument.
             Argument::Required => match std::mem::take(&mut self.bundle) {
                 attached if attached.is_empty() => {
                     Some(self.value(|| format!("option requires an argument -- {letter}"))?)
@@ -198,14 +198,14 @@ impl<I: Iterator<Item = String>> Scanner<I> {
         Ok(Token::Option(spec, value))
     }
 
-    /// The next argument, whatever it looks like.
+    /// The next argument, even if it looks like an option.
     fn value(&mut self, missing: impl Fn() -> String) -> Result<String, OptionError> {
         let next = self.args.next();
         next.ok_or_else(|| OptionError::usage(Some(missing())))
     }
 }
 
-/// The option with this long name, or the only one whose name begins so.
+/// Finds an option by its long name or an unambiguous prefix.
 fn find_long(name: &str) -> Result<&'static Spec, OptionError> {
     if let Some(spec) = specs().find(|spec| spec.long.contains(&name)) {
         return Ok(spec);
@@ -235,7 +235,7 @@ The environment variable TCP_WINDOW_SIZE sets -w, and IPERF_<long option name>, 
 IPERF_BANDWIDTH, any other option. The command line comes after it.
 ";
 
-/// The options that are carried out, in iperf's layout.
+/// The supported options, in iperf's layout.
 pub fn help_text() -> String {
     let mut text = String::from(HELP_USAGE);
     for (title, section) in SECTIONS.iter().filter(|(title, _)| !title.is_empty()) {
@@ -261,10 +261,10 @@ fn help_line(spec: &Spec, [value, what]: [&str; 2]) -> String {
     format!("{:<25}  {what}\n", option.trim_end())
 }
 
-/// The tables of docs/dialects.md on options: their heads, each with its rows.
+/// The option tables of docs/dialects.md: the head and the rows of each.
 pub fn option_tables() -> [(&'static str, String); 2] {
     let mut carried_out = String::new();
-    // Options with one remedy share a row.
+    // Options with the same remedy share a row.
     let mut left_out: Vec<(String, String)> = Vec::new();
     for spec in specs() {
         let letter = spec.letter.map(|letter| format!("`-{letter}`"));

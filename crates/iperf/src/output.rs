@@ -1,7 +1,7 @@
-//! Prints what streams report: in the lines of iperf 2.0 or 2.1, as comma-separated values, or as JSON.
+//! Prints stream events in the lines of iperf 2.0 or 2.1, as comma-separated values, or as JSON.
 //!
-//! `runs.rs` opens the output that a command line asks for; `text.rs` and `json.rs` print; `lines.rs` has the
-//! text of every line, `sums.rs` adds streams up.
+//! `runs.rs` opens the output that the command line asks for; `text.rs` and `json.rs` print; `lines.rs` formats
+//! each line of text; `sums.rs` adds streams up.
 
 #[cfg(test)]
 mod golden;

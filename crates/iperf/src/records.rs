@@ -1,8 +1,8 @@
-//! What streams count and tell whoever runs them: who is connected, interval records, what a stream came to, and
-//! the times between and of datagrams.
+//! What a stream reports to its [`Observer`]: its endpoints, its interval records, its total, and the
+//! distributions of its gaps and transit times.
 //!
-//! The records of a stream follow each other without a gap, and their counts add up to the stream's own. A
-//! stream pays one comparison a packet for them; recording allocates nothing and reads no clock.
+//! The records of a stream have no gaps between them, and their counts add up to the stream's total. They cost
+//! one comparison per packet; recording allocates nothing and reads no clock.
 
 use std::array;
 use std::net::SocketAddr;
@@ -18,29 +18,28 @@ use crate::config::StreamConfig;
 use crate::options::Style;
 use crate::wire::{ClientHeader, ServerReport};
 
-/// Below this a time is no base for a rate.
+/// Intervals shorter than this have no meaningful rate.
 const SHORTEST_SECONDS: f64 = 100e-6;
-/// Bins of the sizes of reads.
+/// Bins of the read size histogram.
 pub const READ_SIZE_BINS: usize = 8;
 
-/// Receives a stream's progress, on the stream's own thread: time spent here is missing there.
+/// Receives a stream's progress. Runs on the stream's own thread and delays it.
 pub trait Observer {
     /// The stream has a peer. Called once, before any record.
     fn connected(&mut self, connected: &Connected);
     /// An interval has ended.
     fn interval(&mut self, record: &IntervalRecord);
-    /// The stream breaks off, with what it came to until data flowed last. The caller of the stream gets the
-    /// error.
+    /// The stream failed. Gets its total up to the last data; the error goes to the stream's caller.
     fn broken(&mut self, _: Total) {}
 }
 
-/// Ignores it.
+/// Discards everything.
 impl Observer for () {
     fn connected(&mut self, _: &Connected) {}
     fn interval(&mut self, _: &IntervalRecord) {}
 }
 
-/// A stream at its beginning.
+/// A stream whose socket is ready.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Connected {
@@ -48,27 +47,27 @@ pub struct Connected {
     pub local: SocketAddr,
     /// The other end.
     pub peer: SocketAddr,
-    /// Which way the test's data flow over this socket.
+    /// Direction of the test data on this socket.
     pub direction: Direction,
     /// Whether this end sends the stream.
     pub is_sender: bool,
     /// The sender's send buffer or the receiver's receive buffer.
     pub buffer: SocketBuffer,
-    /// What TCP knew of the connection right after the handshake; `None` for UDP.
+    /// TCP state right after the handshake; `None` for UDP.
     pub tcp: Option<IperfTcpStart>,
-    /// What style 2.1 remarks of the stream.
+    /// Settings that style 2.1 prints with the stream.
     pub remarks: Remarks,
 }
 
-/// What the client asked for, or said of itself, that style 2.1 remarks of a stream.
+/// Settings of the client or this end that style 2.1 prints with a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remarks {
-    /// IP type of service, 0 when none was asked for (-S).
+    /// IP type of service, 0 when none was set (-S).
     pub type_of_service: u8,
 }
 
 impl Remarks {
-    /// Of a stream as this end is configured and, at a server, as its client asked for it.
+    /// At a server, the client's request (`asked`) takes precedence over this end's configuration.
     pub(crate) fn of(stream: &StreamConfig, asked: Option<&ClientHeader>) -> Self {
         let service = asked.and_then(ClientHeader::type_of_service);
         let service = service.or(stream.socket.type_of_service);
@@ -81,59 +80,59 @@ impl Remarks {
 /// How a received stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The sender ended it: TCP was closed; over UDP the FIN came, and silence after it where it is answered.
+    /// The sender ended it: TCP closed, or over UDP a FIN came, followed by silence if FINs are answered.
     Closed,
-    /// [`Signals::sender_done`](nicpoll_traffic::Signals::sender_done) was set, and nothing was queued or more
-    /// came without end.
+    /// [`Signals::sender_done`](nicpoll_traffic::Signals::sender_done) was set, and the queue was empty or data
+    /// kept coming without end.
     SenderDone,
-    /// No datagram came for the idle timeout, or for some time when the test should have been over.
+    /// No datagram came within the idle timeout, or for a while after the test should have ended.
     Idle,
 }
 
-/// What one end of a stream came to. FINs and their answers are in no figure but their own.
+/// The totals of one end of a stream. Only their own fields count FINs and their answers.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Total {
-    /// The stream as one interval: of TCP from the first write to the return of the last, or to the end that the
-    /// reader saw; of UDP to the return of the last send, or to the first FIN that came, without one to the last
-    /// datagram.
+    /// The stream as one interval. TCP: from the first write to the return of the last, or to the end of the
+    /// stream at the reader. UDP: to the return of the last send, or to the first FIN received, or without a
+    /// FIN to the last datagram.
     pub whole: IntervalRecord,
-    /// The socket buffer at the end.
+    /// The socket buffer at the end of the stream.
     pub buffer: SocketBuffer,
-    /// The same time as that of `whole`, but at a receiver of datagrams to the last one of data.
+    /// Duration of `whole`; at a UDP receiver, up to the last datagram of data.
     pub seconds: f64,
-    /// How it ended, at a receiver.
+    /// How the stream ended, at a receiver.
     pub end: Option<End>,
-    /// From the first write until the receiver had read everything and closed; of a TCP sender. `None` when it did
-    /// not close in time, and when the other direction goes on over the same connection.
+    /// From the first write until the receiver had read everything and closed; TCP senders only. `None` when it
+    /// did not close in time, or when the other direction still uses the connection.
     pub close_seconds: Option<f64>,
-    /// Gaps between the beginnings of sends, or between arrivals; datagrams that were sent or handed over together
-    /// have none between them. `None` when they are not recorded, and below two datagrams.
+    /// Gaps between the starts of sends, or between arrivals; zero within a batch. `None` when not recorded or
+    /// with fewer than two datagrams.
     pub gaps: Option<Box<IperfTimes>>,
-    /// From sending until this program had it. `None` unless it was said beforehand that both ends have one clock.
+    /// One-way delay from send to this program. `None` unless both ends are known to share a clock.
     pub delays_to_program: Option<TimeDistribution>,
-    /// What the server says it received.
+    /// What the server reports it received.
     pub server_report: Option<ServerReport>,
-    /// FINs that the kernel took, or that were read.
+    /// FINs sent (taken by the kernel), or received.
     pub fins: u64,
-    /// Answers to them that were read, or that the kernel took.
+    /// Answers to FINs received, or sent (taken by the kernel).
     pub fin_answers: u64,
-    /// Datagrams, FINs and answers too, that the kernel refused to send.
+    /// Datagrams, FINs and answers included, that the kernel refused to send.
     pub refused: RefusedSends,
-    /// Datagrams of other peers, and those that are none of iperf's.
+    /// Datagrams from other peers, or that are not iperf's.
     pub foreign_datagrams: u64,
-    /// Whether no FIN of a UDP sender was answered where one should have been.
+    /// Whether a UDP sender expected an answer to its FINs and got none.
     pub is_unanswered: bool,
-    /// When data flowed last, if that was before the end of `whole`.
+    /// When data last flowed, if before the end of `whole`.
     pub flowed_seconds: Option<f64>,
     /// Why a sender does not know how much arrived; `None` when it does.
     pub doubt: Option<&'static str>,
-    /// What is wrong with the result, in words for people; `None` when nothing is.
+    /// What is wrong with the result, for people to read; `None` when nothing is.
     pub problem: Option<String>,
 }
 
 impl Total {
-    /// What every stream has.
+    /// A total with the fields that every stream has.
     pub(crate) fn of(whole: IntervalRecord, buffer: SocketBuffer) -> Self {
         Total {
             whole,
@@ -143,13 +142,13 @@ impl Total {
         }
     }
 
-    /// What a receiver of datagrams knows of the whole stream.
+    /// What a UDP receiver counted over the whole stream.
     pub fn receipt(&self) -> Receipt {
         self.whole.receipt.unwrap_or_default()
     }
 
-    /// The stream as text has it: of a TCP sender, 2.1 states the time until the receiver had read
-    /// everything, 2.0 that of the writing.
+    /// Returns the total as text prints it. For a TCP sender, 2.1 prints the time until the receiver had read
+    /// everything, 2.0 the time of the writes.
     pub(crate) fn told(&self, style: Style) -> IntervalRecord {
         let close = self.close_seconds.filter(|_| style == Style::V2_1);
         IntervalRecord {
@@ -158,7 +157,7 @@ impl Total {
         }
     }
 
-    /// What the server said: when, and how many of the datagrams came.
+    /// The server's report as a record.
     pub(crate) fn relayed(&self) -> Option<IntervalRecord> {
         let report = self.server_report?;
         Some(IntervalRecord {
@@ -176,31 +175,30 @@ impl Total {
     }
 }
 
-/// What happened from `start` to `end`.
+/// The counts of a stream between `start` and `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct IntervalRecord {
-    /// Seconds from the start of the stream, an exact multiple of the interval.
+    /// Seconds from the start of the stream; a multiple of the interval.
     pub start: f64,
-    /// Likewise, except for the last record of a stream that ends within an interval.
+    /// Also a multiple of the interval, except in the last record of a stream that ends within one.
     pub end: f64,
-    /// Whether the stream ended within the interval.
+    /// Whether the stream ended within this interval.
     pub is_partial: bool,
-    /// Payload sent or received; over TCP the header included, as in 2.1.8.
+    /// Payload sent or received. Over TCP it includes the header, as in 2.1.8.
     pub bytes: u64,
     /// Datagrams of data, FINs excluded; 0 for TCP.
     pub datagrams: u64,
-    /// The system calls that moved them.
+    /// The system calls that moved the data.
     pub calls: Calls,
-    /// What only a sender of TCP knows: TCP at the end of the interval, and the segments that were sent again
-    /// within it.
+    /// TCP senders only: TCP state at the end of the interval, and segments retransmitted within it.
     pub tcp: Option<TcpInfo>,
-    /// What only a receiver of datagrams knows.
+    /// UDP receivers only.
     pub receipt: Option<Receipt>,
 }
 
 impl IntervalRecord {
-    /// How many a second `count` is; none if the interval took no time to speak of.
+    /// `count` per second; 0 for an interval too short for a rate.
     pub(crate) fn per_second(&self, count: f64) -> f64 {
         let elapsed = self.end - self.start;
         if elapsed >= SHORTEST_SECONDS {
@@ -210,8 +208,8 @@ impl IntervalRecord {
         }
     }
 
-    /// This stream and another one together, from the first start to the last end. The jitter is the greater
-    /// one; state of TCP and times of transit are those of this stream.
+    /// Adds another stream, from the earlier start to the later end. Keeps the greater jitter, and the TCP
+    /// state and transit times of `self`.
     pub(crate) fn plus(&self, other: &IntervalRecord) -> IntervalRecord {
         let mut sum = self.joined(other, u64::wrapping_add);
         sum.start = self.start.min(other.start);
@@ -225,7 +223,7 @@ impl IntervalRecord {
         sum
     }
 
-    /// The same with the counts of both, joined; the rest is as it was.
+    /// Joins the counts of both with `join`; the rest is that of `self`.
     fn joined(&self, other: &IntervalRecord, join: fn(u64, u64) -> u64) -> IntervalRecord {
         let (calls, others) = (self.calls, other.calls);
         IntervalRecord {
@@ -259,7 +257,7 @@ impl IntervalRecord {
         }
     }
 
-    /// What was counted from the start of a stream, as one interval that ends now.
+    /// Turns the running counts of a stream into one interval that ends at `elapsed`.
     pub(crate) fn until(self, elapsed: Duration) -> Self {
         IntervalRecord {
             end: elapsed.as_secs_f64(),
@@ -268,16 +266,15 @@ impl IntervalRecord {
     }
 }
 
-/// Writes to a sender's socket, reads from a receiver's.
+/// Writes of a sender, reads of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Those that moved something. Reads of a TCP header are none.
+    /// Calls that moved data. Reads of a TCP header are not counted.
     pub done: u64,
-    /// Writes that the kernel refused for the moment, for lack of room or because a closed port had
-    /// been reported. Reads that found nothing are not counted.
+    /// Writes refused for the moment, for lack of room or because of a closed port reported earlier. Reads that
+    /// found nothing are not counted.
     pub refused: u64,
-    /// Reads of a TCP stream by what they yielded, in equal parts of the length asked for; zeros for
-    /// whatever else.
+    /// TCP reads by size: bins of equal width up to the length asked for. Zeros for anything else.
     pub read_sizes: [u64; READ_SIZE_BINS],
 }
 
@@ -295,37 +292,36 @@ pub(crate) fn window_bytes(tcp: &TcpInfo) -> u64 {
     u64::from(tcp.congestion_window_segments) * u64::from(tcp.send_segment_bytes)
 }
 
-/// What a receiver of datagrams knows of an interval.
+/// What a UDP receiver counted in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Receipt {
-    /// By how much the highest id grew. The first FIN tells of the last ones, and of one too many for each FIN that
-    /// was lost before it.
+    /// Growth of the highest id. The first FIN accounts for datagrams lost at the end, and for one too many per
+    /// FIN lost before it.
     pub expected: u64,
-    /// By how much the number of missing ids grew: less than nothing when ids that an earlier
-    /// interval missed came late.
+    /// Growth of the number of missing ids; negative when ids missing from an earlier interval arrive late.
     pub lost: i64,
-    /// Datagrams that arrived after a later one.
+    /// Datagrams that arrived after one with a higher id.
     pub out_of_order: u64,
-    /// Datagrams whose id had arrived before.
+    /// Datagrams whose id had already arrived.
     pub duplicates: u64,
-    /// The running jitter after RFC 3550 section 6.4.1, from the kernel's times of arrival; `None` before the second
+    /// Running jitter (RFC 3550 section 6.4.1) from kernel arrival timestamps; `None` before the second
     /// datagram.
     pub jitter_seconds: Option<f64>,
-    /// Times of transit; `None` when they are not recorded, and when nothing arrived.
+    /// Transit times; `None` when not recorded or when nothing arrived.
     pub transit: Option<Transit>,
 }
 
 impl Receipt {
-    /// Datagrams whose id was not above all before, as the original counts those that are out of order.
+    /// Datagrams whose id did not exceed all earlier ones: the original's out-of-order count.
     pub(crate) fn behind(&self) -> u64 {
         self.out_of_order.wrapping_add(self.duplicates)
     }
 }
 
-/// Cuts a stream into intervals. What is counted from the start of the stream comes in.
+/// Splits a stream into intervals, given its running counts.
 pub(crate) struct Intervals<'a> {
     pub(crate) observer: &'a mut dyn Observer,
-    /// Times of transit within the running interval.
+    /// Transit times within the running interval.
     pub(crate) transit: Moments,
     length: Option<Duration>,
     start: Duration,
@@ -335,7 +331,7 @@ pub(crate) struct Intervals<'a> {
 }
 
 impl<'a> Intervals<'a> {
-    /// No records when `length` is `None` or zero.
+    /// Makes no records when `length` is `None` or zero.
     pub(crate) fn new(length: Option<Duration>, observer: &'a mut dyn Observer) -> Self {
         let length = length.filter(|length| !length.is_zero());
         Intervals {
@@ -348,13 +344,13 @@ impl<'a> Intervals<'a> {
         }
     }
 
-    /// Whether there are any.
+    /// Whether records are made.
     pub(crate) fn are_asked_for(&self) -> bool {
         self.length.is_some()
     }
 
-    /// Whether what happens `elapsed` after the start belongs to a later interval than the running
-    /// one, which [`close_due`](Self::close_due) must then close first.
+    /// Whether an event at `elapsed` falls after the running interval, which [`close_due`](Self::close_due)
+    /// must close first.
     pub(crate) fn is_due(&self, elapsed: Duration) -> bool {
         elapsed >= self.boundary
     }
@@ -364,8 +360,8 @@ impl<'a> Intervals<'a> {
         self.boundary.saturating_sub(elapsed)
     }
 
-    /// Closes the intervals that have ended. `counted` is what was before what happens now: all of it
-    /// belongs to the first of them, and the others are empty.
+    /// Closes the intervals that ended by `elapsed`. All of `counted`, the running counts before the current
+    /// event, goes to the first of them; the others are empty.
     #[cold]
     pub(crate) fn close_due(&mut self, elapsed: Duration, counted: IntervalRecord) {
         let Some(length) = self.length else { return };
@@ -408,14 +404,14 @@ impl<'a> Intervals<'a> {
     }
 }
 
-/// Times beyond an hour count as one.
+/// Longer times are recorded as one hour.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
-/// Decimal digits that are kept of a recorded time: quantiles are within 1 %.
+/// Significant decimal digits kept per time: quantiles are within 1 %.
 const DIGITS: u8 = 2;
-/// End of the first bucket. Each further one ends at twice the time.
+/// End of the first bucket. Each bucket ends at twice the end of the one before.
 const FIRST_BUCKET_NS: u64 = 1_000;
 
-/// Records times.
+/// A histogram of times, with their exact sum and extremes.
 #[derive(Clone, Debug)]
 struct Recorder {
     histogram: Histogram<u64>,
@@ -479,7 +475,7 @@ impl Recorder {
     }
 }
 
-/// The gaps from one datagram to the next.
+/// Gaps between consecutive datagrams.
 #[derive(Clone, Debug)]
 pub(crate) struct Gaps {
     recorder: Recorder,
@@ -494,8 +490,8 @@ impl Gaps {
         }
     }
 
-    /// Takes note of datagrams that are handed over together: all but the first have no gap. Nor have those
-    /// that come before the last one did, as a clock that was set back makes it.
+    /// Records `datagrams` that arrive together: after the first, the gaps are 0. A clock set back also gives a
+    /// gap of 0.
     pub(crate) fn record(&mut self, at_ns: i64, datagrams: u64) {
         if let Some(last_ns) = self.last_ns.replace(at_ns) {
             let gap_ns = u64::try_from(at_ns.saturating_sub(last_ns));
@@ -504,29 +500,29 @@ impl Gaps {
         self.recorder.record_zeros(datagrams - 1);
     }
 
-    /// `None` below two datagrams.
+    /// `None` with fewer than two datagrams.
     pub(crate) fn times(&self) -> Option<Box<IperfTimes>> {
         self.recorder.times()
     }
 }
 
-/// Times of transit: of arrival by the receiver's clock less that of sending by the sender's. What the
-/// two clocks differ by is part of it.
+/// Transit times: arrival by the receiver's clock minus send by the sender's. They include the offset between
+/// the clocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transit {
-    /// Datagrams, one at least.
+    /// Datagrams, at least 1.
     pub datagrams: u64,
     /// The mean, in seconds.
     pub mean_seconds: f64,
-    /// The shortest, in seconds; less than nothing when the clocks disagree.
+    /// The shortest, in seconds; may be negative when the clocks disagree.
     pub min_seconds: f64,
     /// The longest, in seconds.
     pub max_seconds: f64,
-    /// Standard deviation, in seconds; 0 below two datagrams.
+    /// Standard deviation, in seconds; 0 for a single datagram.
     pub deviation_seconds: f64,
 }
 
-/// Running moments after Welford (1962), which lose no digits to a large mean.
+/// Running moments after Welford (1962), which stay precise when the mean is large.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moments {
     count: u64,
@@ -566,7 +562,7 @@ impl Moments {
     }
 }
 
-/// What a receiver learns from the times of arrival and of sending.
+/// Gaps and transit times at a receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct ArrivalTimes {
     gaps: Gaps,
@@ -581,7 +577,7 @@ impl ArrivalTimes {
         }
     }
 
-    /// Takes note of a datagram of data, in nanoseconds since 1970.
+    /// Records a datagram of data; times are nanoseconds since 1970.
     pub(crate) fn record(&mut self, sent_ns: i64, arrival_ns: i64) {
         self.gaps.record(arrival_ns, 1);
         self.transit.record(arrival_ns.saturating_sub(sent_ns));
@@ -671,7 +667,7 @@ mod tests {
             (since.done, since.read_sizes),
             (1, [0, 0, 0, 0, 1, 0, 0, 0])
         );
-        // Shorter than a bin is wide.
+        // The buffer is smaller than the number of bins.
         Calls::default().record_read(1, 1);
     }
 
@@ -682,7 +678,7 @@ mod tests {
         gaps.record(5_000, 1);
         assert_eq!(gaps.times(), None);
         gaps.record(7_000, 3);
-        // Set back: no gap rather than a negative one.
+        // The clock was set back: a gap of 0, not a negative one.
         gaps.record(6_000, 1);
         gaps.record(1_006_000, 1);
         let gaps = gaps.times().unwrap();
@@ -693,7 +689,7 @@ mod tests {
         let counts: Vec<u64> = gaps.buckets.iter().map(|bucket| bucket.samples).collect();
         assert_eq!(counts.iter().sum::<u64>(), gaps.samples);
         assert_eq!(gaps.buckets[0].below_seconds, 1e-6);
-        // 2 us begins the bucket that ends at 4 us.
+        // 2 us falls in the bucket that ends at 4 us.
         assert_eq!(counts[..4], [3, 0, 1, 0]);
         assert_eq!(counts.last(), Some(&1));
         let ends = gaps.buckets.iter().map(|bucket| bucket.below_seconds);

@@ -1,11 +1,11 @@
-//! Limits how many streams a server runs at a time and how much memory they use.
+//! Limits the number of streams that a server runs at a time and the memory they use.
 //!
-//! The source address of a datagram may be forged, and a connection costs a stranger nothing either. So a
-//! client is a stranger until it has proved to exist: by a second datagram, or over TCP by a whole header.
+//! A datagram's source address may be forged, and a connection costs a stranger little. So a client counts as a
+//! stranger until it proves to exist: over UDP by a second datagram, over TCP by a complete header.
 //!
-//! Whatever strangers send, at most [`CLIENTS_MAX`] streams exist, and at most [`CLIENTS_PER_ADDRESS`] of one
-//! address; all streams together use at most [`ROOM_BYTES`] beyond [`STRANGER_BYTES`] each; and while a
-//! client waits for a stream, streams that send almost nothing are ended.
+//! Whatever strangers send, there are at most [`CLIENTS_MAX`] streams, at most [`CLIENTS_PER_ADDRESS`] for one
+//! address; all streams together use at most [`ROOM_BYTES`] beyond [`STRANGER_BYTES`] each; and while a client
+//! waits for a slot, streams that send almost nothing are ended.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,32 +14,31 @@ use std::time::{Duration, Instant};
 
 use nicpoll_traffic::{AddressShares, Caller, ClientRefusal};
 
-/// Streams that a listener serves at the same time, at most.
+/// Most streams that a listener serves at a time.
 pub const CLIENTS_MAX: usize = 256;
-/// Those of one address, at most.
+/// Most streams for one address.
 pub const CLIENTS_PER_ADDRESS: usize = CLIENTS_MAX / 8 * 7;
 
-/// 2.1.8 waits at least this long for the peer to close, and as long as the test took when that is
-/// more.
+/// 2.1.8 waits for the peer to close at least this long, or as long as the test took if that is longer.
 pub(crate) const CLOSE_LIMIT_MIN: Duration = Duration::from_secs(2);
 
-/// What a stream may hold to read into until its sender has proved fast.
+/// Read buffer of a stream until its sender proves fast.
 pub(crate) const STRANGER_BYTES: usize = 64 << 10;
 /// What all streams together may hold beyond that.
 const ROOM_BYTES: usize = 24 << 20;
-/// How long a stranger is listened to that shows no sign of being there.
+/// How long a server keeps a stranger that has not proved to exist.
 pub(crate) const STRANGER_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same while others wait.
+/// The same while other clients wait.
 const STRANGER_TIMEOUT_CROWDED: Duration = Duration::from_millis(500);
-/// A refused client counts as waiting for this long.
+/// How long a refused client counts as waiting.
 const WAIT_LASTS: Duration = Duration::from_secs(1);
-/// A stream that receives fewer bytes
+/// While clients wait, a stream that receives fewer bytes than this
 const LEAST_BYTES: u64 = 1_000;
-/// in this time is ended while clients wait. A TCP client has sent a short test long before, and gives up when the
-/// server has not closed after [`CLOSE_LIMIT_MIN`]: it has to be served by then.
+/// within this time is ended. A waiting TCP client has sent a short test long before, and gives up when the
+/// server has not closed after [`CLOSE_LIMIT_MIN`], so it must be served by then.
 const LEAST_WINDOW: Duration = Duration::from_secs(1);
 
-/// The refusal of a client that comes when all streams are in use.
+/// The refusal of a client when all streams are in use.
 fn full(peer: Caller) -> ClientRefusal {
     const { assert!(CLIENTS_MAX == 256) };
     ClientRefusal::Full {
@@ -49,14 +48,14 @@ fn full(peer: Caller) -> ClientRefusal {
     }
 }
 
-/// The streams of one listener.
+/// The stream slots of one listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     counts: Mutex<Counts>,
-    /// What is left of [`ROOM_BYTES`].
+    /// Unused part of [`ROOM_BYTES`].
     room_bytes: AtomicUsize,
     is_closing: AtomicBool,
 }
@@ -64,20 +63,20 @@ struct Shared {
 #[derive(Debug)]
 struct Counts {
     of_address: AddressShares,
-    /// When somebody was last refused for want of a stream.
+    /// When a client was last refused for lack of a slot.
     waited: Option<Instant>,
     refusal: Option<ClientRefusal>,
 }
 
 impl Shared {
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // A panic elsewhere leaves counts as they are.
+        // The counts stay valid when another thread panics.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Slots {
-    /// For a server, or for a client that one server connects back to, which may have all.
+    /// For a server; or for a client that accepts streams from one server, which may use all slots.
     pub(crate) fn new(is_for_one_server: bool) -> Self {
         let of_address_max = match is_for_one_server {
             true => CLIENTS_MAX,
@@ -94,13 +93,12 @@ impl Slots {
         }))
     }
 
-    /// Whether there is no stream left.
+    /// Whether all slots are in use.
     pub(crate) fn are_taken(&self) -> bool {
         self.0.counts().of_address.taken() >= CLIENTS_MAX
     }
 
-    /// A stream for a client that may ask for `streams` of them; takes note of the refusal when it
-    /// cannot have them.
+    /// Takes a slot for a client that may ask for `streams` of them; records the refusal when there is no room.
     pub(crate) fn take(&self, peer: SocketAddr, streams: usize) -> Option<Ticket> {
         let address = peer.ip();
         let mut counts = self.0.counts();
@@ -126,41 +124,41 @@ impl Slots {
         })
     }
 
-    /// Somebody waits for a stream, and cannot be asked who.
+    /// Records that an unknown client waits for a slot.
     pub(crate) fn wait(&self) {
         let mut counts = self.0.counts();
         counts.waited = Some(Instant::now());
         counts.refusal = Some(full(Caller(None)));
     }
 
-    /// Takes note of a client that was refused.
+    /// Records the refusal of a client.
     pub(crate) fn refuse(&self, refusal: ClientRefusal) {
         self.0.counts().refusal = Some(refusal);
     }
 
-    /// The last refusal that nobody was told of.
+    /// Takes the last refusal that was not yet reported.
     pub(crate) fn refusal(&self) -> Option<ClientRefusal> {
         self.0.counts().refusal.take()
     }
 
-    /// Has strangers go: the server serves nobody any more whom it does not know yet.
+    /// Ends the streams of strangers: the server is closing.
     pub(crate) fn close(&self) {
         self.0.is_closing.store(true, Ordering::Relaxed);
     }
 }
 
-/// What is known of a client's test.
+/// Whether a client has proved to exist. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Proof(Arc<AtomicBool>);
 
 impl Proof {
-    /// Whether the client has shown to be there.
+    /// Whether the client has proved to exist.
     pub fn is_given(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Held by each stream, and so counts them. A clone is another stream of the same client.
+/// A slot, held by each stream. A clone takes another slot for the same client.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     shared: Arc<Shared>,
@@ -187,23 +185,23 @@ impl Drop for Ticket {
 }
 
 impl Ticket {
-    /// What is known of the client's test.
+    /// The state of the client's proof.
     pub(crate) fn proof(&self) -> &Proof {
         &self.proof
     }
 
-    /// The client has shown to be there.
+    /// Marks the client as proved to exist.
     pub(crate) fn prove(&self) {
         self.proof.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the client may have one stream more.
+    /// Whether the client may have one more stream.
     pub(crate) fn has_room_for_another(&self) -> bool {
         let counts = self.shared.counts();
         counts.of_address.taken() < CLIENTS_MAX && counts.of_address.has_room(self.address, 1)
     }
 
-    /// Room for `bytes` more than a stranger has; `None` when there is not so much left.
+    /// Takes `bytes` of room beyond a stranger's buffer; `None` when less is left.
     pub(crate) fn grow(&self, bytes: usize) -> Option<Grown> {
         let take = |left: usize| left.checked_sub(bytes);
         let room = &self.shared.room_bytes;
@@ -214,7 +212,7 @@ impl Ticket {
         })
     }
 
-    /// How much of `bytes` the stream may hold, from its beginning on, and what keeps it so.
+    /// Returns how much of `bytes` the stream may hold from its start, and the guard that reserves it.
     pub(crate) fn grant(&self, bytes: usize) -> (usize, Option<Grown>) {
         let more = bytes.saturating_sub(STRANGER_BYTES);
         match self.grow(more) {
@@ -229,7 +227,7 @@ impl Ticket {
     }
 }
 
-/// Room that a fast stream was given. It is given back when this goes.
+/// Room given to a fast stream; returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Grown {
     shared: Arc<Shared>,
@@ -243,7 +241,7 @@ impl Drop for Grown {
     }
 }
 
-/// Whether one stream brings enough to be kept while others wait.
+/// Decides whether a stream receives enough to be kept while others wait.
 #[derive(Debug)]
 pub(crate) struct LeastRate {
     begun: Instant,
@@ -252,7 +250,7 @@ pub(crate) struct LeastRate {
 }
 
 impl LeastRate {
-    /// For a stream that begins now.
+    /// For a stream that begins at `now`.
     pub(crate) fn new(now: Instant) -> Self {
         LeastRate {
             begun: now,
@@ -261,9 +259,9 @@ impl LeastRate {
         }
     }
 
-    /// Whether a stream that moved `bytes` until `now` has to make room.
+    /// Whether a stream that has received `bytes` by `now` must make room.
     pub(crate) fn is_missed(&mut self, ticket: &Ticket, bytes: u64, now: Instant) -> bool {
-        // Half of the time is left for a busy machine.
+        // Half of the client's patience is left for a busy host.
         const { assert!(2 * LEAST_WINDOW.as_millis() <= CLOSE_LIMIT_MIN.as_millis()) };
         if !ticket.proof.is_given() {
             let age = now.duration_since(self.begun);

@@ -1,7 +1,6 @@
-//! What the streams of both protocols share: the bounds of a test, and how the driver sees it, whichever protocol it
-//! runs over.
+//! What streams of both protocols share: their limits, and the types by which a command runs them.
 //!
-//! Whatever a header states, the time of a stream is bounded, and so is the wait for the other end.
+//! Whatever a header states, a stream and the wait for the other end are bounded in time.
 
 mod error;
 
@@ -20,72 +19,72 @@ use crate::records::{Connected, Observer, Total};
 use crate::slots::Proof;
 use crate::wire::Amount;
 
-/// Runs one stream of either protocol to its end; what it came to, or whatever kept it from its end.
+/// Runs one stream to its end; returns its total or why it failed.
 pub type Run = Box<dyn FnOnce(&Signals, &mut dyn Observer) -> Result<Total, Error> + Send>;
 
-/// Begins something.
+/// Starts something.
 pub type Begin<T> = Box<dyn FnOnce(&Signals) -> Result<T, Error> + Send>;
 
-/// The streams of one test. Each may run on a thread of its own.
+/// The streams of one test. Each may run on its own thread.
 #[derive(Default)]
 pub struct Streams {
-    /// What is to be received over the socket.
+    /// Receives over the test's socket.
     pub incoming: Option<Run>,
-    /// What is to be sent over it.
+    /// Sends over the same socket.
     pub outgoing: Option<Run>,
-    /// What is to be sent over a socket of its own; a server's only.
+    /// Sends over a socket of its own; servers only.
     pub back: Option<Back>,
 }
 
-/// A stream that a server connects back for (-d and -r).
+/// A stream for which a server connects back (-d and -r).
 pub struct Back {
-    /// Whether it is to begin at once rather than after the client's own stream.
+    /// Whether it starts at once, or after the client's own stream.
     pub is_at_once: bool,
     /// Length of a write, or of a datagram's payload.
     pub length_bytes: usize,
-    /// The rate to keep to, over UDP.
+    /// Send rate; UDP only.
     pub rate: Option<Rate>,
     /// Connects.
     pub connect: Begin<(Connected, Run)>,
 }
 
-/// A client whose test may begin.
+/// A client whose test may start.
 pub struct Taken {
     /// The client.
     pub peer: SocketAddr,
-    /// Whether it has shown to be there.
+    /// Whether the client has proved to exist.
     pub proof: Proof,
-    /// Reads what it asks for.
+    /// Reads the client's request.
     pub open: Begin<Streams>,
 }
 
 /// A listening socket of either protocol.
 pub trait Listen: Send {
-    /// Takes the next client; `None` when none came for `patience`, or none waits and
+    /// Waits for the next client; `None` when none came within `patience`, or when none waits and
     /// [`Signals::sender_done`] is set.
     ///
     /// # Errors
     /// When the listener cannot go on.
     fn accept(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error>;
-    /// The address listened at, with the port that was chosen.
+    /// The address it listens at, with the actual port.
     fn local_addr(&self) -> SocketAddr;
     /// The receive buffer as granted.
     fn buffer(&self) -> SocketBuffer;
-    /// The first client that asked for data and was not allowed to have them.
+    /// The first client that asked for data without permission.
     fn not_allowed(&self) -> Option<SocketAddr> {
         None
     }
 }
 
-/// Has the calling thread's sleeps end when they are over, rather than up to 50 µs later.
+/// Makes the calling thread's sleeps end on time, rather than up to 50 µs late.
 pub fn make_sleeps_exact() {
-    // The rate and the gaps that are reached show what a refusal costs.
+    // A refusal shows in the rate and gaps reached.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// What 2.1.8 grants a server that sends for a time beyond that time,
+/// 2.1.8 waits this much longer than the test for a server that sends,
 const GRACE: Duration = Duration::from_secs(2);
-/// and the longest silence in any case.
+/// but we never wait longer than this.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// How long a server that was asked to send may be silent.
@@ -96,8 +95,8 @@ pub fn silence_max(amount: Amount) -> Duration {
     }
 }
 
-/// Refuses to have a client listen where it would be reached at the address of its own server: it would connect to
-/// itself if the server does not run.
+/// Refuses a client listener that its own server's address would reach: without a server, the client would
+/// connect to itself.
 pub fn check_port(config: &ListenerConfig) -> Result<(), Error> {
     let Some(server) = config.of_server else {
         return Ok(());
@@ -116,7 +115,7 @@ fn is_address_of_server(bind: SocketAddr, server: SocketAddr) -> bool {
     bind.port() == server.port() && reaches && is_local(server)
 }
 
-/// Whether an address is one of this host's: to reach such a one, the host takes that one itself.
+/// Whether `address` is this host's: the kernel then picks it as the source address, too.
 fn is_local(address: SocketAddr) -> bool {
     let any = sockets::any_address(address.is_ipv6(), 0);
     let chosen = UdpSocket::bind(any).and_then(|socket| {

@@ -1,6 +1,6 @@
-//! TCP streams in either direction. One loop sends (`sender.rs`) and one receives (`reader.rs`), whichever end
-//! they run at; `client.rs` and `server.rs` make the connections. A server sends nothing but to an address
-//! that completed a handshake.
+//! TCP streams in either direction. One loop sends (`sender.rs`) and one receives (`reader.rs`), at either end;
+//! `client.rs` and `server.rs` make the connections. A server sends only to addresses that completed a
+//! handshake.
 
 mod client;
 mod connection;

@@ -1,7 +1,6 @@
-//! UDP streams in either direction. One loop sends (`sender.rs`) and one receives (`receiver.rs`), whichever end
-//! they run at; `client.rs` and `server.rs` make the sockets, `session.rs` is what a receiver knows of its
-//! sender. A server sends no data but to addresses that it was given, and to others no more bytes than came
-//! from them.
+//! UDP streams in either direction. One loop sends (`sender.rs`) and one receives (`receiver.rs`), at either
+//! end; `client.rs` and `server.rs` make the sockets; `session.rs` is a receiver's state for one sender. A
+//! server sends data only to allowed addresses, and to others no more bytes than it received from them.
 
 mod client;
 mod receiver;

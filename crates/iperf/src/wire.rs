@@ -1,12 +1,11 @@
-//! The formats of iperf 2: those of version 2.1.8, and what 2.0.2 to 2.0.13 do differently. Every field
-//! is big-endian; sizes, bits and words are those of 2.1.8's `payloads.h`.
+//! The packet formats of iperf 2.1.8, and where 2.0.2 to 2.0.13 differ. Every field is big-endian; names, sizes
+//! and flags follow 2.1.8's `payloads.h`.
 //!
-//! A TCP test begins with a [`ClientHeader`], which the server may acknowledge ([`HeaderAck`]). A UDP
-//! test repeats that header in each datagram behind a [`DatagramHeader`]. Datagrams with a negative id
-//! end the test ("FIN"), and the server answers them with its [`ServerReport`] ("AckFIN").
+//! A TCP test begins with a [`ClientHeader`], which the server may acknowledge ([`HeaderAck`]). A UDP test
+//! repeats that header in each datagram, after a [`DatagramHeader`]. Datagrams with a negative id end the test
+//! ("FIN"); the server answers them with its [`ServerReport`] ("AckFIN").
 //!
-//! Reading is total: any bytes of a peer are understood or refused, without a panic. Start with
-//! `header.rs`.
+//! Parsing never panics: any bytes from a peer are either understood or refused. Start with `header.rs`.
 
 mod datagram;
 mod header;

@@ -1,4 +1,4 @@
-//! iperf's streams as workloads, one way.
+//! iperf streams in one direction, as workloads.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -25,9 +25,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct UdpWorkload {
     /// Bytes of UDP payload in each datagram.
     pub payload_bytes: u16,
-    /// Datagrams a second; as fast as one sender goes when null.
+    /// Datagrams per second; null is unlimited.
     pub packets_per_second: Option<NonZeroU64>,
-    /// Receive buffer to ask for; null leaves it to the kernel.
+    /// Receive buffer to ask for; null is the kernel's default.
     pub receive_buffer_bytes: Option<usize>,
 }
 
@@ -136,7 +136,7 @@ fn bytes(total: &Total) -> Payload {
     }
 }
 
-/// A stream is known to have been read to its end when both ends closed it.
+/// A stream was read to its end only if both ends closed it.
 fn closed(mut books: EndBooks, is_closed: bool) -> EndBooks {
     let why = "the connection was not closed by both ends in time";
     books.undrained = (!is_closed).then(|| String::from(why));

@@ -1,4 +1,4 @@
-//! UDP streams whose datagrams travel in batches: what is counted is the datagram.
+//! UDP streams sent in batches: the datagrams are counted, not the batches.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,7 +9,7 @@ use nicpoll_testkit::needs;
 mod common;
 use common::{faults, roomy, stream};
 
-/// One stream over the loopback device.
+/// One stream over loopback.
 fn batches(
     ip: IpAddr,
     configure: impl FnOnce(&mut ClientConfig),

@@ -1,4 +1,4 @@
-//! iperf 2.0.5 to 2.0.13 at the other end, played byte for byte.
+//! iperf 2.0.5 to 2.0.13 at the other end, imitated byte for byte.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use common::{accepted, faults};
 use fake::udp_client::{self, Client};
 use fake::{ALL, Header, Report, V2_0_5, V2_0_8, V2_0_10, V2_0_12, V2_0_13, Version};
 
-/// Datagrams of a stream: few enough for any receive buffer.
+/// Datagrams per stream: few enough for any receive buffer.
 const SENT: u32 = 20;
 
 fn server_config() -> udp::ServerConfig {
@@ -36,12 +36,12 @@ fn serve(client: &Client) -> (Total, udp_client::Outcome) {
     })
 }
 
-/// The client's report in words: lost, datagrams, bytes.
+/// The client's report: lost, datagrams, bytes.
 fn figures(outcome: &udp_client::Outcome) -> (u64, u64, u64) {
     let Some(report) = outcome.report else {
         panic!("no report where the client looks for it: {outcome:x?}");
     };
-    // The jitter is no more than a second on any loopback; a word too far it would be.
+    // Jitter never reaches a second on loopback; a misread word would.
     assert_eq!(report.jitter.0, 0, "{report:?}");
     assert!(report.jitter.1 < 1_000_000 && report.elapsed.1 < 1_000_000);
     (report.lost, report.datagrams, report.bytes)
@@ -73,7 +73,7 @@ fn a_stream_without_client_header_is_counted_too() {
             (0, 1),
             "{version:?}"
         );
-        // 2.0.10 to 2.0.12 cannot be told from 2.0.5 then, and look elsewhere.
+        // 2.0.10 to 2.0.12 then look like 2.0.5, and expect the report elsewhere.
         if version != V2_0_10 && version != V2_0_12 {
             assert_eq!(figures(&outcome), (0, 20, 20 * 1470), "{version:?}");
         }
@@ -127,7 +127,7 @@ fn fins_are_answered_for_as_long_as_old_clients_repeat_them() {
         let arrived = u64::from(outcome.fins_sent - 1);
         let (fins, acks) = (received.fins, received.fin_answers);
         assert_eq!((fins, acks), (arrived, arrived), "{version:?}");
-        // 2.0.13's second FIN says one more, as if a datagram had been lost.
+        // 2.0.13's second FIN states one more, as if a datagram had been lost.
         let lost = u64::from(version == V2_0_13);
         assert_eq!(
             (received.receipt().lost, received.receipt().expected),
@@ -161,7 +161,7 @@ fn short_datagrams_never_buy_a_longer_answer() {
     for (version, payload_bytes, sent) in [(V2_0_5, 12, 4), (V2_0_5, 24, 4), (V2_0_12, 20, 3)] {
         let client = Client {
             payload_bytes,
-            // So that the FINs go on until they are worth an answer.
+            // Long enough for FINs to repeat until they earn an answer.
             patience: Duration::from_millis(250),
             ..Client::new(version, sent)
         };
@@ -222,7 +222,7 @@ fn ask(version: Version, dialect: Dialect, fins_lost: u32) -> (Total, fake::udp_
     let mut server = fake::udp_server::Server::bind(version);
     server.fins_lost = fins_lost;
     let amount = Amount::Bytes(20 * 1470);
-    // Slow enough for the header's acknowledgement to come before the end.
+    // Slow enough for the header acknowledgement to arrive before the end.
     let mut config = ClientConfig::udp(server.address(), 1470, amount);
     config.stream.dialect = dialect;
     config.stream.rate = Rate::packets_per_second(100);
@@ -233,7 +233,7 @@ fn ask(version: Version, dialect: Dialect, fins_lost: u32) -> (Total, fake::udp_
     })
 }
 
-/// What the client was told, in the server's words.
+/// The report that the client received.
 fn told(sent: &Total) -> Report {
     let report = sent.server_report.expect("no report was understood");
     let split = |time: Duration| (time.as_secs() as u32, time.subsec_micros());
@@ -371,7 +371,7 @@ fn old_tcp_servers_take_every_byte_and_their_acknowledgement_is_no_harm() {
                 (sent, serving.join().unwrap())
             });
             assert_eq!((sent.whole.bytes, received.bytes), (500_000, 500_000));
-            // What is set asks an old server for nothing, let alone for a stream back.
+            // No flag requests anything of an old server, least of all a stream back.
             assert_eq!(received.flags & 0x8000_0000, 0);
             assert!(sent.close_seconds.is_some(), "{version:?}");
         }

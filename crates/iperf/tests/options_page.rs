@@ -1,4 +1,4 @@
-//! docs/dialects.md has a row for each option, made from the options' own table.
+//! docs/dialects.md has a row for each option, made from the option table.
 
 use std::{env, fs};
 

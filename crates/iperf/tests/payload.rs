@@ -1,4 +1,4 @@
-//! Bursts, times, and a server that reads slowly: on this machine's loopback.
+//! Bursts, gaps, and a server that reads slowly, over this host's loopback.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -19,8 +19,7 @@ fn a_server_with_a_rate_reads_no_faster() {
     let begun = Instant::now();
     let (_, received) = stream(&mut listener, &config);
     assert_eq!(received.whole.bytes, 400_000);
-    // At a megabyte a second, the last read, of 131072 bytes at most, being due when the others are
-    // paid for.
+    // At a megabyte per second. The last read, at most 131072 bytes, is due when the others are paid for.
     assert!(begun.elapsed() >= Duration::from_micros(400_000 - 131_072));
 }
 
@@ -47,7 +46,7 @@ fn bursts_leave_as_many_long_gaps_as_there_are_periods() {
     assert_eq!(sent.whole.datagrams, 10 * BURSTS);
     let gaps = sent.gaps.unwrap();
     assert_eq!(gaps.samples, 10 * BURSTS - 1);
-    // Datagrams of one burst are handed over together, later bursts too when they are late.
+    // A burst's datagrams leave together; so do late bursts.
     assert!(gaps.zero_samples >= 9 * BURSTS, "{gaps:?}");
     // No burst is early: from the first to the last there are 19 periods of 10 ms.
     let from_first_to_last = gaps.mean_seconds * gaps.samples as f64;

@@ -1,4 +1,4 @@
-//! Many streams, intervals, amounts and rates, over loopback and with both ends from here.
+//! Many streams, intervals, amounts and rates over loopback, with both ends from this crate.
 
 use std::error::Error as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -39,7 +39,7 @@ impl Observer for Log {
 }
 
 impl Log {
-    /// Checks that the records lie end to end and add up to `bytes` and `datagrams`.
+    /// Checks that the records are contiguous and add up to `bytes` and `datagrams`.
     fn check(&self, bytes: u64, datagrams: u64) {
         let mut end = 0.0;
         for (index, record) in self.records.iter().enumerate() {
@@ -72,7 +72,7 @@ fn udp_listener(ip: impl Into<IpAddr>) -> udp::Listener {
     udp::Listener::bind(&config).unwrap()
 }
 
-/// One stream to a listener: what each end reports and recorded.
+/// Runs one stream to a listener; returns each end's total and records.
 fn tcp_stream(config: &ClientConfig, listener: &mut tcp::Listener) -> [(u64, Log); 2] {
     let [mut at_client, mut at_server] = [(); 2].map(|()| Log::default());
     let (sent, received) = observed(listener, config, [&mut at_client, &mut at_server]);
@@ -140,7 +140,7 @@ fn tcp_keeps_to_its_rate_and_intervals_end_in_silence() {
     let mut config = ClientConfig::tcp(listener.local_addr(), amount);
     config.stream.length_bytes = 1_000;
     config.stream.interval = Some(INTERVAL);
-    // A write each 50 ms, from the header's share on.
+    // One write per 50 ms, starting with the header's share.
     config.stream.rate = Rate::bits_per_second(160_000);
     let [(sent, at_client), (received, at_server)] = tcp_stream(&config, &mut listener);
     assert!(sent <= 60 + 3 * 1_000, "{sent}");
@@ -189,7 +189,7 @@ fn a_paced_udp_stream_is_never_ahead_of_its_schedule() {
             let mut datagram = [0; 128];
             loop {
                 let (length, client) = receiver.recv_from(&mut datagram).unwrap();
-                // Zeros where a server looks for a header.
+                // Zeros in place of the header.
                 assert_eq!(datagram[16..length], [0; 48]);
                 let id = DatagramHeader::parse(&datagram[..length]).unwrap().id;
                 if id < 0 {

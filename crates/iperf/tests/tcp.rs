@@ -1,4 +1,4 @@
-//! TCP streams over loopback, with the peer played by a plain socket where it has to misbehave.
+//! TCP streams over loopback, with a plain socket as the peer where it must misbehave.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use nicpoll_traffic::Signals;
 mod common;
 use common::{LOOPBACK, roomy, server_config};
 
-/// Long enough that only a stop from outside explains an early end.
+/// Long enough that only an outside stop explains an early end.
 const LONG: Duration = Duration::from_secs(60);
 
 fn server() -> Server {
@@ -173,7 +173,7 @@ fn a_silent_client_is_given_up() {
 
 #[test]
 fn a_client_without_server_says_so() {
-    // A port that is taken, so that no other test gets it, but by no server.
+    // A port that is bound, so no other test gets it, but not listening.
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let taken = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let unused = taken.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! TCP streams from the server to the client, over loopback and with both ends from here or the other
-//! one played by a plain socket.
+//! TCP streams from server to client over loopback, with both ends from this crate or one of them a plain
+//! socket.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -33,7 +33,7 @@ struct Counted {
     sent: Option<u64>,
 }
 
-/// Runs everything but what is to be sent over a connection of its own.
+/// Runs all streams except one over a separate connection.
 fn run(streams: Streams, signals: &Signals) -> Counted {
     thread::scope(|scope| {
         let sending = streams
@@ -51,7 +51,7 @@ fn run(streams: Streams, signals: &Signals) -> Counted {
     })
 }
 
-/// A whole test over one connection; what the client and what the server counted.
+/// Runs a test over one connection; returns the counts of client and server.
 fn over_one_socket(ip: IpAddr, directions: Directions, amount: Amount) -> [Counted; 2] {
     let mut listener = Listener::bind(&listener_config(ip)).unwrap();
     let signals = Signals::default();
@@ -99,7 +99,7 @@ fn both_send_over_one_socket() {
     }
 }
 
-/// A client's listener, for the streams of its server.
+/// The configuration of a client's listener for streams from its server.
 fn of_server(config: ListenerConfig, server: SocketAddr) -> ListenerConfig {
     ListenerConfig {
         of_server: Some(server),
@@ -107,7 +107,7 @@ fn of_server(config: ListenerConfig, server: SocketAddr) -> ListenerConfig {
     }
 }
 
-/// The addresses of one host and the other, both of loopback.
+/// The addresses of the two hosts, both on loopback.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 
@@ -115,7 +115,7 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 fn the_server_connects_back_to_where_the_client_came_from() {
     for is_at_once in [true, false] {
         let signals = Signals::default();
-        // The server's address has to be one of many.
+        // The server's address must be one of several.
         let mut server = Listener::bind(&listener_config(Ipv4Addr::UNSPECIFIED.into())).unwrap();
         let server_address = SocketAddr::new(SERVER, server.local_addr().port());
         let mut back = Listener::bind(&of_server(listener_config(CLIENT), server_address)).unwrap();
@@ -150,7 +150,7 @@ fn the_server_connects_back_to_where_the_client_came_from() {
 fn a_client_that_listens_late_is_reached() {
     let signals = Signals::default();
     let mut server = listener();
-    // An address that nobody else takes a port of meanwhile.
+    // An address on which nobody else takes a port meanwhile.
     let reserved = TcpListener::bind((CLIENT, 0)).unwrap();
     let late = reserved.local_addr().unwrap();
     drop(reserved);
@@ -183,7 +183,7 @@ fn a_client_takes_connections_of_its_server_only() {
     let signals = Signals::default();
     let server = SocketAddr::new(SERVER, 1);
     let mut back = Listener::bind(&of_server(listener_config(LOCALHOST), server)).unwrap();
-    // Loopback chooses 127.0.0.1 as the address of origin.
+    // Loopback picks 127.0.0.1 as the source address.
     let mut stranger = TcpStream::connect(back.local_addr()).unwrap();
     let patience = Duration::from_millis(50);
     assert!(back.accept(&signals, patience).unwrap().is_none());
@@ -199,7 +199,7 @@ fn client_and_server_on_one_host_need_two_ports() {
     config.bind.set_port(server.local_addr().port());
     let error = Listener::bind(&of_server(config.clone(), server.local_addr())).unwrap_err();
     assert!(error.to_string().contains("-L"), "{error}");
-    // With a server elsewhere it is the kernel that refuses.
+    // With the server elsewhere, the kernel refuses the address.
     let elsewhere = SocketAddr::from(([192, 0, 2, 1], config.bind.port()));
     let error = Listener::bind(&of_server(config, elsewhere)).unwrap_err();
     assert!(matches!(error, Error::Bind { .. }), "{error}");
@@ -211,7 +211,7 @@ fn header(directions: Directions, amount: Amount) -> ClientHeader {
     header
 }
 
-/// A client that is a plain socket, and asks for this.
+/// A client with a plain socket that sends this request.
 fn ask(listener: &Listener, header: &ClientHeader) -> TcpStream {
     let mut bytes = [0; ClientHeader::BYTES];
     header.write_to(&mut bytes);
@@ -245,7 +245,7 @@ fn a_server_keeps_to_its_own_time_whatever_is_asked_for() {
         Amount::Bytes(1 << 30),
     ] {
         let mut asked = header(Directions::Reverse, amount);
-        // The longest write, and one write each 100 ms: less than what was asked for.
+        // The longest write, one per 100 ms: below the requested rate.
         asked.buffer_bytes = u32::MAX;
         if let Some(extension) = &mut asked.extension {
             extension.rate_bps = 80 << 20;
@@ -283,7 +283,7 @@ fn a_client_that_resets_what_it_asked_for_has_ended_it() {
         });
         let (mut stream, _) = back.accept().unwrap();
         stream.read_exact(&mut [0; 300_000]).unwrap();
-        // As 2.0.9 to 2.0.13 end it: closed with data unread, which makes it a reset.
+        // As 2.0.9 to 2.0.13 end it: closing with data unread resets the connection.
         drop(stream);
         serving.join().unwrap()
     });
@@ -352,7 +352,7 @@ fn streams_to_clients_are_counted_like_those_from_them() {
             (stream, accepted(&mut listener, &signals))
         })
         .collect();
-    // One too many is told so.
+    // The one beyond the limit gets an error.
     let mut late = ask(&listener, &asked);
     let now = Duration::ZERO;
     assert!(listener.accept(&signals, now).unwrap().is_none());

@@ -16,7 +16,7 @@ use common::{LOOPBACK, datagram, faults, roomy};
 mod relay;
 use relay::{Direction, Relay};
 
-/// Room for more than a client sends in [`DURATION`], should the server not run at all meanwhile.
+/// Room for all that a client sends in [`DURATION`], even if the server does not run meanwhile.
 const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
 const DURATION: Duration = Duration::from_millis(30);
 
@@ -28,7 +28,7 @@ fn client_config(peer: SocketAddr, payload_bytes: usize) -> ClientConfig {
     ClientConfig::udp(peer, payload_bytes, Amount::Time(DURATION))
 }
 
-/// A stream of 64-byte datagrams through a relay that passes what `is_passed` says.
+/// A stream of 64-byte datagrams through a relay; `is_passed` returns how many copies it passes on.
 fn through_relay(is_passed: impl FnMut(Direction, &[u8]) -> u32 + Send) -> (Total, Total) {
     let server = server();
     let relay = Relay::to(server.local_addr());
@@ -65,7 +65,7 @@ fn both_ends_count_the_same_datagrams() {
         assert!(sent.whole.datagrams > 0);
         assert_eq!(received.whole.datagrams, sent.whole.datagrams);
         assert_eq!(received.whole.bytes, sent.whole.bytes);
-        // The first one has the whole header.
+        // The first datagram has the whole header.
         let rest = (sent.whole.datagrams - 1) * payload_bytes as u64;
         assert_eq!(sent.whole.bytes, rest + payload_bytes.max(76) as u64);
         assert_eq!(faults(&received), [0; 4]);
@@ -209,7 +209,7 @@ fn answers_of_other_dialects_end_the_stream_too() {
         server.send_to(&datagram, client).unwrap();
         sending.join().unwrap().unwrap()
     });
-    // The acknowledgement of the header is none of a FIN; the echo is, but says nothing.
+    // The header acknowledgement does not answer a FIN; the echo does, without a report.
     assert_eq!(sent.fin_answers, 1);
     assert_eq!(sent.server_report, None);
     assert_eq!(sent.whole.datagrams, 0);
@@ -218,7 +218,7 @@ fn answers_of_other_dialects_end_the_stream_too() {
 #[test]
 fn a_closed_port_refuses_sends_without_using_up_ids() {
     let taken = UdpSocket::bind(LOOPBACK).unwrap();
-    // Connected elsewhere, it takes nothing from the client, and no other test gets the port.
+    // Connected elsewhere, it receives nothing from the client, and no other test gets the port.
     taken.connect(taken.local_addr().unwrap()).unwrap();
     let mut config = client_config(taken.local_addr().unwrap(), 64);
     config.stream.amount = Amount::Time(Duration::from_millis(20));

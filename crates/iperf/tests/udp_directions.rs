@@ -1,5 +1,5 @@
-//! UDP streams from the server to the client, over loopback and with both ends from here or the client
-//! played by a plain socket.
+//! UDP streams from server to client over loopback, with both ends from this crate or a plain socket as the
+//! client.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
@@ -21,7 +21,7 @@ fn listener_config(ip: IpAddr) -> ListenerConfig {
     ListenerConfig::udp(roomy(ip, RECEIVE_BUFFER_BYTES))
 }
 
-/// A server that may send to the addresses of `ip`'s family on this host.
+/// A server that may send to this host's addresses of `ip`'s family.
 fn allowing(ip: IpAddr) -> Listener {
     let mut config = listener_config(ip);
     config.allow = vec!["127.0.0.0/8".parse().unwrap(), "::1".parse().unwrap()];
@@ -37,7 +37,7 @@ fn client_config(peer: SocketAddr, directions: Directions) -> ClientConfig {
     config
 }
 
-/// What one end counted of its streams: datagrams.
+/// Datagrams that one end counted.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     received: Option<u64>,
@@ -49,7 +49,7 @@ const ALL: Counted = Counted {
     sent: Some(100),
 };
 
-/// Runs everything but what is to be sent over a socket of its own.
+/// Runs all streams except one over a separate socket.
 fn run(streams: Streams, signals: &Signals) -> Counted {
     thread::scope(|scope| {
         let sending = streams
@@ -90,7 +90,7 @@ fn what_one_end_sends_over_the_socket_the_other_receives() {
     }
 }
 
-/// The addresses of one host and the other, both of loopback.
+/// The addresses of the two hosts, both on loopback.
 const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 
@@ -118,7 +118,7 @@ fn the_server_sends_back_to_where_the_client_came_from() {
                 let mut streams = accepted(&mut server, &signals);
                 let way_back = streams.back.take().unwrap();
                 assert_eq!(way_back.is_at_once, is_at_once);
-                // In the header of 2.0 it is told in bits.
+                // The header of 2.0 states the rate in bits.
                 let rate_bps = way_back.rate.unwrap().bits_of(8 * PAYLOAD_BYTES as u64);
                 assert_eq!(rate_bps, 3_200_000, "{dialect:?}");
                 let forward = run(streams, &signals);
@@ -142,7 +142,7 @@ fn back_address(port: u16) -> SocketAddr {
     SocketAddr::new(CLIENT, port)
 }
 
-/// A client that is a plain socket.
+/// A client with a plain socket.
 fn plain(server: &Listener) -> UdpSocket {
     udp_client(server.local_addr(), Duration::from_millis(100))
 }
@@ -153,7 +153,7 @@ fn header(directions: Directions, amount: Amount, rate_bps: u64) -> ClientHeader
     header
 }
 
-/// Sends a datagram that asks for this.
+/// Sends a datagram with this request.
 fn send(client: &UdpSocket, asked: &ClientHeader, id: i64) {
     client.send(&datagram(id, PAYLOAD_BYTES, asked)).unwrap();
 }
@@ -181,7 +181,7 @@ fn a_client_that_is_not_allowed_gets_no_byte_of_data() {
             true,
         ),
     ] {
-        // It is not enough that others are allowed.
+        // Allowing others is not enough.
         let mut config = listener_config(LOCALHOST);
         config.allow = vec!["127.0.0.2".parse().unwrap(), "::/0".parse().unwrap()];
         let mut server = Listener::bind(&config).unwrap();
@@ -200,7 +200,7 @@ fn a_client_that_is_not_allowed_gets_no_byte_of_data() {
             let report = streams.incoming.unwrap()(&signals, &mut ()).unwrap();
             assert_eq!(report.whole.datagrams, 2);
         }
-        // What comes is the answer to the FIN, and no more of it than was sent.
+        // Only the answer to the FIN comes, no longer than what was sent.
         let mut got = 0;
         while let Ok(length) = client.recv(&mut [0; 2048]) {
             assert_eq!(length, ServerReport::BYTES);
@@ -220,7 +220,7 @@ fn a_server_keeps_to_its_own_time_and_to_lengths_that_there_are() {
         let mut server = Listener::bind(&config).unwrap();
         let client = plain(&server);
         let signals = Signals::default();
-        // A rate of 0 is no rate over UDP: it is that of the original, not as fast as it goes.
+        // Over UDP, a rate of 0 means the original's default, not unlimited.
         let mut asked = header(
             Directions::Reverse,
             Amount::Time(Duration::from_secs(21_474_836)),
@@ -236,7 +236,7 @@ fn a_server_keeps_to_its_own_time_and_to_lengths_that_there_are() {
         );
         let mut buffer = vec![0; 70_000];
         assert_eq!(client.recv(&mut buffer).unwrap(), length);
-        // As 2.1.8: no client header, filler in its place.
+        // As in 2.1.8: no client header, filler in its place.
         let filler = &b"6789"[..(length - 16).min(4)];
         assert_eq!(&buffer[16..16 + filler.len()], filler);
         assert_eq!(DatagramHeader::parse(&buffer[..length]).unwrap().id, 1);
@@ -303,7 +303,7 @@ fn a_client_asks_until_it_gets_data_and_not_for_ever() {
     assert!(error.to_string().contains("no data came from"), "{error}");
     assert!(error.to_string().contains("--allow"), "{error}");
     assert!(begun.elapsed() < PATIENCE);
-    // The same datagram again and again.
+    // The same datagram is repeated.
     let mut payload = [0; PAYLOAD_BYTES];
     let mut requests = 0;
     while let Ok(length) = silent.recv(&mut payload) {

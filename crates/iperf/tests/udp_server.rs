@@ -1,5 +1,5 @@
-//! A UDP server against datagrams written by hand. They are queued before the server runs, so that
-//! nothing depends on time.
+//! A UDP server against hand-written datagrams. They are queued before the server runs, so nothing depends on
+//! time.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -39,7 +39,7 @@ impl Bench {
         self.client.send(&datagram(id, length)).unwrap();
     }
 
-    /// Runs the server on what is queued. Returns its report and its answers.
+    /// Runs the server on the queued datagrams. Returns its report and its answers.
     fn run(self) -> (Total, Vec<Vec<u8>>) {
         let signals = Signals::default();
         signals.sender_done.store(true, Ordering::Release);
@@ -58,7 +58,7 @@ fn datagram(id: i64, length: usize) -> Vec<u8> {
     common::datagram(id, length, &client)
 }
 
-/// What the server says of what is queued, and what it answers, but for times.
+/// What the server counts and answers, without times.
 fn told((report, answers): (Total, Vec<Vec<u8>>)) -> String {
     let stated = answers.first().map(|answer| {
         assert!(answers.iter().all(|other| other == answer));
@@ -80,7 +80,7 @@ fn told((report, answers): (Total, Vec<Vec<u8>>)) -> String {
     )
 }
 
-/// Cases are of words such as `2:100`, a datagram with id 2 and 100 bytes, and `-2..-7:20`, some with 20 bytes.
+/// A case lists words such as `2:100`, a datagram with id 2 and 100 bytes, or `-2..-7:20`, several of 20 bytes.
 #[test]
 fn datagrams_are_counted_and_answered_as_recorded() {
     golden_cases("tests/udp_server/cases.txt", |_, text| {
@@ -106,7 +106,7 @@ fn what_is_not_of_the_session_is_counted_apart() {
     let bench = Bench::new();
     let stranger = UdpSocket::bind(LOOPBACK).unwrap();
     stranger.connect(bench.server.local_addr()).unwrap();
-    // A FIN of an earlier session, nothing at all, too short, and an id that cannot be.
+    // A FIN of an earlier session, an empty datagram, a short one, and one with an impossible id.
     stranger.send(&datagram(-9, 100)).unwrap();
     stranger.send(&[]).unwrap();
     stranger.send(&[0; 11]).unwrap();

@@ -1,4 +1,4 @@
-//! UDP as versions other than 2.1.8 speak it: bytes that they sent, and what they mean here.
+//! UDP bytes sent by versions other than 2.1.8, and how they parse here.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const DIALECTS: [Dialect; 7] = [
     Dialect::Unknown,
 ];
 
-/// The lines of a file of captured datagrams: the dialect, whose they are, and the rest.
+/// The lines of a file of captured datagrams: dialect, client, and the rest.
 fn captured(text: &str) -> impl Iterator<Item = (Dialect, &str, Vec<&str>)> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
@@ -68,7 +68,7 @@ fn fins_of_every_version_say_how_much_was_sent() {
     for (dialect, client, fields) in fins {
         let (fin, id): (&str, i64) = (fields[0], fields[1].parse().unwrap());
         assert_eq!(dialect.header(&raw(fin), 92).unwrap().id, id, "{client}");
-        // By itself it is known for a FIN, too.
+        // Alone, it is still recognised as a FIN.
         assert!(DatagramHeader::parse(&hex(fin)).unwrap().id < 0, "{client}");
         count += 1;
     }
@@ -127,7 +127,7 @@ fn ids_out_of_all_proportion_are_refused() {
     assert!(Dialect::V2_0_2.header(&far, 0).is_some());
 }
 
-/// A client's first datagram and its FIN after `sent` more.
+/// A client's first datagram, and its FIN after `sent` more.
 fn written(dialect: Dialect, ids: [i64; 2], times: [(u64, u32); 2]) -> [Vec<u8>; 2] {
     let mut payload = vec![0xff; 64];
     let amount = Amount::Time(Duration::from_secs(1));
@@ -207,7 +207,7 @@ fn captured_report_of_2_0_5_begins_four_bytes_sooner() {
     };
     let answer = expected.answer(Dialect::V2_0_2, &raw(fin));
     assert_eq!(answer[..captured.len()], captured);
-    // 2.0.8 and 2.0.9 read on: a time of transit that is none, and the rate, 93 datagrams in 1.016 s.
+    // 2.0.8 and 2.0.9 read on: an invalid transit time, and the rate, 93 datagrams in 1.016 s.
     let (transit, rest) = answer[captured.len()..].split_at(52);
     assert_eq!(transit[..4], 3600u32.to_be_bytes());
     assert_eq!(transit[4..], [0; 48]);
@@ -230,7 +230,7 @@ fn report_of_2_0_12_has_the_upper_half_of_the_datagrams_before_the_jitter() {
     let answer = report().answer(Dialect::V2_0_10, &raw(fin));
     assert_eq!(answer[..expected.len()], expected);
     assert_eq!(answer[expected.len()..], [0; 68]);
-    // Known or not, it is read as what it is.
+    // It parses the same whether the server's version is known or not.
     for server in [Dialect::V2_0_10, Dialect::V2_1] {
         assert_eq!(ServerReport::parse(&answer, server), Some(report()));
     }

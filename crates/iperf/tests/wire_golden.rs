@@ -1,5 +1,5 @@
-//! Bytes that iperf 2 sent, what they mean here, and that they are written the same. Captured from iperf 2.1.8 unless
-//! said otherwise.
+//! Bytes that iperf 2 sent: how they parse here, and that this crate writes the same. From iperf 2.1.8 unless
+//! stated otherwise.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use nicpoll_iperf::wire::{
 };
 use nicpoll_testkit::{golden, hex};
 
-/// Each of what was captured: what it is, in one word, then whose; and below that its bytes and what they mean.
+/// The captures: kind and source, then the bytes and their meaning.
 const CAPTURED: &str = include_str!("wire_golden/captured.txt");
 
-/// All of it by name, without the meaning.
+/// All captures by name, without the meaning.
 fn captures() -> impl Iterator<Item = (&'static str, &'static str)> {
     let parts = CAPTURED.split("$ ").skip(1);
     parts.map(|part| {
@@ -23,7 +23,7 @@ fn captures() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// The bytes of one.
+/// The bytes of a capture.
 fn captured(name: &str) -> Vec<u8> {
     let found = captures().find(|(known, _)| *known == name);
     hex(found.expect(name).1)
@@ -79,7 +79,7 @@ fn dual(port: u16, is_at_once: bool) -> Directions {
     Directions::Dual { port, is_at_once }
 }
 
-/// Who asks for what, at which rate in bits.
+/// Name, amount, directions, and rate in bits.
 type Asked = (&'static str, Amount, Directions, u64);
 
 #[test]
@@ -132,7 +132,7 @@ fn udp_headers_are_those_of_the_original() {
         let parsed = ClientHeader::parse_udp(&payload).unwrap();
         assert_eq!((parsed, parsed.directions()), (header, Ok(directions)));
     }
-    // 2.0.8 has its rate behind the first part.
+    // 2.0.8 has its rate after the first part.
     let mut written = [0xff; 64];
     let header = ClientHeader::for_udp_v2_0_8(5001, seconds(1), 1 << 20);
     let bytes = header.write_to(&mut written);
@@ -207,7 +207,7 @@ fn prepared(length: usize) -> Vec<u8> {
 #[test]
 fn datagrams_are_byte_for_byte_those_of_the_original() {
     let header = DatagramHeader::at(1, Duration::new(0x6b00_ba6e, 0x0005_e70d * 1000));
-    // Short ones carry the beginning of the headers.
+    // Short ones carry the start of the headers.
     for length in [1470, PAYLOAD_BYTES_MIN, 64, 75, 159, 160, 161] {
         let mut built = prepared(length);
         header.write_to(&mut built);
@@ -280,7 +280,7 @@ fn durations_become_ticks_of_ten_milliseconds() {
         header.amount
     };
     let ms = Duration::from_millis;
-    // The word of one tick more than the most could not be negated by whoever reads it.
+    // The word of one more tick could not be negated by its reader.
     let longest = i32::MAX as u64;
     for (time, ticks) in [
         (ms(0), 1),

@@ -1,4 +1,4 @@
-//! What holds for all values: what is built parses back, and no bytes make a parser panic.
+//! Properties for all values: what is written parses back, and no input makes a parser panic.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ prop_compose! {
     }
 }
 
-/// The least datagram that shows by its marks which version wrote it.
+/// Shortest datagram that identifies its version.
 const MARKED_BYTES_MIN: usize = CLIENT_HEADER_OFFSET + 4;
 
 /// A datagram of 2.1 with this header.
@@ -106,7 +106,7 @@ proptest! {
         prop_assert_eq!(DatagramHeader::parse(&datagram_of(length, header)), Some(header));
     }
 
-    /// The version of its sender does not fit into such a datagram; what came before tells its id.
+    /// A shorter datagram does not identify its version; the earlier ids tell how to read its id.
     #[test]
     fn header_of_a_datagram_without_marks_reads_back(
         id in prop_oneof![1..1i64 << 32, Just(1 << 31)],
@@ -188,7 +188,7 @@ proptest! {
 
     #[test]
     fn answers_read_back_in_every_layout(report in server_report(), head in any::<[u8; 12]>()) {
-        // Old versions have counters of 32 bits, and tell theirs from later ones by a jitter below a second.
+        // Old versions have 32-bit counters and tell their answers from later ones by a jitter below a second.
         let narrow = |count: u64| u64::from(count as u32);
         let report = ServerReport {
             lost: narrow(report.lost),

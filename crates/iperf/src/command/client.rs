@@ -1,5 +1,4 @@
-//! The end that asks for a test: as many streams as were asked for, and a stream of the server's for each
-//! with -d and -r.
+//! Runs a client: its own streams and, with -d and -r, a stream from the server for each.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -26,20 +25,20 @@ use crate::{tcp, udp};
 
 /// A server that sends nothing for this long is given up.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the server may take to connect once the client's own streams have ended: 2.1.8 waits for
-/// this much longer than the time of the test, and does not know what to wait for with -n.
+/// How long the server may take to connect back after the client's own streams have ended: 2.1.8 waits this
+/// much longer than the test time; with -n, it has no such limit.
 const PATIENCE_DUAL: Duration = Duration::from_secs(2);
 /// The same with -r.
 const PATIENCE_TRADE_OFF: Duration = Duration::from_secs(3);
-/// How often the client's own streams are looked at.
+/// How often to check the client's own streams.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Printed when the server did not connect back, as -d or -r asked it to.
+/// Printed when the server did not connect back (-d, -r).
 const MISSING_REVERSE: &str = "ERROR: expected reverse connect did not occur";
 
-/// Runs a client. Returns the exit status: 1 when any stream failed.
+/// Runs a client. Returns the exit status: 1 if any stream failed.
 ///
 /// # Errors
-/// When there is nowhere to print to.
+/// When the output cannot be opened or written.
 pub fn run_client(
     options: &Options,
     signals: &Signals,
@@ -64,7 +63,7 @@ pub fn run_client(
     Ok(status)
 }
 
-/// How one run ended.
+/// The outcome of one run.
 #[derive(Default)]
 struct Done {
     status: u8,
@@ -120,7 +119,7 @@ fn print(
     let is_dual = matches!(options.stream.directions, Directions::Dual { .. });
     for event in events {
         match &event {
-            // The first socket that is the client's own rather than one that the server connected to.
+            // The first socket that the client opened itself.
             Event::Connected(_, connected)
                 if done.total.connected.is_none() && (connected.is_sender || !is_dual) =>
             {
@@ -145,7 +144,7 @@ fn print(
     Ok(done)
 }
 
-/// What every stream needs.
+/// What every stream shares.
 #[derive(Clone, Copy)]
 struct Client<'a> {
     options: &'a Options,
@@ -161,7 +160,7 @@ impl<'a> Client<'a> {
     /// Starts all streams.
     ///
     /// # Errors
-    /// When there cannot be any, because the server could not send back.
+    /// When none can start, because there is no listener for the server's streams.
     fn start<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -185,7 +184,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Starts one of the client's own streams. Its thread ends with whether there was anything.
+    /// Starts one of the client's own streams. Its thread returns whether the stream was set up.
     fn start_own<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -229,7 +228,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// A stream whose result is compared with what was asked for.
+    /// Compares a stream's result with the amount requested.
     fn judged(self, run: Run) -> Job<'a> {
         Box::new(move |reporter| {
             let outcome = run(self.signals, reporter);
@@ -253,7 +252,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// How much a stream obtained, when it is less than was asked for.
+    /// How much a stream moved, if less than requested.
     fn less_than_asked(&self, total: &Total) -> Option<String> {
         let stream = self.stream();
         match stream.amount {
@@ -265,14 +264,14 @@ impl<'a> Client<'a> {
             }
             Amount::Bytes(asked) => {
                 let obtained = total.whole.bytes;
-                // Of datagrams, some may be lost.
+                // Datagrams may be lost.
                 let is_short = stream.protocol == Protocol::Tcp && obtained < asked;
                 is_short.then(|| format!("ended after {obtained} of {asked} bytes"))
             }
         }
     }
 
-    /// How one of the client's own streams is made.
+    /// The configuration of the client's own streams.
     fn config(&self) -> Result<ClientConfig, Error> {
         Ok(ClientConfig {
             bind: self.local_address()?,
@@ -292,12 +291,12 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Begins to listen for the streams that the server connects back for.
+    /// Starts to listen for the streams of a server that connects back.
     fn listen(&self, port: u16, events: &mpsc::Sender<Event>) -> Result<Box<dyn Listen>, Error> {
         let any = sockets::any_address(self.peer.is_ipv6(), port);
         let mut bind = self.local_address()?.unwrap_or(any);
         bind.set_port(port);
-        // What limits a client is what it sends.
+        // A client's rate limits only what it sends.
         let stream = StreamConfig {
             rate: None,
             ..self.stream().clone()
@@ -307,14 +306,15 @@ impl<'a> Client<'a> {
             ..ListenerConfig::new(bind, IDLE_TIMEOUT, stream)
         };
         let listener = listen(&config, &Slots::new(true), None)?;
-        // Whoever prints outlives every stream.
+        // The printer outlives every stream.
         let settings = Settings::Listener(port, listener.buffer());
         let _ = events.send(Event::Settings(settings));
         Ok(listener)
     }
 
-    /// Takes as many streams as the client has of its own, each on a thread of its own, until they would
-    /// have to be there. `own` are the threads of the client's, which end with whether there was one.
+    /// Takes streams from the server, each on its own thread, until there are as many as the client's own or it
+    /// is too late for more. `own` are the threads of the client's streams; each returns whether its stream was
+    /// set up.
     fn take_back(
         self,
         mut listener: Box<dyn Listen>,
@@ -330,7 +330,7 @@ impl<'a> Client<'a> {
         };
         let mut own = Some(own);
         let mut own_ended = None;
-        // Those that were connected at most, once that is known.
+        // At most the number of own streams, once known.
         let mut expected = streams;
         thread::scope(|scope| {
             let mut taken = 0;
@@ -377,7 +377,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// The first address of a name, of the family asked for.
+/// The first address of a name in the requested family.
 fn resolve(host: &str, port: u16, wants_ipv6: bool) -> io::Result<SocketAddr> {
     let found = (host, port).to_socket_addrs()?;
     let mut found = found.filter(|address| address.is_ipv6() == wants_ipv6);

@@ -1,4 +1,4 @@
-//! How streams run, at either end: threads, listeners, and the realtime priority.
+//! Threads, listeners and real-time priority, for either end.
 
 use std::io;
 use std::sync::mpsc;
@@ -22,10 +22,10 @@ use crate::{tcp, udp};
 /// Runs one stream.
 pub type Job<'a> = Box<dyn FnOnce(&mut Reporter) -> Result<Total, Error> + Send + 'a>;
 
-/// Runs `run` on a thread of its own.
+/// Runs `run` on its own thread.
 ///
 /// # Errors
-/// When there may be no more threads; that ends nothing else.
+/// When no thread can be created; nothing else fails.
 pub fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     run: impl FnOnce() -> T + Send + 'scope,
@@ -34,7 +34,7 @@ pub fn spawn<'scope, T: Send + 'scope>(
     named.spawn_scoped(scope, run)
 }
 
-/// Runs streams to their ends at the same time, the last one on the caller's thread.
+/// Runs streams in parallel to their ends, the last one on the caller's thread.
 pub fn run_streams(mut streams: Vec<(StreamKey, Job<'_>)>, events: &mpsc::Sender<Event>) {
     thread::scope(|scope| {
         let last = streams.pop();
@@ -49,8 +49,7 @@ pub fn run_streams(mut streams: Vec<(StreamKey, Job<'_>)>, events: &mpsc::Sender
     });
 }
 
-/// Begins to listen. A port that cannot be had is told in iperf's words
-/// as well where there is a `style`.
+/// Starts to listen. With a `style`, the error for an unavailable port includes iperf's words.
 ///
 /// # Errors
 /// When the socket cannot be made or bound.
@@ -72,10 +71,10 @@ pub fn listen(
     })
 }
 
-/// Asks for realtime scheduling (-z), where the options do. Threads inherit it, so it is asked for before
-/// there are any. A refusal is told, and the test goes on, as with 2.1.8.
+/// Requests real-time scheduling if the options ask for it (-z). Threads inherit it, so this runs before any
+/// are started. If refused, prints a warning and the test goes on, as in 2.1.8.
 pub fn begin_realtime(options: &Options) {
-    // The lowest one: before every program without one, and behind the kernel's own threads.
+    // The lowest real-time priority: above every normal program, below the kernel's own threads.
     const POLICY: Policy = Policy::RoundRobin { priority: 1 };
     const SELF: u32 = 0;
     if options.is_realtime

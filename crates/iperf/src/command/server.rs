@@ -1,8 +1,8 @@
-//! The end that is asked for tests: any number of clients, each stream on a thread of its own, until a
-//! signal, the time (-t) or the number of tests (-P) ends it.
+//! Runs a server: any number of clients, each stream on its own thread, until a signal, the time (-t) or the
+//! number of tests (-P) ends it.
 //!
-//! A test counts once its client has proved to exist: strangers use none up. A client that cannot be served
-//! ends nothing.
+//! A test counts once its client has proved to exist, so strangers use none up. A client that cannot be served
+//! does not end the server.
 
 use std::fs::File;
 use std::io;
@@ -26,29 +26,29 @@ use crate::slots::{Proof, Slots};
 use crate::stream::{Error, SPEAKER};
 use crate::stream::{Listen, Run, Streams, Taken};
 
-/// How often the end of the time is looked at while nobody connects.
+/// How often to check for the end of the time while nobody connects.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// The same while it is not known whether a client is there.
+/// The same while a client has not proved to exist.
 const PATIENCE_WITH_STRANGERS: Duration = Duration::from_millis(20);
-/// How long others wait for a client to show that it is there, where one test is served at a time.
+/// How long other clients wait for a stranger to prove it exists when one test runs at a time.
 const TIME_TO_PROVE: Duration = Duration::from_millis(250);
-/// A client that says nothing for this long is given up.
+/// A client that sends nothing for this long is given up.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Printed when a server is interrupted while streams run.
 const WAITING_FOR_THREADS: &str =
     "Waiting for server threads to complete. Interrupt again to force quit.";
 
-/// What every stream needs.
+/// What every stream shares.
 #[derive(Clone, Copy)]
 struct Server<'a> {
     options: &'a Options,
     signals: &'a Signals,
 }
 
-/// Runs a server. Returns the exit status. A daemon lets go of the terminal when it listens.
+/// Runs a server; returns the exit status. A daemon detaches from the terminal once it listens.
 ///
 /// # Errors
-/// When there is nowhere to print to.
+/// When the output cannot be opened or written.
 pub fn run_server(
     options: &Options,
     signals: &Signals,
@@ -84,7 +84,7 @@ pub fn run_server(
     })
 }
 
-/// A client that is served.
+/// A client being served.
 struct Running<'scope> {
     thread: ScopedJoinHandle<'scope, ()>,
     proof: Proof,
@@ -92,14 +92,14 @@ struct Running<'scope> {
 }
 
 impl Running<'_> {
-    /// Whether nobody else is served at the same time: not for long where the client may not even be there.
+    /// Whether to serve nobody else meanwhile; only for a short time while the client has not proved to exist.
     fn is_to_be_awaited(&self) -> bool {
         self.proof.is_given() || self.since.elapsed() < TIME_TO_PROVE
     }
 }
 
 impl<'a> Server<'a> {
-    /// Serves clients until it is time to end.
+    /// Serves clients until the server should end.
     fn serve<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -133,7 +133,7 @@ impl<'a> Server<'a> {
         served
     }
 
-    /// Runs a client's streams on threads of their own; `None` where there can be none.
+    /// Runs a client's streams on their own threads; `None` when no thread can be created.
     fn begin<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
@@ -166,7 +166,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Runs the streams of a test to their ends.
+    /// Runs the streams of one test to their ends.
     fn run(self, key: StreamKey, test: Streams, numbers: &AtomicU32, events: &mpsc::Sender<Event>) {
         let job = |run: Run| -> Job<'a> { Box::new(move |reporter| run(self.signals, reporter)) };
         let outgoing_key = match test.incoming {
@@ -197,8 +197,8 @@ impl<'a> Server<'a> {
         run_streams(later, events);
     }
 
-    /// Takes clients until it is time to end. `take` waits no longer than it is told and returns the next
-    /// one's stream, or `None` when nobody came or the client was refused.
+    /// Takes clients until the server should end. `take` waits at most as long as its argument says; it returns
+    /// `None` when nobody came or the client was refused.
     fn each_client<'scope>(
         &self,
         mut take: impl FnMut(Duration) -> Result<Option<Running<'scope>>, Error>,
@@ -252,7 +252,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Says how to serve a client that was not allowed to have data.
+/// Explains how to serve a client that was not allowed to receive data.
 fn warn_of_allow(client: SocketAddr) {
     let client = client.ip().to_canonical();
     tell!(
@@ -261,7 +261,7 @@ fn warn_of_allow(client: SocketAddr) {
     );
 }
 
-/// A daemon's errors go where its reports go, when those are for people.
+/// Sends a daemon's errors to its output file if that is text.
 fn settle(daemon: Option<Daemon>, options: &Options) -> io::Result<()> {
     let Some(daemon) = daemon else { return Ok(()) };
     let is_text = !options.csv && options.json.is_none();
@@ -272,7 +272,7 @@ fn settle(daemon: Option<Daemon>, options: &Options) -> io::Result<()> {
 
 fn address(options: &Options) -> io::Result<SocketAddr> {
     let Some(bind) = &options.bind else {
-        // An IPv6 socket serves IPv4 as well.
+        // An IPv6 socket serves IPv4, too.
         return Ok(sockets::any_address(options.ipv6, options.port));
     };
     let mut found = (bind.address.as_str(), options.port).to_socket_addrs()?;

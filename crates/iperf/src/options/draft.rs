@@ -1,5 +1,5 @@
-//! Options as they come in, and what they come to when all are there. What an option says by itself goes
-//! straight to its place in [`Options`]; what takes another option to judge is judged by [`Draft::finish`].
+//! Collects options and combines them. An option that stands alone is written directly to [`Options`]; those
+//! that depend on others are resolved by [`Draft::finish`].
 
 use std::time::Duration;
 
@@ -11,18 +11,18 @@ use super::values::{self, EXACT_MAX, Given, OptionError, seconds};
 use crate::config::{StreamConfig, TCP_LENGTH_BYTES, UDP_LENGTH_BYTES, UDP_RATE};
 use crate::wire::{Amount, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 
-/// Longest TCP buffer.
+/// Longest TCP read or write.
 const LENGTH_BYTES_MAX: u64 = 64 << 20;
-/// No address has more ports to connect from.
+/// A client address has no more ports.
 const PARALLEL_MAX: u32 = 65_535;
-/// A second of the smallest datagrams at 10 Gbit/s, and then some, would be one burst.
+/// More than a second of minimum-size datagrams at 10 Gbit/s in one burst.
 const BURST_MAX: u32 = 1 << 24;
-/// With the longer header of IPv6, the same packet.
+/// The IPv4 default less the longer IPv6 header.
 const UDP_LENGTH_BYTES_IPV6: usize = 1450;
 const SEND_TIME: Duration = Duration::from_secs(10);
-/// The most bytes that the header can ask a server for.
+/// Most bytes that a header can request.
 const HEADER_BYTES_MAX: u64 = i32::MAX as u64;
-/// A UDP client that waits longer than this between datagrams is no test.
+/// Longest gap between datagrams, or bursts, of a UDP client.
 const GAP_MAX: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 const REPEAT: &str = "ERROR: option --repeat is not valid with -t 0, whose first run has no end";
@@ -35,23 +35,22 @@ const OLD_DIALECT: &str = "ERROR: option --dialect is not supported with --full-
 const PACKETS_OVER_TCP: &str = "ERROR: units of pps not supported with TCP";
 
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
-/// Below this, iperf warns.
+/// iperf warns of smaller windows.
 const WINDOW_BYTES_SMALL: usize = 2048;
-/// The header counts time in these, and none of them would mean for ever.
+/// Unit of time in the header, and the shortest time: 0 would mean for ever.
 const TICK: Duration = Duration::from_millis(10);
 const INTERVAL_MIN: Duration = Duration::from_millis(5);
 const FORMATS: &str = "abkmgtpABKMGTP";
 
-/// What has come in so far. What an option says by itself is in its place in `options`; the rest is what takes
-/// another option to judge.
+/// Options seen so far. Those that stand alone are in `options`; the fields below depend on each other.
 #[derive(Debug, Default)]
 pub struct Draft {
     pub options: Options,
     /// Whether -c came before -s; `None` before either.
     pub is_client: Option<bool>,
-    /// -l, and where it came from.
+    /// -l, and its name in messages.
     length: Option<(usize, String)>,
-    /// -t; at a client the later one of -t and -n counts, at a server only -t.
+    /// -t; a client obeys the later one of -t and -n, a server only -t.
     time: Option<Amount>,
     /// -n.
     bytes: Option<u64>,
@@ -62,12 +61,12 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Has a line printed before anything else.
+    /// Adds a warning, printed before anything else.
     pub fn warn(&mut self, warning: impl Into<String>) {
         self.options.warnings.push(warning.into());
     }
 
-    /// Takes an option without a value, by the first of its names.
+    /// Applies an option without a value; `key` is its first name.
     pub fn take_flag(&mut self, key: &str) {
         let options = &mut self.options;
         let stream = &mut options.stream;
@@ -99,7 +98,7 @@ impl Draft {
         }
     }
 
-    /// Takes an option with its value.
+    /// Applies an option with its value.
     pub fn take_value(&mut self, key: &str, given: &Given) -> Result<(), OptionError> {
         let options = &mut self.options;
         let stream = &mut options.stream;
@@ -239,17 +238,17 @@ impl Draft {
         Ok(())
     }
 
-    /// What all of it comes to.
+    /// Resolves all options.
     ///
     /// # Errors
-    /// When options contradict each other, and the usage when neither end is asked for.
+    /// When options contradict each other; the usage if neither -s nor -c is given.
     pub fn finish(mut self) -> Result<Options, OptionError> {
         match self.is_client {
             None => return Err(OptionError::usage(None)),
             Some(true) => self.finish_client()?,
             Some(false) => self.finish_server()?,
         }
-        // Gaps and delays are recorded where the output shows them.
+        // Gaps and transit times are recorded where the output shows them.
         let options = &mut self.options;
         options.stream.records_times = options.enhanced || options.json.is_some();
         Ok(self.options)
@@ -280,7 +279,7 @@ impl Draft {
         Ok(())
     }
 
-    /// --dialect, -n and --repeat, which not every client can have.
+    /// Checks --dialect, -n and --repeat against the other options.
     fn judge_client(&mut self) -> Result<(), OptionError> {
         let (is_udp, stream) = (self.options.is_udp(), &self.options.stream);
         let is_old = stream.dialect != Dialect::V2_1;
@@ -303,7 +302,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The direction of the data; like 2.1.8, only one option for it is allowed.
+    /// The direction of the data. Like 2.1.8, allows only one of its options.
     fn directions(&mut self) -> Result<Directions, OptionError> {
         let stream = &self.options.stream;
         let directions = match self.directions[..] {
@@ -346,7 +345,7 @@ impl Draft {
         Ok(())
     }
 
-    /// -b limits what is read of TCP. UDP sends on whether it is read or not.
+    /// -b limits the rate at which a server reads TCP; it could not limit UDP.
     fn server_rate(&mut self) -> Result<Option<Rate>, OptionError> {
         match self.options.stream.rate {
             Some(_) if self.options.is_udp() => {
@@ -377,8 +376,8 @@ impl Draft {
     }
 }
 
-/// Whether these can be asked for over UDP in that dialect. 2.0.10 to 2.0.13 have none that works with other
-/// versions; 2.0.13 understands 2.1's.
+/// Whether a client of this dialect can request these directions over UDP. 2.0.10 to 2.0.13 have no request
+/// that works with other versions; 2.0.13 understands 2.1's.
 fn has_dialect(directions: Directions, dialect: Dialect) -> bool {
     match directions {
         Directions::Dual { .. } => {
@@ -388,7 +387,7 @@ fn has_dialect(directions: Directions, dialect: Dialect) -> bool {
     }
 }
 
-/// What a client sends at, if it is a test at all.
+/// The rate of a client; refuses rates too low for a test.
 fn client_rate(stream: &StreamConfig) -> Result<Option<Rate>, OptionError> {
     let (rate, length_bytes) = (stream.rate, stream.length_bytes);
     let packet_bits = 8 * length_bytes as u64;

@@ -1,17 +1,17 @@
-//! Every option of iperf 2.1.8, and those that are nicpoll's own, as `options.txt` has them: names, lines in the
-//! help, and the row in docs/dialects.md. What each does is in `draft.rs`. What 2.1.8 has and is left out here has
-//! a record too, so the scanner knows whether it takes a value, and its refusal names it.
+//! The table of options: all of iperf 2.1.8's and nicpoll's own, parsed from `options.txt`: names, help lines,
+//! and rows of docs/dialects.md. `draft.rs` applies them. Unsupported options of 2.1.8 have a record, too, so
+//! the scanner knows whether they take a value and the refusal names them.
 
 use std::sync::LazyLock;
 
-/// Whether a value follows.
+/// Whether an option takes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// None may.
+    /// It takes none.
     None,
-    /// One must.
+    /// It requires one.
     Required,
-    /// One may, after `=` only.
+    /// It may have one, after `=` only.
     Optional,
 }
 
@@ -22,28 +22,28 @@ pub struct Spec {
     pub letter: Option<char>,
     /// Its long names, the preferred one first.
     pub long: Vec<&'static str>,
-    /// The first of its names.
+    /// The first of its names; identifies the option.
     pub key: &'static str,
-    /// Where it means something: `client`, `server` or `both`.
+    /// Where it applies: `client`, `server` or `both`.
     pub side: &'static str,
     /// Whether it is refused with TCP.
     pub needs_udp: bool,
-    /// Whether a value follows.
+    /// Whether it takes a value.
     pub argument: Argument,
-    /// The advice that it is refused with; `None` when it is carried out.
+    /// Advice printed when an unsupported option is refused; `None` if it is supported.
     pub instead: Option<&'static str>,
-    /// An environment variable of 2.1.8 that is not made from a long name.
+    /// An environment variable of 2.1.8 that does not follow from a long name.
     variable: Option<&'static str>,
-    /// Its entry in the help: what stands for the value, and what it does.
+    /// Its help entry: placeholder of the value, and meaning.
     pub help: [&'static str; 2],
-    /// Another entry among those of a server.
+    /// Another entry in the server section.
     pub server_help: Option<[&'static str; 2]>,
-    /// Its row in docs/dialects.md: what stands for the value, what it does, and the values it takes.
+    /// Its row in docs/dialects.md: placeholder of the value, meaning, and permitted values.
     pub doc: [&'static str; 3],
 }
 
-/// The sections of the help with their titles, in the order in which messages and docs/dialects.md have them.
-/// The last one, of options that are left out, has no title.
+/// The help sections with their titles, in the order of messages and docs/dialects.md. The last one, for
+/// unsupported options, has no title.
 pub static SECTIONS: LazyLock<Vec<(&str, Vec<Spec>)>> = LazyLock::new(|| {
     let sections = include_str!("options.txt").split("== ").skip(1);
     let read = |section: &'static str| {
@@ -54,12 +54,12 @@ pub static SECTIONS: LazyLock<Vec<(&str, Vec<Spec>)>> = LazyLock::new(|| {
     sections.map(read).collect()
 });
 
-/// All options, those that are carried out first.
+/// All options, supported ones first.
 pub fn specs() -> impl Iterator<Item = &'static Spec> {
     SECTIONS.iter().flat_map(|(_, specs)| specs)
 }
 
-/// A field of a record; a line that begins with a space belongs to the one before it.
+/// A field of a record. A line that begins with a space continues the previous one.
 fn field(record: &'static str, name: &str) -> Option<&'static str> {
     let (_, text) = record.split_once(&format!("\n{name}:"))?;
     let mut ends = text.match_indices('\n').map(|(end, _)| end);
@@ -67,7 +67,7 @@ fn field(record: &'static str, name: &str) -> Option<&'static str> {
     Some(text[..end.unwrap_or(text.len())].trim())
 }
 
-/// The parts of a field.
+/// Splits a field at `::`.
 fn parts<const N: usize>(text: &'static str) -> [&'static str; N] {
     let mut parts = text.split("::").map(str::trim);
     std::array::from_fn(|_| parts.next().unwrap_or_default())
@@ -108,19 +108,19 @@ impl Spec {
         }
     }
 
-    /// The name messages use: the letter where there is one.
+    /// Its name in messages: the letter, if any.
     pub fn name(&self) -> String {
         let dashes = if self.letter.is_some() { "-" } else { "--" };
         format!("{dashes}{}", self.key)
     }
 
-    /// Whether it prints something and nothing else happens: the help or the version.
+    /// Whether it only prints something: the help or the version.
     pub fn is_told(&self) -> bool {
         matches!(self.key, "h" | "v")
     }
 
-    /// The environment variables that stand for the option. None for those that print and leave:
-    /// they would make every call useless.
+    /// The environment variables that set the option. None for help and version, which would make every call
+    /// useless.
     pub fn variables(&self) -> Vec<String> {
         if self.is_told() {
             return Vec::new();

@@ -19,7 +19,7 @@ fn parsed(args: &str) -> Result<Parsed, OptionError> {
     parsed_with(args, &[])
 }
 
-/// What a test's options come to.
+/// The options of a test.
 fn test(args: &str) -> Options {
     match parsed(args) {
         Ok(Parsed::Test(options)) => *options,
@@ -31,7 +31,7 @@ fn refused(args: &str) -> String {
     parsed(args).expect_err(args).to_string()
 }
 
-/// What options are, in pieces of a line or more, but for what is said of them.
+/// The debug text of options, cut at commas and line breaks, without the warnings.
 fn pieces(options: &Options) -> Vec<String> {
     let silent = Options {
         warnings: Vec::new(),
@@ -41,7 +41,7 @@ fn pieces(options: &Options) -> Vec<String> {
     text.lines().map(|line| String::from(line.trim())).collect()
 }
 
-/// What options are that those without any are not.
+/// Options that differ from the default.
 fn changed(options: &Options) -> String {
     let plain = match options.is_client() {
         true => "-c host",
@@ -53,7 +53,7 @@ fn changed(options: &Options) -> String {
     changed.join(" ")
 }
 
-/// What is said of a command line, and what it changes.
+/// The warnings for a command line, and the options it changes.
 fn said(args: &str) -> String {
     match parsed(args) {
         Ok(Parsed::Test(options)) => {
@@ -66,8 +66,8 @@ fn said(args: &str) -> String {
     }
 }
 
-/// Command lines, each with its refusal, or its warnings and what it changes. `|` stands for `-c host`, and for
-/// `-s`.
+/// Command lines, each with its refusal, or its warnings and changed options. `|` stands for `-c host`, and
+/// then for `-s`.
 #[test]
 fn what_options_do_is_as_recorded() {
     let recorded = include_str!("said.txt").lines();
@@ -220,7 +220,7 @@ fn help_names_what_is_carried_out_and_nothing_else() {
     }
 }
 
-/// Arguments that are often nearly right.
+/// Arguments that are often almost right.
 fn argument() -> impl Strategy<Value = String> {
     let name = (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().name());
     let long = (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().long.concat());

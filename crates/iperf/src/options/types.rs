@@ -1,4 +1,4 @@
-//! What the command line comes to: one type for all that streams, outputs and the two commands read.
+//! The parsed command line, read by streams, outputs and commands.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,62 +8,61 @@ use nicpoll_model::Protocol;
 use crate::config::{AddressPrefix, StreamConfig};
 use crate::wire::{Amount, DEFAULT_PORT};
 
-/// What the command line asks for.
+/// What the command line requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
-    /// A test.
+    /// Run a test.
     Test(Box<Options>),
-    /// To print the help.
+    /// Print the help.
     Help,
-    /// To print the version.
+    /// Print the version.
     Version,
 }
 
-/// A test, at either end.
+/// Options of a test, at either end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// The streams.
     pub stream: StreamConfig,
-    /// At a client, the server as typed (-c), without the device; `None` at a server.
+    /// At a client: the server as typed (-c), without the device; `None` at a server.
     pub host: Option<String>,
     /// The server's port (-p).
     pub port: u16,
     /// Local address (-B).
     pub bind: Option<Bind>,
-    /// IPv6 (-V); a server then serves IPv4 as well.
+    /// Use IPv6 (-V); a server then serves IPv4, too.
     pub ipv6: bool,
-    /// Unit letter of the reports (-f); `a` adapts it to each figure.
+    /// Unit letter of the reports (-f); `a` adapts to each figure.
     pub format: char,
-    /// Which version's lines to print (--style).
+    /// The version whose lines to print (--style).
     pub style: Style,
     /// Comma-separated values (-y C).
     pub csv: bool,
-    /// More columns (-e).
+    /// Print more columns (-e).
     pub enhanced: bool,
     /// What not to print (-x).
     pub exclude: Exclude,
     /// Print the segment size (-m).
     pub print_mss: bool,
-    /// JSON instead of text.
+    /// Print JSON instead of text.
     pub json: Option<Json>,
-    /// File that takes all output (-o).
+    /// File for all output (-o).
     pub output: Option<PathBuf>,
-    /// Run before programs without a realtime priority (-z).
+    /// Run with real-time priority (-z).
     pub is_realtime: bool,
-    /// Lines to print to standard error before anything else.
+    /// Lines to print on standard error before anything else.
     pub warnings: Vec<String>,
-    /// How often a client is to run the test (--repeat); a summary of the runs then follows them. `None` without
-    /// the option.
+    /// How often a client repeats the test, followed by a summary (--repeat). `None` without the option.
     pub repeat: Option<u32>,
-    /// -P: a server's connections to handle before it ends; a client's are the streams.
+    /// -P: at a server, the connections to handle before it ends; at a client, the number of streams.
     pub connections: Option<u32>,
-    /// One test at a time (-1, -U), at a server.
+    /// Serve one test at a time (-1, -U); servers only.
     pub single_client: bool,
-    /// Whom a server may send datagrams to that ask for them (--allow).
+    /// Clients that a server may send UDP data to (--allow).
     pub allow: Vec<AddressPrefix>,
-    /// How long a server is to listen, and its longest test (-t); `None` is until interrupted.
+    /// How long a server listens, and the longest test it serves (-t); `None` until interrupted.
     pub time: Option<Duration>,
-    /// Leave the terminal (-D), as a server.
+    /// Run as a daemon (-D); servers only.
     pub daemon: bool,
 }
 
@@ -99,23 +98,23 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether this is the end that connects.
+    /// Whether this is the client.
     pub fn is_client(&self) -> bool {
         self.host.is_some()
     }
 
-    /// Whether UDP carries the streams.
+    /// Whether the streams use UDP.
     pub fn is_udp(&self) -> bool {
         self.stream.protocol == Protocol::Udp
     }
 }
 
-/// JSON instead of text.
+/// Form of the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Json {
     /// One object at the end (--json).
     Whole,
-    /// One object a line as things happen (--json-stream).
+    /// One object per line as things happen (--json-stream).
     Stream,
 }
 
@@ -124,13 +123,13 @@ pub enum Json {
 pub struct Bind {
     /// Address or name as typed, without brackets.
     pub address: String,
-    /// Device; a server's only.
+    /// Network device; servers only.
     pub device: Option<String>,
-    /// Port; a client's only.
+    /// Port; clients only.
     pub port: Option<u16>,
 }
 
-/// What not to print.
+/// What to leave out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exclude {
     /// Connection lines (C).
@@ -143,16 +142,16 @@ pub struct Exclude {
     pub settings: bool,
     /// The server's report at a UDP client (V).
     pub server_report: bool,
-    /// Every stream by itself (--sum-only).
+    /// Each single stream (--sum-only).
     pub streams: bool,
 }
 
-/// Whose lines are printed (--style).
+/// The iperf version whose lines to print (--style).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// Version 2.0.5: times with one decimal, streams numbered as their sockets are.
+    /// Version 2.0.5: times with one decimal, streams numbered by socket descriptor.
     #[default]
     V2_0,
-    /// Version 2.1.8 as Debian builds it: times with four decimals, streams numbered from 1.
+    /// Version 2.1.8 as built by Debian: times with four decimals, streams numbered from 1.
     V2_1,
 }

@@ -1,4 +1,4 @@
-//! Values of options: how they are written on iperf's command line, and what a refusal says.
+//! Values of options: their syntax on iperf's command line, and the messages that refuse them.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -10,22 +10,21 @@ use nicpoll_model::{Rate, RateUnit};
 use super::types::{Bind, Style};
 use crate::wire::Dialect;
 
-/// What iperf says when it does not know what to do.
+/// iperf's usage message.
 const USAGE: &str = "Usage: iperf [-s|-c host] [options]\n\
      Try `iperf --help' for more information.";
 
-/// Why a command line was refused, in iperf's words where it has some. Printed as it stands; the exit
-/// status is 1.
+/// Why a command line was refused, in iperf's words where it has any. Printed unchanged; the exit status is 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionError(String);
 
 impl OptionError {
-    /// A line of text.
+    /// An error with this text.
     pub fn new(text: impl Into<String>) -> Self {
         OptionError(text.into())
     }
 
-    /// What the scanner could not read, with the usage behind it; the usage alone without a line.
+    /// A scanner error followed by the usage; without a line, the usage alone.
     pub fn usage(line: Option<String>) -> Self {
         OptionError(match line {
             Some(line) => format!("iperf: {line}\n{USAGE}"),
@@ -33,14 +32,14 @@ impl OptionError {
         })
     }
 
-    /// A value that cannot be used, and what can.
+    /// An unusable value, and what is expected.
     pub fn value(option: &str, value: impl fmt::Display, expected: impl fmt::Display) -> Self {
         OptionError(format!(
             "ERROR: invalid value of '{value}' for {option}; give {expected}"
         ))
     }
 
-    /// An option of iperf 2 that is left out, and what to do in its place.
+    /// An option of iperf 2 that is not supported, and what to do instead.
     pub fn left_out(option: &str, instead: &str) -> Self {
         OptionError(format!(
             "ERROR: option {option} is not supported; {instead}"
@@ -56,15 +55,15 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-/// Above this a double no longer holds every whole number.
+/// The largest value up to which a double holds every whole number.
 pub const EXACT_MAX: u64 = 1 << 53;
-/// What a header's amount can hold: 2^31 ticks of 10 ms.
+/// Limit of the header's amount: 2^31 ticks of 10 ms.
 pub const SECONDS_MAX: f64 = 21_474_836.0;
-/// The fastest rate in packets.
+/// Highest rate in packets.
 const PACKETS_PER_SECOND_MAX: f64 = 1e9;
 
-/// Names of IP_TOS bytes except afNM and csN, which follow a rule. 2.1.8 does not shift the code points of
-/// le, nqb and nqb2, and the kernel refuses or misreads the result; these are the intended values.
+/// Names of IP_TOS bytes except afNM and csN, which follow a rule. 2.1.8 does not shift the code points of le,
+/// nqb and nqb2, and the kernel refuses or misreads the result; these are the intended values.
 const TOS_NAMES: [(&str, u8); 11] = [
     ("ef", 0xb8),
     ("le", 0x04),
@@ -79,9 +78,9 @@ const TOS_NAMES: [(&str, u8); 11] = [
     ("reliability", 0x04),
 ];
 
-/// A number that is finite and written in digits, without a unit.
+/// Parses a finite number in digits, without a unit.
 pub fn number(text: &str) -> Option<f64> {
-    // Or "inf" and "nan" would be numbers.
+    // Excludes "inf" and "nan", which `parse` accepts.
     let written = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
     if !text.chars().all(written) {
         return None;
@@ -89,7 +88,7 @@ pub fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A number that may end in k, m, g (powers of 1000) or K, M, G (powers of 1024).
+/// Parses a number with an optional suffix: k, m, g (powers of 1000) or K, M, G (powers of 1024).
 fn scaled(text: &str) -> Option<f64> {
     let (digits, factor) = split_factor(text)?;
     Some(number(digits)? * factor as f64)
@@ -107,25 +106,25 @@ fn split_factor(text: &str) -> Option<(&str, u64)> {
     })
 }
 
-/// A whole number with a unit; what is behind the point after scaling is cut off.
+/// Parses a number with an optional suffix, truncated to a whole one.
 pub fn count(text: &str, range: RangeInclusive<u64>) -> Option<u64> {
     let value = scaled(text)?;
-    // A double that does not fit saturates, and is then out of any range used here.
+    // The cast saturates, and the result is outside every range used here.
     let whole = value as u64;
     (value >= 0.0 && range.contains(&whole)).then_some(whole)
 }
 
-/// A whole number without a unit.
+/// Parses a whole number without a unit.
 pub fn integer(text: &str, range: RangeInclusive<u32>) -> Option<u32> {
     text.parse().ok().filter(|number| range.contains(number))
 }
 
-/// A time above 0 in seconds, no longer than the wire can say.
+/// A positive time, no longer than the header can state.
 pub fn seconds(value: f64) -> Option<Duration> {
     (value > 0.0 && value <= SECONDS_MAX).then(|| Duration::from_secs_f64(value))
 }
 
-/// A rate in bits, or in packets if it ends in `pps`.
+/// Parses a rate in bits, or in packets if it ends in `pps`.
 pub fn rate(text: &str) -> Option<Rate> {
     match text.strip_suffix("pps") {
         Some(packets) => {
@@ -133,12 +132,12 @@ pub fn rate(text: &str) -> Option<Rate> {
             Rate::decimal(RateUnit::PacketsPerSecond, digits, factor)
                 .filter(|rate| rate.per_second() <= PACKETS_PER_SECOND_MAX)
         }
-        // Below 8 there is not a byte a second.
+        // Below 8 bit/s is less than a byte per second.
         None => count(text, 8..=EXACT_MAX).and_then(Rate::bits_per_second),
     }
 }
 
-/// An IP_TOS byte: decimal, 0x, 0 for octal, or a name.
+/// Parses an IP_TOS byte: decimal, 0x for hex, 0 for octal, or a name.
 pub fn tos(text: &str) -> Option<u8> {
     let lower = text.to_ascii_lowercase();
     if let Some((_, byte)) = TOS_NAMES.iter().find(|(name, _)| *name == lower) {
@@ -151,7 +150,7 @@ pub fn tos(text: &str) -> Option<u8> {
         [b'c', b's', class @ b'0'..=b'7'] => return Some((class - b'0') << 5),
         _ => {}
     }
-    // Or "+" would be let through, even behind 0x.
+    // Excludes "+", which `parse` accepts, also after 0x.
     if !lower.starts_with(|c: char| c.is_ascii_digit()) || lower.contains('+') {
         return None;
     }
@@ -164,20 +163,20 @@ pub fn tos(text: &str) -> Option<u8> {
     }
 }
 
-/// The longest device name of Linux.
+/// Longest device name in Linux.
 const DEVICE_BYTES_MAX: usize = 15;
-/// The longest name of DNS, and longer than any address.
+/// Longest DNS name; addresses are shorter.
 const HOST_BYTES_MAX: usize = 253;
 
-/// `host` or `host%device`.
+/// Parses `host` or `host%device`.
 pub fn host(text: &str) -> Option<(String, Option<String>)> {
     let (host, device) = split(text, '%');
     let host = checked(host, HOST_BYTES_MAX)?;
     Some((host, optional(device.map(checked_device))?))
 }
 
-/// `address`, `address:port` or `address%device`, or with both in the order port, device. An IPv6
-/// address needs brackets for a port to follow.
+/// Parses `address`, `address:port`, `address%device` or `address:port%device`. An IPv6 address with a port
+/// needs brackets.
 pub fn bind(text: &str) -> Option<Bind> {
     let (address, port, device) = if let Some(inner) = text.strip_prefix('[') {
         let (inner, behind) = inner.split_once(']')?;
@@ -210,7 +209,7 @@ fn split(text: &str, at: char) -> (&str, Option<&str>) {
     }
 }
 
-/// A value that may be missing; `None` when it is there and wrong.
+/// Turns an optional value inside out; `None` when it is present but invalid.
 fn optional<T>(value: Option<Option<T>>) -> Option<Option<T>> {
     match value {
         None => Some(None),
@@ -228,26 +227,26 @@ fn checked_device(device: &str) -> Option<String> {
     checked(device, DEVICE_BYTES_MAX).filter(|device| !device.contains('/'))
 }
 
-/// A value, and how to complain about it.
+/// An option's value, with what its error message needs.
 pub struct Given<'a> {
     /// The value.
     pub value: &'a str,
-    /// The option or the variable that it came with.
+    /// The option or variable that it belongs to.
     pub source: &'a str,
 }
 
 impl Given<'_> {
-    /// The refusal of a value that is none.
+    /// Refuses an invalid value.
     pub fn invalid(&self, expected: impl fmt::Display) -> OptionError {
         OptionError::value(self.source, self.value, expected)
     }
 
-    /// The refusal of a value of iperf's that is left out.
+    /// Refuses a value that iperf supports and this does not.
     pub fn left_out(&self, instead: &'static str) -> OptionError {
         OptionError::left_out(&format!("{} {}", self.source, self.value), instead)
     }
 
-    /// The value as `read` has it.
+    /// Parses the value with `read`.
     pub fn read<T>(
         &self,
         read: impl FnOnce(&str) -> Option<T>,
@@ -256,7 +255,7 @@ impl Given<'_> {
         read(self.value).ok_or_else(|| self.invalid(expected))
     }
 
-    /// A number with a unit, cut to a whole one.
+    /// A number with an optional suffix, truncated to a whole one.
     pub fn count(&self, least: u64, most: u64) -> Result<u64, OptionError> {
         self.read(
             |text| count(text, least..=most),
@@ -272,7 +271,7 @@ impl Given<'_> {
         self.read(|text| integer(text, least..=most), expected)
     }
 
-    /// Seconds, which may be 0 and below.
+    /// Seconds; may be 0 or negative.
     pub fn seconds(&self) -> Result<f64, OptionError> {
         self.read(
             |text| number(text).filter(|seconds| *seconds <= SECONDS_MAX),
@@ -280,7 +279,7 @@ impl Given<'_> {
         )
     }
 
-    /// Something that has a name.
+    /// A non-empty name.
     pub fn name(&self, expected: &str) -> Result<String, OptionError> {
         let is_name = |text: &&str| !text.is_empty() && !text.contains('\0');
         self.read(
@@ -289,7 +288,7 @@ impl Given<'_> {
         )
     }
 
-    /// A file.
+    /// A file name.
     pub fn file(&self) -> Result<PathBuf, OptionError> {
         Ok(self.name("the name of a file")?.into())
     }
@@ -299,7 +298,7 @@ impl Given<'_> {
         Ok(self.integer(1, u16::MAX.into())? as u16)
     }
 
-    /// A port that is not the first of a range.
+    /// A single port; refuses a range.
     pub fn port_alone(&self) -> Result<u16, OptionError> {
         match self.value.split_once('-') {
             Some((first, _)) if !first.is_empty() => {
@@ -309,7 +308,7 @@ impl Given<'_> {
         }
     }
 
-    /// Whose lines to print.
+    /// The version whose lines to print.
     pub fn style(&self) -> Result<Style, OptionError> {
         let style = |text: &str| match text {
             "2.0" => Some(Style::V2_0),
@@ -319,7 +318,7 @@ impl Given<'_> {
         self.read(style, "2.0 or 2.1")
     }
 
-    /// The dialect of a version before 2.1, which is spoken without being asked for.
+    /// The dialect of a version before 2.1.
     pub fn dialect(&self) -> Result<Dialect, OptionError> {
         let dialect = |text: &str| {
             let patch = integer(text.strip_prefix("2.0.")?, 2..=13)?;
@@ -359,7 +358,7 @@ impl Given<'_> {
 mod tests {
     use super::*;
 
-    /// What no list of arguments that is divided at blanks can hold; the rest is in `said.txt`.
+    /// Values that a space-separated list of arguments cannot hold; the rest is in `said.txt`.
     #[test]
     fn what_is_empty_long_or_has_blanks_is_refused() {
         for text in ["", "1 K", "a b", "a\nb"] {

@@ -1,5 +1,5 @@
-//! Whole outputs of fixed sequences of events, compared with recorded ones: what must not change when
-//! the code behind it does. What differs from run to run (times of day, the process) is left out.
+//! Compares the whole output for fixed sequences of events with recorded output. Leaves out what differs
+//! between runs (time of day, process id).
 
 use std::fmt::Write as _;
 use std::io;
@@ -21,7 +21,7 @@ use crate::records::{Calls, Connected, IntervalRecord, Receipt, Remarks, Total, 
 use crate::stream::Error;
 use crate::wire::ServerReport;
 
-/// What was printed.
+/// Collects the output.
 #[derive(Clone, Default)]
 pub struct Page(Arc<Mutex<Vec<u8>>>);
 
@@ -41,7 +41,7 @@ impl io::Write for Page {
     }
 }
 
-/// Which way a stream flows at this end.
+/// Direction of a stream at this end.
 #[derive(Clone, Copy)]
 struct Way {
     key: StreamKey,
@@ -135,7 +135,7 @@ fn times() -> Box<IperfTimes> {
     })
 }
 
-/// What a stream came to. Losses are recorded for text as they could be, and for JSON as they are added up.
+/// The total of a stream. For text, the losses differ from the sum of the intervals; for JSON they equal it.
 fn total(way: Way, is_json: bool) -> Total {
     let mut whole = record(way, 0.0, 2.5, 150);
     if let (Some(receipt), false) = (&mut whole.receipt, is_json) {
@@ -157,7 +157,7 @@ fn total(way: Way, is_json: bool) -> Total {
     }
 }
 
-/// Streams that run at the same time, from their beginning to their end; one that fails says why.
+/// Runs streams in parallel from start to end; the one that fails has a reason.
 fn run(output: &mut dyn Output, ways: &[Way], failing: Option<StreamKey>, is_json: bool) {
     for way in ways {
         tell(output, Event::Connected(way.key, connected(*way)));
@@ -182,7 +182,7 @@ fn tell(output: &mut dyn Output, event: Event) {
     output.tell(event).unwrap();
 }
 
-/// A test as both ends see it: its options, and the streams that run at the same time.
+/// A test: its options and its streams, by phase.
 struct Scenario {
     name: &'static str,
     args: &'static str,
@@ -190,9 +190,9 @@ struct Scenario {
     failing: Option<StreamKey>,
 }
 
-/// A scenario's name, its options, and its streams: `>` those that this end sends and `<` those that it receives, each
-/// with its number; `*` marks one as reversed, `=` as that of both ways of a socket, `!` as failing. What follows a
-/// `/` runs later.
+/// A scenario's name, its options, and its streams: `>` those that this end sends and `<` those that it
+/// receives, each with its number; `*` marks one as reversed, `=` as one of two on a socket, `!` as failing.
+/// Those after a `/` run later.
 type Row = (&'static str, &'static str, &'static str);
 
 const SCENARIOS: [Row; 11] = [
@@ -221,7 +221,7 @@ const SCENARIOS: [Row; 11] = [
     ),
 ];
 
-/// Several streams that are told together, which is text's alone.
+/// Several streams summed up in text, which JSON prints otherwise.
 const SUMS: [Row; 7] = [
     ("UDP server, both ways", "-s -u -i 1", "<0 >1*"),
     (
@@ -308,7 +308,7 @@ fn printed(scenario: &Scenario, more_args: &str) -> String {
     output.end().unwrap();
     drop(output);
     let text = page.text();
-    // They have a test of their own.
+    // The settings have a test of their own.
     let rule = format!("{}\n", "-".repeat(60));
     match text.split(&rule).collect::<Vec<_>>()[..] {
         [before, _, after] => format!("{before}(settings)\n{after}"),
@@ -316,7 +316,7 @@ fn printed(scenario: &Scenario, more_args: &str) -> String {
     }
 }
 
-/// A document without what differs from run to run.
+/// Removes from a document what differs between runs.
 fn lasting(line: &str) -> String {
     let mut value: Value = serde_json::from_str(line).unwrap();
     for pointer in ["", "/data", "/start", "/end"] {
@@ -375,7 +375,7 @@ fn json_is_as_recorded() {
             writeln!(text, "{}", lasting(line)).unwrap();
         }
     }
-    // Both forms are made of the same records: some whole objects are enough.
+    // Both forms have the same records, so a few whole objects suffice.
     for scenario in scenarios(&SCENARIOS).step_by(4) {
         writeln!(text, "{}", lasting(&printed(&scenario, "--json"))).unwrap();
     }

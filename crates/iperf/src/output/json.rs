@@ -1,8 +1,8 @@
-//! Prints what streams report as JSON: one object at the end, or an object a line as things happen. Both are
-//! made of the same records.
+//! Prints streams as JSON: one object at the end, or one object per line as things happen. Both contain the
+//! same records.
 //!
-//! A line is flushed before the next thing happens. A server that runs for ever holds a bounded number of
-//! records and counts those it left out; what it has of a stream includes the stream's total.
+//! Each line is flushed at once. The one object of a server that runs for ever holds a bounded number of
+//! records and counts the rest; a stream it holds always has its total.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -22,9 +22,9 @@ use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
 use crate::wire::{Amount, Directions, ServerReport};
 
-/// The printer of one client or server.
+/// Prints the JSON of one client or server.
 pub struct JsonPrinter {
-    /// The first line, when it has not been printed.
+    /// The first line, until it is printed.
     start: Option<IperfStart>,
     out: Box<dyn Write + Send>,
     began: Instant,
@@ -32,16 +32,16 @@ pub struct JsonPrinter {
     /// Each with its id.
     streams: Streams<u32>,
     last_id: u32,
-    /// What the one object holds so far; `None` when it has been printed, and for a stream of lines.
+    /// The one object so far; `None` once printed, and for output by line.
     run: Option<IperfRun>,
-    /// What else it may hold.
+    /// How much more it may hold.
     room: Room,
-    /// Whether the one object is given away at the end instead of being printed.
+    /// Whether to return the one object at the end instead of printing it.
     is_given_away: bool,
     end: IperfEnd,
 }
 
-/// The sum of this stream and others of its side and peer.
+/// Sums up the streams with the same side and peer.
 fn group_sum(sum: &Sum) -> IperfSum {
     let connected = &sum.connected;
     IperfSum {
@@ -98,7 +98,7 @@ fn empty_run(start: IperfStart, end: IperfEnd) -> IperfRun {
 }
 
 impl JsonPrinter {
-    /// A printer to `out`, which closes `account` at the end.
+    /// A printer to `out` that closes `account` at the end.
     pub fn new(
         form: Json,
         options: &Options,
@@ -131,7 +131,7 @@ impl JsonPrinter {
         }
     }
 
-    /// The same, but the one object, which holds no more than there is room for, is given away at the end.
+    /// The same, but returns the one object, limited to `room`, at the end.
     pub fn kept(self, room: Room) -> Self {
         JsonPrinter {
             is_given_away: true,
@@ -140,8 +140,8 @@ impl JsonPrinter {
         }
     }
 
-    /// Prints an event as a line, or puts it into the one object if there is room; what is not kept of the beginning
-    /// of a stream is not kept of the rest.
+    /// Prints an event as a line, or adds it to the one object if there is room. A stream whose start was
+    /// omitted is omitted altogether.
     fn tell(&mut self, event: IperfEvent) -> io::Result<()> {
         let Some(run) = &mut self.run else {
             self.begin()?;
@@ -153,7 +153,7 @@ impl JsonPrinter {
         Ok(())
     }
 
-    /// Prints the first line, unless it has been or there are none.
+    /// Prints the first line, if it is still due.
     fn begin(&mut self) -> io::Result<()> {
         match self.start.take() {
             Some(start) => self.write(&IperfEvent::Start(IperfStartOf::Test(Box::new(start)))),
@@ -173,13 +173,13 @@ impl JsonPrinter {
         self.tell(error)
     }
 
-    /// The stream runs no more.
+    /// Marks a stream as ended.
     fn leave(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> io::Result<()> {
         let ended = self.streams.end(key, whole);
         ended.iter().try_for_each(|due| self.due(due))
     }
 
-    /// Tells the sums that are due; those of the intervals of a single stream are the stream's own.
+    /// Prints the sums that are due, except interval sums of a single stream.
     fn due(&mut self, due: &Due) -> io::Result<()> {
         for sum in due.intervals.iter().filter(|sum| sum.members > 1) {
             let sum = IperfIntervalOf::Sum(group_sum(sum));
@@ -191,7 +191,7 @@ impl JsonPrinter {
     }
 }
 
-/// Puts an event into the one object; `None` when it has no place there.
+/// Adds an event to the one object; `None` when there is no room.
 fn keep(run: &mut IperfRun, event: IperfEvent, room: &mut Room) -> Option<()> {
     match event {
         IperfEvent::Start(IperfStartOf::Stream(start)) => {
@@ -226,7 +226,7 @@ fn keep(run: &mut IperfRun, event: IperfEvent, room: &mut Room) -> Option<()> {
             }
             run.error.get_or_insert(message);
         }
-        // What the object is itself, and what is above it.
+        // The object itself, or the one that contains it.
         IperfEvent::Start(IperfStartOf::Test(_))
         | IperfEvent::End(IperfEndOf::Test(_) | IperfEndOf::Runs(_)) => {}
     }
@@ -238,7 +238,7 @@ fn take(left: &mut u32) -> Option<()> {
     Some(())
 }
 
-/// The kept record of a stream, unless there were too many.
+/// The stream's record in the object, unless it was omitted.
 fn kept(run: &mut IperfRun, id: u32) -> Option<&mut IperfStream> {
     let mut streams = run.streams.iter_mut().rev();
     streams.find(|stream| stream.start.id == id)
@@ -250,7 +250,7 @@ impl Output for JsonPrinter {
         stream.map_or(key.number + 1, |stream| stream.known)
     }
 
-    /// The settings are in the first line, in which a server thus says that it listens.
+    /// The first line contains the settings; a server prints it when it listens.
     fn settings(&mut self, _: &Settings) -> io::Result<()> {
         self.begin()
     }
@@ -403,7 +403,7 @@ fn server_report(report: &ServerReport) -> IperfServerReport {
     }
 }
 
-/// The record that begins everything.
+/// The first record.
 fn start(options: &Options) -> IperfStart {
     IperfStart {
         schema: String::from(IPERF_SCHEMA),

@@ -1,7 +1,8 @@
-//! The lines of iperf 2, word for word, as version 2.0.5 or 2.1.8 prints them.
+//! The output lines of iperf 2, word for word as versions 2.0.5 and 2.1.8 print them.
 //!
-//! Every function is pure, takes what a line says and returns it without the newline at its end. Whatever
-//! the input, no figure is infinite or not a number: the originals print such a thing when a test took no
+//! Every function is pure and returns a line without its newline. No figure is ever infinite or NaN; the
+//! originals print such figures when a test took no time or received no datagram, and programs that parse their
+//! output stumble over them.
 //! time or saw no datagram, and programs that read their output stumble over it.
 
 use std::net::SocketAddr;
@@ -16,28 +17,28 @@ use crate::events::Settings;
 use crate::options::{Options, Style};
 use crate::records::{Calls, Connected, IntervalRecord, READ_SIZE_BINS, Receipt, window_bytes};
 
-/// How figures are written.
+/// Number format.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// Whose lines are printed.
+    /// The iperf version to imitate.
     pub style: Style,
-    /// The unit asked for with `-f`, `a` without it: see [`amount`].
+    /// The unit of `-f`; `a` by default. See [`amount`].
     pub letter: char,
 }
 
 impl Format {
-    /// The same style in the unit of this letter.
+    /// The same style with another unit.
     fn with(self, letter: char) -> Self {
         Format { letter, ..self }
     }
 }
 
-/// The stream or streams that a line is about.
+/// The stream or streams that a line describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// One stream: the socket's descriptor in style 2.0, a running number from 1 in style 2.1.
+    /// One stream: the socket's descriptor in style 2.0, a number from 1 in style 2.1.
     Stream(u32),
-    /// One whose data flow against the usual direction; only style 2.1 marks it.
+    /// A stream against the usual direction; only style 2.1 marks it.
     Reversed(u32),
     /// All streams together.
     Sum,
@@ -46,7 +47,7 @@ pub enum Label {
 }
 
 impl Label {
-    /// A stream that may be marked.
+    /// The label of a stream, reversed or not.
     pub fn of(number: u32, is_reversed: bool) -> Self {
         match is_reversed {
             true => Label::Reversed(number),
@@ -62,7 +63,7 @@ impl Label {
         }
     }
 
-    /// The bracketed field every line about a stream starts with.
+    /// The bracketed field at the start of every line.
     fn text(self, style: Style) -> String {
         match self {
             Label::Reversed(number) if style == Style::V2_1 => {
@@ -75,24 +76,24 @@ impl Label {
     }
 }
 
-/// The value itself if it can be printed as a figure, else the nearest one that can.
+/// Replaces NaN and negative values by 0, infinity by the greatest number.
 fn printable(value: f64) -> f64 {
     if value > 0.0 {
         value.min(f64::MAX)
     } else {
-        // Neither NaN nor a zero with a sign.
+        // Excludes NaN and negative zero.
         0.0
     }
 }
 
-/// Unit prefixes, each 1000 (bits) or 1024 (bytes) times the one before.
+/// Unit prefixes, each 1000 (bits) or 1024 (bytes) times the previous one.
 const PREFIXES: [&str; 6] = ["", "K", "M", "G", "T", "P"];
 
-/// An amount of bytes, or of bytes a second, in the unit that a letter stands for: ` 128 KByte`.
+/// Formats a number of bytes, or bytes per second, in the unit of `format`: ` 128 KByte`.
 ///
-/// A lower-case letter asks for bits and decimal prefixes, an upper-case one for bytes and binary
-/// ones: `b`, `k`, `m`, `g`, and in style 2.1 `t` and `p`. Any other takes the prefix that leaves the
-/// fewest digits. The figure fills four columns at least.
+/// A lower-case letter selects bits and decimal prefixes, an upper-case one bytes and binary prefixes: `b`,
+/// `k`, `m`, `g`, and in style 2.1 `t` and `p`. Any other letter selects the prefix with the fewest digits. The
+/// figure is at least four columns wide.
 pub fn amount(format: Format, bytes: f64) -> String {
     let Format { style, letter } = format;
     let bytes = printable(bytes);
@@ -100,7 +101,7 @@ pub fn amount(format: Format, bytes: f64) -> String {
         true => (bytes, 1024.0, "Byte"),
         false => (bytes * 8.0, 1000.0, "bit"),
     };
-    // Style 2.0 knows no more than giga.
+    // Style 2.0 stops at giga.
     let greatest = match style {
         Style::V2_0 => 3,
         Style::V2_1 => PREFIXES.len() - 1,
@@ -110,7 +111,7 @@ pub fn amount(format: Format, bytes: f64) -> String {
     let fits = |prefix: &usize| whole / f64::powi(base, *prefix as i32) < base;
     let prefix = asked.unwrap_or_else(|| (0..greatest).find(fits).unwrap_or(greatest));
     let scaled = printable(whole) / f64::powi(base, prefix as i32);
-    // As many decimals as fit, once rounded, into four columns.
+    // As many decimals as fit into four columns after rounding.
     let decimals = match scaled {
         ..0.9995 if style == Style::V2_1 => 3,
         ..9.995 => 2,
@@ -128,7 +129,7 @@ fn byte_amount(format: Format, bytes: u64) -> String {
     )
 }
 
-/// The share of the datagrams that was lost, in percents; 0 if none was sent.
+/// Percentage of datagrams lost; 0 if none was sent.
 fn loss_percent(receipt: &Receipt) -> f64 {
     match receipt.expected {
         0 => 0.0,
@@ -136,7 +137,7 @@ fn loss_percent(receipt: &Receipt) -> f64 {
     }
 }
 
-/// Two significant digits as C's `%.2g` writes them: `0`, `0.059`, `12`, `1e+02`.
+/// Formats two significant digits like C's `%.2g`: `0`, `0.059`, `12`, `1e+02`.
 pub fn two_digits(value: f64) -> String {
     if value < 0.0 {
         return format!("-{}", two_digits(-value));
@@ -153,7 +154,7 @@ pub fn two_digits(value: f64) -> String {
     let (mantissa, exponent) = scientific.split_once('e').expect("`e` notation has an e");
     let exponent: i32 = exponent.parse().expect("the exponent is a whole number");
     match exponent {
-        // The exponent is the rounded figure's, so as many decimals show the same two digits.
+        // The exponent is that of the rounded figure, so this many decimals show the same two digits.
         -4..2 => {
             let decimals = (1 - exponent) as usize;
             without_zeros(&format!("{value:.decimals$}"))
@@ -166,42 +167,42 @@ pub fn two_digits(value: f64) -> String {
     }
 }
 
-/// The line above the columns of TCP, and of a UDP sender.
+/// Column headings for TCP and for a UDP sender.
 pub const PLAIN: &str = "[ ID] Interval       Transfer     Bandwidth";
-/// Of a UDP receiver, at its own end or relayed to the sender.
+/// For a UDP receiver, at its own end or relayed to the sender.
 pub const RECEIVER: &str =
     "[ ID] Interval       Transfer     Bandwidth        Jitter   Lost/Total Datagrams";
-/// Of both directions of UDP together; style 2.1 only.
+/// For both directions of UDP together; style 2.1 only.
 pub const DUPLEX_SUM: &str = "[ ID] Interval       Transfer     Bandwidth    Datagrams   PPS";
-/// Of all streams where single ones are left out (`--sum-only`).
+/// For sums with `--sum-only`.
 pub const SUM_ONLY: &str = "[SUM-cnt] Interval       Transfer     Bandwidth";
-/// With -e, of one TCP sender or of several (`--sum-only`).
+/// With -e: one TCP sender, or several (`--sum-only`).
 const TCP_SENDER: [&str; 2] = [
     "[ ID] Interval            Transfer    Bandwidth       Write/Err  Rtry     Cwnd/RTT(var)        NetPwr",
     "[SUM-cnt] Interval            Transfer    Bandwidth       Write/Err  Rtry",
 ];
-/// With -e, of one TCP receiver or of several.
+/// With -e: one TCP receiver, or several.
 const TCP_RECEIVER: [&str; 2] = [
     "[ ID] Interval            Transfer    Bandwidth       Reads=Dist",
     "[SUM-cnt] Interval            Transfer    Bandwidth       Reads=Dist",
 ];
-/// With -e, of one UDP sender or of several.
+/// With -e: one UDP sender, or several.
 const UDP_SENDER: [&str; 2] = [
     "[ ID] Interval            Transfer     Bandwidth      Write/Err  PPS",
     "[SUM-cnt] Interval            Transfer     Bandwidth      Write/Err  PPS",
 ];
-/// With -e, of one UDP receiver; of several also without.
+/// With -e: one UDP receiver; several, also without -e.
 const UDP_RECEIVER: [&str; 2] = [
     "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  Latency avg/min/max/stdev PPS  \
      Rx/inP  NetPwr",
     "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total    PPS",
 ];
 
-/// Times of transit outside of this are taken for clocks that disagree, as in 2.1.8.
+/// Transit times outside this range mean that the clocks disagree, as in 2.1.8.
 const TRANSIT_SECONDS: std::ops::RangeInclusive<f64> = -0.01..=60.0;
 
-/// The line of a stream, or of several like the one connected so, and the one above its columns. With `is_enhanced`
-/// it is that of `-e` in style 2.1, unless TCP does not say what the line needs.
+/// Returns the column headings and the line of a stream, or of a sum of streams like `connected`. With
+/// `is_enhanced`, the line of `-e` in style 2.1, unless TCP's figures for it are missing.
 pub fn data(
     format: Format,
     label: Label,
@@ -261,7 +262,7 @@ pub fn data(
     }
 }
 
-/// What one end of a TCP stream, or the sender of a UDP stream, counted; or the sum of such.
+/// The counts of a TCP stream at either end or of a UDP sender, or a sum of such.
 pub fn plain(format: Format, label: Label, record: &IntervalRecord) -> String {
     let rate = record.per_second(record.bytes as f64);
     format!(
@@ -272,7 +273,7 @@ pub fn plain(format: Format, label: Label, record: &IntervalRecord) -> String {
     )
 }
 
-/// What the receiver of a UDP stream counted.
+/// The counts of a UDP receiver.
 pub fn received(
     format: Format,
     label: Label,
@@ -296,8 +297,8 @@ fn jitter_ms(receipt: &Receipt) -> f64 {
     printable(1e3 * receipt.jitter_seconds.unwrap_or(0.0))
 }
 
-/// A UDP receiver's times of transit, datagrams, how many of them are on their way at a time by Little's
-/// law, and power. Where the clocks of the two ends disagree there are dashes, as in 2.1.8.
+/// A UDP receiver's transit times, datagrams, datagrams in flight by Little's law, and power. Dashes where the
+/// clocks disagree, as in 2.1.8.
 fn latency(record: &IntervalRecord, receipt: &Receipt) -> String {
     let datagrams = record.datagrams;
     let pps = record.per_second(datagrams as f64);
@@ -318,7 +319,7 @@ fn latency(record: &IntervalRecord, receipt: &Receipt) -> String {
     )
 }
 
-/// What the receivers of several UDP streams counted together; style 2.0 leaves out the losses.
+/// The sum of several UDP receivers; style 2.0 omits the losses.
 pub fn receiver_sum(format: Format, record: &IntervalRecord, receipt: &Receipt) -> String {
     let line = plain(format, Label::Sum, record);
     match format.style {
@@ -332,7 +333,7 @@ pub fn receiver_sum(format: Format, record: &IntervalRecord, receipt: &Receipt) 
     }
 }
 
-/// What flowed in both directions of UDP together, below [`DUPLEX_SUM`].
+/// The sum of both UDP directions, under [`DUPLEX_SUM`].
 pub fn duplex_sum(format: Format, record: &IntervalRecord) -> String {
     format!(
         "{} {}{:8.0} pps",
@@ -342,7 +343,7 @@ pub fn duplex_sum(format: Format, record: &IntervalRecord) -> String {
     )
 }
 
-/// How many datagrams came late, or once more, which 2.1.8 counts together; nothing if none did.
+/// The number of late and duplicate datagrams, which 2.1.8 counts together; `None` if there are none.
 pub fn out_of_order(style: Style, label: Label, record: &IntervalRecord) -> Option<String> {
     let late = record.receipt?.behind();
     (late > 0).then(|| {
@@ -351,12 +352,12 @@ pub fn out_of_order(style: Style, label: Label, record: &IntervalRecord) -> Opti
     })
 }
 
-/// How many datagrams were sent in all.
+/// The total number of datagrams sent.
 pub fn sent(style: Style, label: Label, datagrams: u64) -> String {
     format!("{} Sent {datagrams} datagrams", label.text(style))
 }
 
-/// What stands above the receiver's report at the sender's end.
+/// The heading of the receiver's report at the sender.
 pub fn server_report(style: Style, label: Label) -> String {
     format!("{} Server Report:", label.text(style))
 }
@@ -370,7 +371,7 @@ fn times(style: Style, label: Label, record: &IntervalRecord) -> String {
     }
 }
 
-/// iperf's "network power": megabytes a second over the seconds that each of them waits.
+/// iperf's "network power": megabytes per second divided by the delay in seconds.
 fn power(record: &IntervalRecord, wait_seconds: f64) -> String {
     if wait_seconds <= 0.0 {
         return String::from("NAN");
@@ -385,8 +386,8 @@ fn power(record: &IntervalRecord, wait_seconds: f64) -> String {
     format!("{power:.decimals$}")
 }
 
-/// How long connecting took for each of several streams, in seconds, and how many failed; `None` when
-/// none succeeded.
+/// Statistics of the connect times, in seconds, of several streams, and how many failed; `None` when none
+/// succeeded.
 pub fn connect_times(times: &[f64], failed: u64) -> Option<String> {
     let count = times.len() as f64;
     let mean = times.iter().sum::<f64>() / count;
@@ -409,7 +410,7 @@ pub fn connect_times(times: &[f64], failed: u64) -> Option<String> {
     ))
 }
 
-/// How the gaps between datagrams spread. No iperf has such a line.
+/// The distribution of gaps between datagrams. No iperf has this line.
 pub fn gaps(style: Style, label: Label, gaps: &IperfTimes) -> String {
     format!(
         "{} Gaps min/mean/p50/p99/max = {:.3}/{:.3}/{:.3}/{:.3}/{:.3} ms ({} of {} are 0)",
@@ -424,8 +425,8 @@ pub fn gaps(style: Style, label: Label, gaps: &IperfTimes) -> String {
     )
 }
 
-/// `[  3] local 10.99.0.1 port 43254 connected with 10.99.0.2 port 5001`, and what style 2.1 remarks, in its
-/// order. `has_no_fin` is whether the sender ends a UDP stream without an answer.
+/// `[  3] local 10.99.0.1 port 43254 connected with 10.99.0.2 port 5001`, followed in style 2.1 by its remarks.
+/// `has_no_fin`: the sender ends a UDP stream without waiting for an answer.
 pub fn connection(style: Style, label: Label, connected: &Connected, has_no_fin: bool) -> String {
     let line = format!(
         "{} local {} port {} connected with {} port {}",
@@ -456,8 +457,7 @@ pub fn connection(style: Style, label: Label, connected: &Connected, has_no_fin:
     format!("{line}{way}{fin}{service}{tcp}")
 }
 
-/// The type of service as 2.1.8 shows it: that of its own packets only to a client that asked with -R, which
-/// has the server send with it.
+/// The type of service as in 2.1.8, which shows that of sent packets only to a client with -R.
 fn service_remark(connected: &Connected) -> String {
     let tos = connected.remarks.type_of_service;
     match connected.direction {
@@ -468,7 +468,7 @@ fn service_remark(connected: &Connected) -> String {
     }
 }
 
-/// Links known by the payload that they carry at most.
+/// Link types by their MTU.
 const LINKS: [(u32, &str); 5] = [
     (65280, "HIPPI"),
     (9180, "ATM"),
@@ -477,9 +477,9 @@ const LINKS: [(u32, &str); 5] = [
     (576, "minimum"),
 ];
 
-/// What `-m` prints at the end of a TCP stream in style 2.0; 0 if the system does not know.
+/// What `-m` prints at the end of a TCP stream in style 2.0; `mss_bytes` is 0 if unknown.
 pub fn segment_size(label: Label, mss_bytes: u32) -> String {
-    // Headers of IPv4 and TCP without options, and with all that 2.0.5 expects.
+    // IPv4 and TCP headers: without options, and the longest that 2.0.5 expects.
     const LEAST_HEADERS: u32 = 40;
     const MOST_HEADERS: u32 = 80;
     let label = label.text(Style::V2_0);
@@ -499,12 +499,12 @@ pub fn segment_size(label: Label, mss_bytes: u32) -> String {
     format!("{label} MSS size {mss_bytes} bytes (MTU {mtu} bytes, {name}){warning}")
 }
 
-/// The first and the last line of the settings.
+/// First and last line of the settings.
 const RULE: &str = "------------------------------------------------------------";
-/// The segment that a socket has until it is connected (RFC 9293, section 3.7.1).
+/// Default MSS of an unconnected socket (RFC 9293, section 3.7.1).
 const UNCONNECTED_SEGMENT_BYTES: u32 = 536;
 
-/// The settings of an end, between two rules, before its test.
+/// The settings of an end, between two rules, printed before its test.
 pub fn settings(options: &Options, settings: &Settings) -> String {
     let (lines, buffer) = match settings {
         Settings::Listener(port, buffer) => (listener_lines(options, *port), buffer),
@@ -524,7 +524,7 @@ pub fn settings(options: &Options, settings: &Settings) -> String {
     text.join("\n")
 }
 
-/// What a listener prints: a server's, or that of a client to which the server connects back.
+/// The settings of a listener: a server's, or that of a client to which the server connects back.
 fn listener_lines(options: &Options, port: u16) -> Vec<Option<String>> {
     let Options { style, stream, .. } = options;
     let (is_v2_1, is_tcp) = (*style == Style::V2_1, stream.protocol == Protocol::Tcp);
@@ -554,7 +554,7 @@ fn listener_lines(options: &Options, port: u16) -> Vec<Option<String>> {
     ]
 }
 
-/// What a client prints, or a server that connects back to one.
+/// The settings of a client, or of a server that connects back.
 fn client_lines(
     options: &Options,
     connected: &Connected,
@@ -611,7 +611,7 @@ fn client_lines(
     ]
 }
 
-/// How the command line asks for figures.
+/// The number format that the options ask for.
 pub fn format_of(options: &Options) -> Format {
     Format {
         style: options.style,
@@ -624,8 +624,8 @@ fn bind_line(options: &Options) -> Option<String> {
     Some(format!("Binding to local address {}", bind.address))
 }
 
-/// The segment size that was asked for (-M), or with -m the socket's own. Style 2.0 prints it at the end
-/// instead: see [`segment_size`].
+/// The requested MSS (-M), or with -m the socket's own. Style 2.0 prints it at the end instead: see
+/// [`segment_size`].
 fn segment_line(options: &Options, own_bytes: u32) -> Option<String> {
     if options.style == Style::V2_0 {
         return None;
@@ -652,7 +652,7 @@ fn window_line(options: &Options, buffer: &SocketBuffer) -> String {
     format!("{name}: {}{remark}", size(granted))
 }
 
-/// Microseconds from one datagram to the next at a rate; 0 without one.
+/// Microseconds between datagrams at a rate; 0 if unlimited.
 fn gap_micros(rate: Option<Rate>, payload_bytes: usize) -> f64 {
     let bits = 8.0 * payload_bytes as f64;
     rate.map_or(0.0, |rate| match rate.unit() {
@@ -661,20 +661,20 @@ fn gap_micros(rate: Option<Rate>, payload_bytes: usize) -> f64 {
     })
 }
 
-/// The streams that a row of comma-separated values is about.
+/// The streams that a row of comma-separated values describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// One, by its number.
+    /// One stream, by number.
     Stream(u32),
-    /// All together. 2.1.8 has no such row: that of style 2.1 is 2.2's.
+    /// All streams. 2.1.8 has no such row; the one in style 2.1 is from 2.2.
     Sum,
-    /// Those of all runs of a client (--repeat). The original has no such row.
+    /// All runs of a client (--repeat). The original has no such row.
     Runs,
 }
 
-/// One line of comma-separated values (`-y C`) of the stream connected so. In a row of several streams, ports
-/// that differ between them show as 0: in style 2.0 a client's own, and at a server's end both; in style 2.1
-/// the client's, at either end.
+/// One row of comma-separated values (`-y C`) for a stream or sum like `connected`. In sums, ports that differ
+/// between streams are 0: in style 2.0 this end's port and, for received streams, the peer's; in style 2.1 the
+/// client's port.
 pub fn csv(
     time: &DateTime,
     options: &Options,
@@ -697,7 +697,7 @@ pub fn csv(
             other.set_port(0);
         }
     }
-    // Style 2.0 has the own end first, style 2.1 the sending one.
+    // Style 2.0 puts this end first, style 2.1 the sender.
     let [first, second] = match style {
         Style::V2_1 if !connected.is_sender => [other, own],
         _ => [own, other],
@@ -716,7 +716,7 @@ pub fn csv(
         record.bytes,
         record.per_second(record.bytes as f64 * 8.0).trunc(),
     );
-    // A UDP sender of style 2.1 adds the receiver's fields, with the datagrams it sent as the total.
+    // In style 2.1, a UDP sender has the receiver's fields, too, with its sent datagrams as the total.
     let adds = connected.tcp.is_none() && connected.is_sender && style == Style::V2_1;
     let sent = Receipt {
         expected: record.datagrams,
@@ -736,9 +736,9 @@ pub fn csv(
     )
 }
 
-/// What stands behind the nine fields of a row of all runs: the median of the runs' rates, the least, the
-/// greatest, the ends of the interval (empty when there is none), how many runs have a rate, and how many
-/// were asked for; rates in bit/s. `None` when no run has a rate.
+/// The fields after the first nine in a row of all runs: median, minimum and maximum rate, the ends of the
+/// confidence interval (empty if none), the number of runs with a rate, and the number of runs requested; rates
+/// in bit/s. `None` when no run has a rate.
 pub fn csv_of_runs(outcome: &Outcome) -> Option<String> {
     let summary = outcome.summary?;
     let interval = outcome.interval.map_or_else(
@@ -751,7 +751,7 @@ pub fn csv_of_runs(outcome: &Outcome) -> Option<String> {
     ))
 }
 
-/// The client could not reach the server, for a reason in the system's words.
+/// The client could not connect; `reason` is the kernel's.
 pub fn connect_failed(style: Style, reason: &str) -> String {
     let protocol = match style {
         Style::V2_0 => "",
@@ -760,7 +760,7 @@ pub fn connect_failed(style: Style, reason: &str) -> String {
     format!("{protocol}connect failed: {reason}")
 }
 
-/// The server could not take its port, for a reason in the system's words.
+/// The server could not bind its port; `reason` is the kernel's.
 pub fn bind_failed(style: Style, reason: &str) -> String {
     let listener = match style {
         Style::V2_0 => "",

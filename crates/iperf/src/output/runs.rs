@@ -1,5 +1,5 @@
-//! The runs of a client, printed one after another (`--repeat`), and what they came to below them. Each run
-//! is printed as it would be by itself; the runs' JSON shares the room that one run has.
+//! Prints the runs of a client one after another (`--repeat`), then their summary. Each run is printed as a
+//! single one would be; their JSON together is limited to the size of one run.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -24,14 +24,14 @@ fn open_output(options: &Options, is_new: bool) -> io::Result<Box<dyn Write + Se
     if is_new {
         File::create(path)?;
     }
-    // A daemon's errors go to the same file, and neither may write over the other.
+    // A daemon's errors go to the same file; appending keeps both.
     Ok(Box::new(File::options().append(true).open(path)?))
 }
 
-/// The output that a server's command line asks for, to where it asks for it.
+/// Opens the output that a server's options ask for.
 ///
 /// # Errors
-/// When the output file cannot be made.
+/// When the output file cannot be created.
 pub fn open<'a>(
     options: &'a Options,
     account: Option<CloseAccount>,
@@ -51,21 +51,21 @@ pub fn printer<'a>(
     }
 }
 
-/// What one run came to.
+/// The total of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunTotal {
-    /// Of all streams, what arrived where the server told it.
+    /// Over all streams: what the server reports as received, otherwise what was sent.
     pub bytes: u64,
-    /// The longest of them.
+    /// Duration of the longest stream.
     pub seconds: f64,
     /// The first of the client's own streams.
     pub connected: Option<Connected>,
 }
 
-/// Where the runs of a client are told.
+/// The output of a client's runs.
 pub struct Runs<'a> {
     options: &'a Options,
-    /// The documents of runs that are to be one.
+    /// The runs that will form one document.
     kept: Vec<Kept>,
     rates: Vec<Option<f64>>,
     total: RunTotal,
@@ -73,7 +73,7 @@ pub struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    /// Where a client with these options tells its runs.
+    /// The output of a client with these options.
     pub fn new(options: &'a Options) -> Self {
         Runs {
             options,
@@ -84,7 +84,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Where the next run is told; with `account` at its end.
+    /// Opens the output of the next run, which closes `account` at its end.
     ///
     /// # Errors
     /// When the output file cannot be opened.
@@ -105,7 +105,7 @@ impl<'a> Runs<'a> {
         })
     }
 
-    /// Takes what a run came to; `None` when that does not count.
+    /// Adds the total of a run; `None` when the run does not count.
     pub fn add(&mut self, run: Option<RunTotal>, kept: Option<Kept>) {
         self.kept.extend(kept);
         let run = run.filter(|run| run.seconds > 0.0);
@@ -118,10 +118,10 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Tells what several runs came to, below the last one's lines.
+    /// Prints the summary of several runs after the last one.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When writing fails.
     pub fn end(self) -> io::Result<()> {
         let Some(asked) = self.options.repeat else {
             return Ok(());

@@ -1,7 +1,7 @@
-//! The streams of a test, and those of a group added up: whole, and interval by interval.
+//! Groups the streams of a test and sums each group up, per interval and in total.
 //!
-//! The sum of an interval is made once, when every stream of the group has ended the interval or itself. So the
-//! sums of a group's intervals add up to the sum of its streams, whenever these begin and end.
+//! An interval's sum is made once every stream of the group has finished that interval or ended. So the
+//! interval sums of a group add up to its total, whenever its streams begin and end.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,16 +10,16 @@ use crate::events::StreamKey;
 use crate::options::Options;
 use crate::records::{Connected, IntervalRecord};
 
-/// Several streams together.
+/// Several streams summed up.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum {
-    /// Streams of the group, whether they are in the sum or not.
+    /// All streams of the group, summed or not.
     pub members: u32,
-    /// How many of them this end receives,
+    /// How many of the summed streams this end receives,
     pub receivers: u32,
-    /// and sends.
+    /// and how many it sends.
     pub senders: u32,
-    /// Their counts.
+    /// The sum of their counts.
     pub record: IntervalRecord,
     /// Datagrams that this end sent.
     pub sent_datagrams: u64,
@@ -43,69 +43,70 @@ impl Sum {
         }
     }
 
-    /// How many streams there are.
+    /// The number of streams summed.
     pub fn streams(&self) -> u32 {
         self.receivers + self.senders
     }
 }
 
-/// Streams that are summed: those of one address at the other end that run at the same time, and where the two
-/// sides are summed apart, those of one side.
+/// Streams that are summed up together: those with the same peer address that run at the same time and, if the
+/// sides are summed separately, have the same side.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
     peer: IpAddr,
     is_later: bool,
     is_sender: Option<bool>,
-    /// Counts the groups that one stream had for itself until an interval of it ended.
+    /// Counts earlier groups that held a single stream when one of its intervals ended; no stream joins those
+    /// later.
     generation: u32,
 }
 
-/// What a group has come to.
+/// The state of a group.
 #[derive(Default)]
 struct Gathered {
     members: u32,
-    /// Intervals whose sums were made.
+    /// Number of interval sums already made.
     summed: u64,
-    /// Those that wait for the rest of the group, by number.
+    /// Incomplete interval sums, by interval number.
     intervals: BTreeMap<u64, Sum>,
     total: Option<Sum>,
 }
 
-/// A stream that has a peer, and what its printer knows of it.
+/// A stream that has a peer, with its printer's data.
 #[derive(Clone, Copy)]
 pub struct Stream<T> {
     pub connected: Connected,
     pub known: T,
     group: Group,
-    /// The group's interval in which it began,
+    /// The group's interval in which the stream began,
     first: u64,
     /// and that of its next record.
     next: u64,
     is_done: bool,
 }
 
-/// Sums that are due.
+/// Sums that are complete.
 #[derive(Default)]
 pub struct Due {
-    /// Of intervals, in their order.
+    /// Interval sums, in order.
     pub intervals: Vec<Sum>,
-    /// Of all streams of a group.
+    /// The total of a group.
     pub total: Option<Sum>,
 }
 
-/// The streams whose group has not ended.
+/// The streams of groups that have not ended.
 pub struct Streams<T> {
     is_side_apart: bool,
     /// Infinite without intervals.
     interval_seconds: f64,
-    /// A client's own streams that have neither begun nor failed: no interval is complete before.
+    /// A client's own streams that have neither begun nor failed; until all have, no interval is complete.
     awaited: u32,
     streams: BTreeMap<StreamKey, Stream<T>>,
     groups: BTreeMap<Group, Gathered>,
 }
 
 impl<T: Copy> Streams<T> {
-    /// None yet. `is_side_apart` is whether what this end sends and what it receives are summed apart.
+    /// No streams yet. `is_side_apart`: sum sent and received streams separately.
     pub fn new(options: &Options, is_side_apart: bool) -> Self {
         let interval = options.stream.interval;
         Streams {
@@ -120,7 +121,7 @@ impl<T: Copy> Streams<T> {
         }
     }
 
-    /// A stream that begins. It joins the group that runs, unless that is a single stream whose first interval has
+    /// Adds a stream. It joins the running group, unless that is a single stream whose first interval has
     /// passed.
     pub fn add(&mut self, key: StreamKey, connected: &Connected, known: T) {
         if !self.has_number(key.number) {
@@ -161,22 +162,22 @@ impl<T: Copy> Streams<T> {
         self.streams.get(&key).copied()
     }
 
-    /// Whether one of them has this number.
+    /// Whether a stream has this number.
     pub(crate) fn has_number(&self, number: u32) -> bool {
         self.streams.keys().any(|key| key.number == number)
     }
 
-    /// Those that run.
+    /// The streams that run.
     pub fn running(&self) -> impl Iterator<Item = (&StreamKey, &Stream<T>)> {
         self.streams.iter().filter(|(_, stream)| !stream.is_done)
     }
 
-    /// Part of its interval that a record covers.
+    /// The fraction of its interval that a record covers.
     pub fn part(&self, record: &IntervalRecord) -> f64 {
         (record.end - record.start) / self.interval_seconds
     }
 
-    /// Adds an interval of a stream; returns the sums that are due then.
+    /// Adds an interval of a stream; returns the sums then complete.
     pub fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> Due {
         let Some(stream) = self.streams.get_mut(&key) else {
             return Due::default();
@@ -184,7 +185,7 @@ impl<T: Copy> Streams<T> {
         let number = stream.next;
         stream.next += 1;
         let stream = *stream;
-        // By the clock of the group.
+        // Converts to the time of the group.
         let began = match stream.first {
             0 => 0.0,
             first => first as f64 * self.interval_seconds,
@@ -202,11 +203,11 @@ impl<T: Copy> Streams<T> {
         self.due(stream.group)
     }
 
-    /// Ends a stream, with what it came to if it ended well; returns the sums that are due then: the total with the
-    /// last stream of a group, unless all of them failed.
+    /// Ends a stream, with its total if it did not fail; returns the sums then complete. The last stream of a
+    /// group completes the group's total, unless all of them failed.
     pub fn end(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> Vec<Due> {
         let Some(stream) = self.streams.get_mut(&key) else {
-            // One that never began.
+            // A stream that never began.
             self.awaited = self.awaited.saturating_sub(1);
             let groups: Vec<Group> = self.groups.keys().copied().collect();
             return groups.into_iter().map(|group| self.due(group)).collect();
@@ -219,7 +220,7 @@ impl<T: Copy> Streams<T> {
         vec![self.due(stream.group)]
     }
 
-    /// The sums of a group that are complete. A group whose streams have all ended is gone then.
+    /// The complete sums of a group. Removes the group if all its streams have ended.
     fn due(&mut self, group: Group) -> Due {
         let mut due = Due::default();
         let running = self.streams.values();

@@ -1,7 +1,8 @@
-//! Prints what streams report in iperf's words and order, or as comma-separated values.
+//! Prints streams in iperf's words and order, or as comma-separated values.
 //!
-//! A line is printed and flushed as soon as what it says is known; a header appears once above the first
-//! line that needs it; [SUM] lines appear when every stream of their group has reported its part or ended.
+//! Each line is printed and flushed as soon as its figures are known. Column headings appear once, above the
+//! first line that needs them. A [SUM] line appears when every stream of its group has finished the interval or
+//! ended.
 
 use std::io::{self, Write};
 
@@ -17,37 +18,37 @@ use crate::options::{Exclude, Options, Style};
 use crate::records::{Connected, IntervalRecord, Receipt, Total};
 use crate::wire::Directions;
 
-/// Part of an interval that its rest must be to be printed, as in 2.1.8.
+/// Least fraction of an interval for which the last, partial one is printed, as in 2.1.8.
 const PARTIAL_MIN: f64 = 0.25;
 
-/// How a stream is named.
+/// How lines name a stream.
 #[derive(Clone, Copy)]
 struct Name {
     label: Label,
-    /// As 2.0.x numbers it.
+    /// Its number in 2.0.x.
     number: u32,
 }
 
 type Stream = sums::Stream<Name>;
 
-/// The printer of one client or server.
+/// Prints the text or CSV of one client or server.
 pub struct TextPrinter<'a> {
     options: &'a Options,
     format: Format,
     exclude: Exclude,
     out: Box<dyn Write + Send>,
-    /// Closed at the end, to print on standard error where this host dropped packets.
+    /// Closed at the end; packets that this host dropped are then reported on standard error.
     account: Option<CloseAccount>,
     streams: Streams<Name>,
     headers: Vec<&'static str>,
     descriptors: Descriptors,
-    /// How long connecting took, of a client's TCP streams.
+    /// Connect times of a client's TCP streams.
     connect_seconds: Vec<f64>,
     failed_streams: u64,
 }
 
 impl<'a> TextPrinter<'a> {
-    /// A printer to `out`, which closes `account` at the end.
+    /// A printer to `out` that closes `account` at the end.
     pub fn new(
         options: &'a Options,
         account: Option<CloseAccount>,
@@ -57,7 +58,7 @@ impl<'a> TextPrinter<'a> {
         let mut exclude = options.exclude;
         let is_client = options.is_client();
         if is_client {
-            // As in 2.1.8, a stream and the one that the server connects back for are not summed here.
+            // As in 2.1.8, a single stream and the one the server connects back for are not summed up.
             let is_full_duplex = stream.directions == Directions::FullDuplex;
             exclude.sums |= stream.streams == 1 && !is_full_duplex && !exclude.streams;
         }
@@ -75,7 +76,7 @@ impl<'a> TextPrinter<'a> {
         }
     }
 
-    /// A stream has ended, well or not.
+    /// Marks a stream as ended.
     fn leave(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> io::Result<()> {
         let ended = self.streams.end(key, whole);
         ended.iter().try_for_each(|due| self.due(due))
@@ -91,7 +92,8 @@ impl<'a> TextPrinter<'a> {
         due.total.as_ref().map_or(Ok(()), |sum| self.sum(sum, true))
     }
 
-    /// Whether an interval has a line. The rest of one has it when it is long and something flowed, as in 2.1.8.
+    /// Whether to print an interval. As in 2.1.8, a partial one is printed only if it is long enough and not
+    /// empty.
     fn prints(&self, record: &IntervalRecord) -> bool {
         !record.is_partial || self.streams.part(record) > PARTIAL_MIN && record.bytes > 0
     }
@@ -113,7 +115,7 @@ impl<'a> TextPrinter<'a> {
         self.out_of_order(label, record)
     }
 
-    /// How many datagrams came late, if any did.
+    /// Prints the number of late datagrams, if any.
     fn out_of_order(&mut self, label: Label, record: &IntervalRecord) -> io::Result<()> {
         let line = lines::out_of_order(self.format.style, label, record);
         line.map_or(Ok(()), |line| self.line(&line))
@@ -124,7 +126,7 @@ impl<'a> TextPrinter<'a> {
         let (label, connected) = (stream.known.label, stream.connected);
         let relayed = total.relayed();
         if self.is_csv() {
-            // 2.1 leaves the relayed report out.
+            // 2.1 omits the relayed report.
             let Some(record) = relayed.filter(|_| style == Style::V2_0) else {
                 return Ok(());
             };
@@ -141,7 +143,7 @@ impl<'a> TextPrinter<'a> {
         if let Some(tcp) = connected.tcp.filter(|_| print_mss) {
             self.line(&lines::segment_size(label, tcp.mss_bytes))?;
         }
-        // 2.1 does not mark these lines, whichever way the stream goes.
+        // 2.1 never marks these lines as reversed.
         let unmarked = label.unmarked();
         if connected.tcp.is_none() && connected.is_sender && !self.exclude.streams {
             self.line(&lines::sent(style, unmarked, total.whole.datagrams))?;
@@ -160,7 +162,7 @@ impl<'a> TextPrinter<'a> {
         self.out_of_order(label, &record)
     }
 
-    /// Prints a sum of whole streams or of one interval of each.
+    /// Prints a sum of whole streams or of one interval.
     fn sum(&mut self, sum: &Sum, is_whole: bool) -> io::Result<()> {
         let connected = &sum.connected;
         let is_alone = self.exclude.streams;
@@ -173,8 +175,8 @@ impl<'a> TextPrinter<'a> {
         }
         let is_client = self.options.is_client();
         let is_two_way = sum.receivers > 0 && sum.senders > 0;
-        // Both ways of UDP together: what was sent counts as if it had arrived, as 2.1.8 sums it up. At a
-        // client it takes them for what it sent.
+        // Both UDP directions together: like 2.1.8, count sent datagrams as arrived; a client prints the sum as
+        // if it had sent them all.
         let receipt = sum.record.receipt.map(|receipt| Receipt {
             expected: receipt.expected + sum.sent_datagrams,
             ..receipt
@@ -184,7 +186,7 @@ impl<'a> TextPrinter<'a> {
             receipt: summed,
             ..sum.record
         };
-        // Both ways together have no columns of their own.
+        // Both directions together have no columns of their own.
         let is_enhanced = self.is_enhanced() && !is_two_way;
         let is_v2_1 = self.format.style == Style::V2_1;
         if is_alone {
@@ -213,7 +215,7 @@ impl<'a> TextPrinter<'a> {
         } else {
             self.line(&lines::plain(self.format, Label::Sum, &record))?;
         }
-        // The datagrams that were sent, by the end that sends or, of both ways, by the client.
+        // Total of datagrams sent: printed by the sender or, with both directions, by the client.
         let is_sender_of_udp = connected.tcp.is_none() && sum.senders >= least;
         if is_whole && is_v2_1 && is_sender_of_udp && (is_client || sum.receivers == 0) {
             let label = Label::SumOf(sum.senders);
@@ -231,13 +233,13 @@ impl<'a> TextPrinter<'a> {
         self.options.csv
     }
 
-    /// Style 2.0 has no further columns.
+    /// Whether to print the columns of -e; style 2.0 has none.
     fn is_enhanced(&self) -> bool {
         self.options.enhanced && self.format.style == Style::V2_1
     }
 
-    /// A line, below its header unless that was printed; of 2.0.x the first one only, whatever columns
-    /// follow later.
+    /// Prints a line, preceded by its column headings unless already printed. Style 2.0 prints only the first
+    /// headings.
     fn below(&mut self, columns: &'static str, line: &str) -> io::Result<()> {
         let is_printed = match self.format.style {
             Style::V2_0 => !self.headers.is_empty(),
@@ -271,7 +273,7 @@ impl Output for TextPrinter<'_> {
 
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
         let style = self.format.style;
-        // Both ways of a socket have one number in 2.1, and one line.
+        // In 2.1, both directions of a socket share one number and one line.
         let is_printed = style == Style::V2_1 && self.streams.has_number(key.number);
         let number = match style {
             Style::V2_1 => key.number + 1,
@@ -292,7 +294,7 @@ impl Output for TextPrinter<'_> {
         if self.is_csv() || self.exclude.connections || self.exclude.streams {
             return Ok(());
         }
-        // Both ways over the client's socket share its line.
+        // Both directions over the client's socket share its line.
         let has_own_socket = connected.is_sender && connected.direction == Direction::Reverse;
         let label = Label::of(number, key.is_reversed && has_own_socket);
         let has_no_fin = connected.tcp.is_none() && is_unanswered(key, connected);
@@ -346,8 +348,8 @@ fn is_duplex(connected: &Connected) -> bool {
     connected.direction == Direction::FullDuplex
 }
 
-/// Whether nobody answers the FIN. A client remarks it of both ways, and leaves it to the server where it
-/// only receives.
+/// Whether the connection line says that the FIN gets no answer. A client says so in full duplex; a server also
+/// where it alone sends.
 fn is_unanswered(key: StreamKey, connected: &Connected) -> bool {
     match connected.direction {
         Direction::Forward => false,
@@ -356,17 +358,17 @@ fn is_unanswered(key: StreamKey, connected: &Connected) -> bool {
     }
 }
 
-/// The descriptors by which 2.0.x tells its streams apart: each has the lowest number that is free, as the
-/// kernel assigns them.
+/// The socket descriptors that number the streams of 2.0.x: each is the lowest free one, as the kernel assigns
+/// them.
 struct Descriptors {
-    /// Where a server listens.
+    /// The descriptor a server listens on.
     listening: Option<u32>,
-    /// Whether the socket that listened becomes the client's, and another listens on: a UDP server's.
+    /// Whether the listening socket becomes the client's and another listens, as in a UDP server.
     is_handed_over: bool,
 }
 
 impl Descriptors {
-    /// The first that the three standard ones leave free.
+    /// The first after the three standard ones.
     const FIRST: u32 = 3;
 
     fn new(is_client: bool, is_udp: bool) -> Self {
@@ -376,7 +378,7 @@ impl Descriptors {
         }
     }
 
-    /// The number of a new stream besides those that are open.
+    /// The number of a new stream, given those of open streams.
     fn next(&mut self, open: impl Iterator<Item = u32>) -> u32 {
         let taken: Vec<u32> = open.chain(self.listening).collect();
         let free = (Self::FIRST..).find(|number| !taken.contains(number));
@@ -408,7 +410,7 @@ mod tests {
         let mut server = Descriptors::new(false, true);
         assert_eq!(server.next([].into_iter()), 3);
         assert_eq!(server.next([3].into_iter()), 4);
-        // The first two are gone; 5 listens.
+        // The first two are closed; 5 listens.
         assert_eq!(server.next([].into_iter()), 5);
         assert_eq!(server.next([5].into_iter()), 3);
     }

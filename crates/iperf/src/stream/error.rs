@@ -1,4 +1,4 @@
-//! Why a stream, or all of a test, came to nothing.
+//! Why a stream or a whole test failed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,50 +6,50 @@ use std::net::SocketAddr;
 use nicpoll_traffic::{Because, Cancelled};
 use thiserror::Error;
 
-/// How every message begins that is none of the original's.
+/// Prefix of every message that is not the original's.
 pub const SPEAKER: &str = "nicpoll iperf: ";
 
 /// Why a stream could not be sent or received.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// [`Signals::cancel`](nicpoll_traffic::Signals::cancel) was set, by somebody who needs no message.
+    /// [`Signals::cancel`](nicpoll_traffic::Signals::cancel) was set; needs no message.
     #[error("the stream was told to stop")]
     Cancelled,
-    /// A port could not be had.
+    /// Cannot bind the port.
     #[error("{what}")]
     Bind {
-        /// Which, and what to look at.
+        /// Which port, and what to check.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// No connection in time, or none possible.
+    /// No connection was possible, or none in time.
     #[error("{what}")]
     Connect {
-        /// To whom, and what to look at.
+        /// To which address, and what to check.
         what: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Something else that the kernel refused.
+    /// Another refusal by the kernel.
     #[error("{what}")]
     Io {
-        /// What was tried, and what to look at.
+        /// What was tried, and what to check.
         what: String,
-        /// What the kernel said, and of which option.
+        /// The kernel's error, with the option it concerns.
         source: io::Error,
     },
-    /// What the other end did or did not do, or what this end cannot do.
+    /// The other end's behaviour, or something this end cannot do.
     #[error("{0}")]
     Because(String),
-    /// The same in the original's words.
+    /// The same, in the original's words.
     #[error("{0}")]
     Told(String),
 }
 
 impl Error {
-    /// The socket to or at `address` could not be made as it was asked for.
+    /// Failure to set up a socket to or at `address`.
     pub(crate) fn setup(address: SocketAddr) -> impl Fn(io::Error) -> Error + Copy {
         move |source| Error::Io {
             what: format!(
@@ -60,14 +60,14 @@ impl Error {
         }
     }
 
-    /// A thread that cannot be made.
+    /// Failure to create a thread.
     pub(crate) fn no_thread(error: io::Error) -> Self {
         Error::Because(format!(
             "no thread could be made for a stream ({error}); see the limit on processes"
         ))
     }
 
-    /// The message to print; `None` where nobody needs one.
+    /// The message to print; `None` if cancelled.
     pub(crate) fn text(&self) -> Option<String> {
         match self {
             Error::Cancelled => None,

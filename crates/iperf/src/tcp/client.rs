@@ -1,4 +1,5 @@
-//! The end that connects: a client, and a server that connects back to one (-d and -r).
+//! TCP connections that this end opens: those of a client, and those of a server that connects back to one (-d
+//! and -r).
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
@@ -19,8 +20,8 @@ use crate::stream::Error;
 use crate::stream::{Streams, silence_max};
 use crate::wire::{Amount, ClientHeader, Directions};
 
-/// The stream's first bytes. Less than a header is sent as filler, which no server takes for one, unless
-/// the server has to know what to send itself.
+/// The stream's first bytes. A stream shorter than a header is sent as filler, which no server takes for a
+/// header, unless the server must be told what to send.
 fn header(config: &ClientConfig) -> Option<ClientHeader> {
     let stream = &config.stream;
     let is_short =
@@ -36,9 +37,9 @@ fn header(config: &ClientConfig) -> Option<ClientHeader> {
     Some(header)
 }
 
-/// Sends one stream: the header, then writes until the time is up or everything is sent; then closes
-/// its direction and waits for the server to close the other. What flows in the other direction is
-/// discarded: [`connect`] tells of it.
+/// Sends one stream: the header, then writes until the time is up or everything is sent; then closes its
+/// direction and waits for the server to close the other. Discards incoming data; to receive it, call
+/// [`connect`].
 ///
 /// # Errors
 /// See [`Error`].
@@ -51,11 +52,11 @@ pub fn run_client(
     link.outgoing(Direction::Forward)?.run(signals, observer)
 }
 
-/// Connects; returns what is to be sent and received over the connection. A server that is to send
-/// has been told when this returns, unless the client sends as well and so tells it first of all.
+/// Connects; returns the streams to run over the connection. A server asked to send only has the request when
+/// this returns; in full duplex, the outgoing stream carries it.
 ///
 /// # Errors
-/// When there is no connection.
+/// When the connection fails.
 pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Error> {
     let link = Link::connect(config, signals)?;
     let mut streams = Streams::default();
@@ -82,7 +83,7 @@ struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// Connects without a wait that the signals could not end.
+    /// Connects; the signals can end every wait.
     fn connect(config: &'a ClientConfig, signals: &Signals) -> Result<Self, Error> {
         let peer = config.peer;
         let refused = |source: io::Error| Error::Connect {
@@ -108,20 +109,20 @@ impl<'a> Link<'a> {
         Ok(Link { config, connection })
     }
 
-    /// Tells a server that is to send what to send.
+    /// Sends the request to a server that is to send.
     fn ask(&self) -> Result<(), Error> {
         let Some(header) = header(self.config) else {
             return Ok(());
         };
         let mut bytes = [0; ClientHeader::BYTES];
         header.write_to(&mut bytes);
-        // Nothing else has been sent: the socket buffer has room for all of it.
+        // The first bytes sent always fit the socket buffer.
         let mut socket = &*self.connection.socket;
         let written = socket.write_all(&bytes);
         written.map_err(Error::setup(self.connection.peer))
     }
 
-    /// What is to be sent.
+    /// The stream to send.
     fn outgoing(&self, direction: Direction) -> Result<Outgoing, Error> {
         Ok(Outgoing {
             header: header(self.config),
@@ -129,10 +130,10 @@ impl<'a> Link<'a> {
         })
     }
 
-    /// What is to be received.
+    /// The stream to receive.
     fn incoming(&self, direction: Direction) -> Result<Incoming, Error> {
         let mut connection = self.connection.clone();
-        // What limits a client is what it sends.
+        // A client's rate limits only what it sends.
         connection.stream.rate = None;
         Ok(Incoming {
             connected: connection.connected(direction, false)?,
@@ -143,7 +144,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// A socket with everything that was asked for, its send buffer and its receive buffer.
+/// A socket with all requested options; returns its send and receive buffers, too.
 fn unconnected(config: &ClientConfig) -> io::Result<(OwnedFd, [SocketBuffer; 2])> {
     let StreamConfig {
         socket,
@@ -152,7 +153,7 @@ fn unconnected(config: &ClientConfig) -> io::Result<(OwnedFd, [SocketBuffer; 2])
         ..
     } = &config.stream;
     let fd = socket.open(SocketType::STREAM, SocketFlags::NONBLOCK, config.peer)?;
-    // TCP has to know it before the first segment.
+    // Before connecting: the buffers decide the window scale.
     let of = |sends: bool| buffer_bytes.filter(|_| sends);
     let is_sender = *directions != Directions::Reverse;
     let is_receiver = matches!(directions, Directions::Reverse | Directions::FullDuplex);
@@ -162,18 +163,18 @@ fn unconnected(config: &ClientConfig) -> io::Result<(OwnedFd, [SocketBuffer; 2])
     ];
     set_options(&fd, &config.stream)?;
     if let Some(local) = config.bind {
-        // A port that was asked for may still be in TIME_WAIT from the last test.
+        // The port may still be in TIME_WAIT from the last test.
         sockopt::set_socket_reuseaddr(&fd, true)?;
         rustix::net::bind(&fd, &local)?;
     }
     Ok((fd, buffers))
 }
 
-/// Waits between attempts to connect back. 2.1.8 begins to listen while its own stream starts, and on a busy host
-/// after it; few tries, since a stranger can ask for them.
+/// Waits between attempts to connect back. 2.1.8 starts to listen while its own stream starts, on a busy host
+/// later. Few attempts, since a stranger can request them.
 const LISTENER_WAITS_MS: [u64; 5] = [50, 100, 200, 400, 800];
 
-/// Connects back to a client, and tries again for a while when it does not listen yet.
+/// Connects back to a client; retries for a while if it does not listen yet.
 pub fn connect_back(config: &ClientConfig, signals: &Signals) -> Result<Outgoing, Error> {
     let mut waits = LISTENER_WAITS_MS.into_iter();
     loop {

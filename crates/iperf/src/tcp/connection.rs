@@ -1,4 +1,4 @@
-//! A connection, at either end: its options, and how its streams look.
+//! A connection at either end: its options and its description.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use crate::records::{Connected, Remarks, window_bytes};
 use crate::slots::Ticket;
 use crate::stream::Error;
 
-/// Sets what was asked of TCP on a socket that is not connected yet.
+/// Sets the requested TCP options on an unconnected socket.
 pub fn set_options(fd: impl AsFd, stream: &StreamConfig) -> io::Result<()> {
     if stream.no_delay {
         socket::named("TCP_NODELAY", sockopt::set_tcp_nodelay(&fd, true))?;
@@ -37,26 +37,26 @@ pub fn set_options(fd: impl AsFd, stream: &StreamConfig) -> io::Result<()> {
     }
 }
 
-/// A connection that was made or taken. A clone is for one more of its streams.
+/// An open connection. A clone serves another of its streams.
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub socket: Arc<TcpStream>,
     pub peer: SocketAddr,
-    /// When it was made, or taken.
+    /// When it was opened or accepted.
     pub begun: Instant,
-    /// How long connecting took, at the end that did.
+    /// How long connecting took, at the end that connects.
     pub connecting: Option<Duration>,
-    /// The send and the receive buffer from before it was connected, at the end that did: as those print it that
-    /// leave it to the kernel, which lets it grow from then on.
+    /// Send and receive buffer before connecting, at the end that connects. These are the sizes to print: the
+    /// kernel may let the buffers grow afterwards.
     pub buffers: Option<[SocketBuffer; 2]>,
     pub stream: StreamConfig,
     pub remarks: Remarks,
-    /// Counts the stream at a server.
+    /// Keeps the stream's slot at a server.
     pub ticket: Option<Ticket>,
 }
 
 impl Connection {
-    /// How a stream looks from here.
+    /// Describes a stream of this connection.
     pub fn connected(&self, direction: Direction, is_sender: bool) -> Result<Connected, Error> {
         let look = || -> io::Result<Connected> {
             let info = socket::tcp_info(&self.socket)?;

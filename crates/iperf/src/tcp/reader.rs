@@ -1,9 +1,8 @@
-//! The loop that reads a stream, at whichever end receives it.
+//! Reads a stream, at either end.
 //!
-//! Data belong to the interval in which the read returned, and no wait goes without a look at the signals.
-//! A reader that is woken for every segment costs a wake-up each, which on the sender's core costs more
-//! than the copy: on a fast stream it waits for a whole read, for a millisecond at most. A server gives
-//! little room to read into until the stream fills it.
+//! Data belong to the interval in which the read returned, and every wait checks the signals. Waking the reader
+//! for every segment costs the sender's core more than the copy, so on a fast stream a read waits for a full
+//! buffer, up to a millisecond. A server's stream starts with a small buffer, which grows once it is filled.
 
 use std::io::{self, Read};
 use std::net::TcpStream;
@@ -21,25 +20,24 @@ use crate::slots::{Grown, LeastRate, STRANGER_BYTES, Ticket};
 use crate::stream::Error;
 use crate::stream::Run;
 
-/// The longest time to read what is queued after [`Signals::sender_done`], should more come as fast as
-/// it is read.
+/// Limit on reading queued data after [`Signals::sender_done`], if more comes as fast as it is read.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
-/// A read of fewer may be one of a stream that brings next to nothing.
+/// Shorter reads may mean a stream that sends almost nothing.
 const FEW_BYTES: usize = 1024;
 
-/// A connected stream that waits to be read.
+/// A connected stream ready to be read.
 pub struct Incoming {
     pub connection: Connection,
     pub connected: Connected,
     /// How long to wait for each further byte.
     pub silence_max: Duration,
-    /// Bytes of a header that was read.
+    /// Bytes already read for a header.
     pub bytes_received: u64,
 }
 
 impl Incoming {
-    /// The same, to be run later.
+    /// Defers the run.
     pub fn boxed(self) -> Run {
         Box::new(move |signals, observer| self.run(signals, observer))
     }
@@ -98,15 +96,15 @@ pub struct Reader<'a> {
     pub counted: IntervalRecord,
     pace: Option<Pace>,
     draining_since: Option<Instant>,
-    /// When a sender that was given up had sent last.
+    /// When the sender last sent, if it was given up.
     silent_from: Option<Duration>,
-    /// What reads are to be as long as.
+    /// Full length of a read.
     read_bytes: usize,
     low_water: Option<LowWater>,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads whatever is there.
+    /// A reader that returns whatever is available.
     pub fn new(connection: &'a Connection, signals: &'a Signals, intervals: Intervals<'a>) -> Self {
         Reader {
             connection,
@@ -126,8 +124,7 @@ impl<'a> Reader<'a> {
         self.connection.begun.elapsed()
     }
 
-    /// Waits until the rate asked for allows another read, or the signals have to be looked at.
-    /// Whether it does.
+    /// Waits until the rate allows another read or the signals must be checked; returns whether it allows one.
     fn is_due(&self) -> bool {
         let Some(pace) = self.pace else { return true };
         let ahead = pace.ahead(self.counted.bytes, self.elapsed());
@@ -144,7 +141,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Fills the buffer, which all of `time` is given for; `false` when the stream ended first.
+    /// Fills the buffer before `time` has passed since the connection; returns `false` when the stream ended
+    /// first.
     pub fn read_whole(&mut self, mut buffer: &mut [u8], time: Duration) -> Result<bool, Error> {
         while !buffer.is_empty() {
             let left = time.saturating_sub(self.elapsed());
@@ -156,7 +154,7 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// Closes the intervals that have ended. The clock is not even read when there are none.
+    /// Closes the intervals that have ended. Does not read the clock if none are recorded.
     fn close_intervals(&mut self) {
         if !self.intervals.are_asked_for() {
             return;
@@ -167,7 +165,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One read. Returns when something came or the stream has ended.
+    /// Reads once; returns when data came or the stream ended.
     fn read(&mut self, buffer: &mut [u8], silence_max: Duration) -> Result<Progress, Error> {
         let mut silent_since = None;
         loop {
@@ -216,7 +214,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Ends a stream that brings next to nothing while others wait for one.
+    /// Ends a stream that sends almost nothing while others wait for a slot.
     fn stop_if_in_the_way(&mut self) -> Result<(), Error> {
         let Some(ticket) = &self.connection.ticket else {
             return Ok(());
@@ -231,7 +229,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether reading what was queued has taken as long as it may.
+    /// Whether the time limit on reading queued data has passed.
     fn has_drained(&mut self) -> bool {
         let since = *self.draining_since.get_or_insert_with(Instant::now);
         since.elapsed() >= DRAIN_LIMIT
@@ -246,12 +244,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How often the rate is looked at.
+/// How often to measure the rate.
 const WINDOW: Duration = Duration::from_millis(10);
-/// A stream on which a whole read takes less than this is fast.
+/// A stream is fast if a full read takes less than this.
 const FAST: Duration = Duration::from_millis(1);
 
-/// The low-water mark of one reader, raised while its stream is fast.
+/// A reader's low-water mark (`SO_RCVLOWAT`), raised while its stream is fast.
 #[derive(Debug)]
 struct LowWater {
     read_bytes: usize,
@@ -261,7 +259,7 @@ struct LowWater {
 }
 
 impl LowWater {
-    /// For reads of `read_bytes`; not raised.
+    /// For full reads of `read_bytes`; not raised.
     fn new(read_bytes: usize, now: Instant) -> Self {
         LowWater {
             read_bytes,
@@ -271,10 +269,10 @@ impl LowWater {
         }
     }
 
-    /// Takes note of a read that returned `read` bytes `now`.
+    /// Records a read of `read` bytes.
     ///
     /// # Errors
-    /// When the mark cannot be moved.
+    /// When the mark cannot be set.
     fn after(&mut self, stream: &TcpStream, read: usize, now: Instant) -> io::Result<()> {
         if let Some(is_raised) = self.change(read, now) {
             let bytes = if is_raised { self.read_bytes } else { 1 };
@@ -283,7 +281,7 @@ impl LowWater {
         Ok(())
     }
 
-    /// Whether the mark is to be raised or lowered.
+    /// Whether to raise (`true`) or lower the mark; `None` to leave it.
     fn change(&mut self, read: usize, now: Instant) -> Option<bool> {
         self.window_bytes += read as u64;
         let elapsed = now.duration_since(self.window_begun);
@@ -301,18 +299,18 @@ impl LowWater {
     }
 }
 
-/// What one reader reads into.
+/// The read buffer of one stream.
 struct Place<'a> {
     bytes: Vec<u8>,
-    /// What reads are to be as long as.
+    /// Full length of a read.
     read_bytes: usize,
-    /// Counts what a server's streams hold; nothing counts that of others.
+    /// Accounts for the buffer of a server's stream; `None` elsewhere.
     ticket: Option<&'a Ticket>,
     _grown: Option<Grown>,
 }
 
 impl<'a> Place<'a> {
-    /// For reads of `read_bytes`, once that is proved worth it.
+    /// A buffer that grows to `read_bytes` once the stream fills it.
     fn new(read_bytes: usize, ticket: Option<&'a Ticket>) -> Self {
         let read_bytes = read_bytes.max(1);
         let first_bytes = match ticket {
@@ -327,12 +325,12 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// What the next read fills.
+    /// The buffer for the next read.
     fn bytes(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// Takes note of a read of `read` bytes: one that filled the place shows that more would have come.
+    /// Records a read of `read` bytes: a full buffer shows that more was queued.
     fn after(&mut self, read: usize) {
         let missing = self.read_bytes - self.bytes.len();
         if missing > 0
@@ -381,7 +379,7 @@ mod tests {
         assert_eq!(mark.change(1_000_000, ms(5)), None);
         assert_eq!(mark.change(1, ms(10)), Some(true));
         assert_eq!(mark.change(11_000, ms(20)), None);
-        // Slower: 1 ms a read, then nothing for long.
+        // Slower: 1 ms per read, then a long silence.
         assert_eq!(mark.change(10_000, ms(30)), Some(false));
         assert_eq!(mark.change(1, ms(90)), None);
         assert_eq!(mark.change(10_001, ms(100)), Some(true));

@@ -1,5 +1,5 @@
-//! The loop that sends a stream, at whichever end sends it. A write belongs to the interval in which it began,
-//! and no wait goes without a look at the signals.
+//! Sends a stream, at either end. A write belongs to the interval in which it began, and every wait checks the
+//! signals.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -24,19 +24,19 @@ use crate::wire::{ClientHeader, fill_payload};
 /// A peer that takes no byte for this long is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(5);
 
-/// A connected stream that waits to be sent.
+/// A connected stream ready to be sent.
 pub struct Outgoing {
     pub connection: Connection,
     pub connected: Connected,
-    /// The first bytes of the stream; without, it is filler from the first byte.
+    /// The first bytes of the stream; without it, filler from the first byte.
     pub header: Option<ClientHeader>,
-    /// Whether a receiver that resets the connection once data has come to it has ended the stream, not
-    /// broken it: clients of 2.0.9 to 2.0.13 end in that way what they asked for with -d.
+    /// Whether a reset after some data counts as the receiver's normal end: clients of 2.0.9 to 2.0.13 end a
+    /// stream requested with -d this way.
     pub may_be_reset: bool,
 }
 
 impl Outgoing {
-    /// The pattern, as the connection's configuration has it sent.
+    /// A stream of filler, as the connection's configuration says.
     pub fn of(connection: Connection, direction: Direction) -> Result<Self, Error> {
         Ok(Outgoing {
             connected: connection.connected(direction, true)?,
@@ -46,20 +46,20 @@ impl Outgoing {
         })
     }
 
-    /// The same, to be run later.
+    /// Defers the run.
     pub fn boxed(self) -> Run {
         Box::new(move |signals, observer| self.run(signals, observer))
     }
 
-    /// Writes until the time is up or everything is sent; then closes this direction and, unless the other one is
-    /// read by somebody else, waits for the receiver to close it.
+    /// Writes until the time is up or everything is sent; then closes this direction and, except in full
+    /// duplex, waits for the receiver to close its own.
     pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         let connection = &self.connection;
         let stream = &connection.stream;
         let setup = Error::setup(connection.peer);
         observer.connected(&self.connected);
         let write_bytes = stream.length_bytes.max(ClientHeader::BYTES);
-        // A client may have asked its server for more than the server has to give.
+        // A client may request a longer write than the server has memory for.
         let (write_bytes, _grown) = match &connection.ticket {
             Some(ticket) => ticket.grant(write_bytes),
             None => (write_bytes, None),
@@ -115,7 +115,7 @@ impl Outgoing {
     }
 }
 
-/// Whether the receiver of a stream reset the connection, or closed it with data unread.
+/// Whether the receiver reset the connection, or closed it with data unread.
 fn is_reset(error: &Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
     let Error::Io { source, .. } = error else {
@@ -124,9 +124,9 @@ fn is_reset(error: &Error) -> bool {
     matches!(source.kind(), ConnectionReset | BrokenPipe | NotConnected)
 }
 
-/// Has a paced stream's writes leave as segments that are spread over time, rather than as a burst of one
-/// write each. The kernel's rate counts headers, and must not hold back a stream that catches up: it is
-/// a quarter above the stream's own, which the schedule of the writes keeps.
+/// Makes the kernel spread a paced stream's segments over time, instead of sending each write as a burst. The
+/// kernel's rate counts headers and must not slow a stream that catches up, so it is a quarter above the
+/// stream's own rate, which the write schedule keeps.
 fn pace_segments(socket: &TcpStream, stream: &StreamConfig) -> io::Result<()> {
     let with_room = stream.rate.map(|rate| (rate.bits_of(8) / 8 / 4 * 5).max(1));
     match with_room {
@@ -141,14 +141,14 @@ struct Sender<'a> {
     intervals: Intervals<'a>,
     /// Just before the first write.
     begun: Instant,
-    /// When a receiver that was given up took data last.
+    /// When the receiver last took data, if it was given up.
     stalled_from: Option<Duration>,
-    /// Without TCP's own figures.
+    /// Without TCP's own counters.
     counted: IntervalRecord,
 }
 
 impl Sender<'_> {
-    /// Sends the header, which the buffer begins with, and everything behind it; returns how long it took.
+    /// Sends the header at the start of the buffer, then the rest of the stream; returns how long it took.
     fn send(&mut self, buffer: &[u8], header_bytes: usize) -> Result<Duration, Error> {
         let stream = &self.connection.stream;
         let (duration, bytes_max) = stream.bounds();
@@ -175,8 +175,7 @@ impl Sender<'_> {
         }
     }
 
-    /// What was sent until now, and TCP's own figures. Those cannot be read any more once the connection
-    /// is broken, and are then missing.
+    /// The counts so far, with TCP's own counters; these are missing once the connection is broken.
     fn counted(&self) -> IntervalRecord {
         IntervalRecord {
             tcp: socket::tcp_info(&self.connection.socket).ok(),
@@ -191,8 +190,7 @@ impl Sender<'_> {
         }
     }
 
-    /// One write; the kernel may take a part of it. Returns how much it took, or 0 when it took
-    /// nothing and the stream is to end.
+    /// Writes once; the kernel may take a part. Returns how much it took, or 0 when the stream is to end.
     fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
         let mut stalled_since = None;
         loop {
@@ -231,8 +229,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Closes this direction; where `is_awaited`, waits for the receiver to close the other, discarding what
-    /// it sends (the header's acknowledgement). Whether it did in time.
+    /// Closes this direction. If `is_awaited`, waits for the receiver to close the other and discards what it
+    /// sends (the header's acknowledgement). Returns whether it closed in time.
     fn close(
         &mut self,
         buffer: &mut [u8],

@@ -1,11 +1,9 @@
-//! The end that is connected to: a listening socket, the connections that it yields, and the streams that their
-//! clients ask for.
+//! The TCP server: its listener, the connections it accepts, and the streams that clients request.
 //!
-//! Each connection is read on the thread that runs it; clients beyond the server's [`Slots`] wait in the
-//! kernel's queue; and whatever keeps one connection from being taken, the listener goes on. Whatever a
-//! header states, the time, the length of a write and the memory are bounded. A server connects back to the
-//! address that the client's own connection came from and to no other; a client takes connections from its
-//! server's address only.
+//! Each connection is read on the thread that runs it. Clients beyond the server's [`Slots`] wait in the
+//! kernel's queue. A failure to accept one connection does not stop the listener. Time, write length and memory
+//! are limited whatever a header states. A server connects back only to the address that the client's
+//! connection came from; a client accepts connections only from its server's address.
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -37,12 +35,12 @@ use crate::wire::{
     is_acknowledged,
 };
 
-/// The longest that a server sends to a client, whatever that asks for.
+/// Limit on the time a server sends, whatever the client requests.
 const SEND_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest write that a client can ask a server for.
+/// Longest write that a client can request.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 
-/// What a server sends to a client that asks for it, within the bounds of the server.
+/// How to send to a client: as requested, within the server's limits.
 fn as_asked(asked: &ClientHeader, own: &StreamConfig) -> StreamConfig {
     let stated = asked.extension.map_or(0, |extension| extension.rate_bps);
     let mut stream = StreamConfig {
@@ -62,16 +60,16 @@ fn as_asked(asked: &ClientHeader, own: &StreamConfig) -> StreamConfig {
     stream
 }
 
-/// 2.1.8 gives a client this long for its header.
+/// 2.1.8 gives a client this long to send its header.
 const HEADER_LIMIT: Duration = Duration::from_secs(4);
 
-/// What tells whether a stream begins with a header, and with which.
+/// Length of the flags word, which tells whether a header follows, and which kind.
 const FIRST_WORD_BYTES: usize = 4;
 
-/// Connections that wait to be accepted, the standard library's number.
+/// Connections waiting to be accepted: the standard library's default.
 const BACKLOG: i32 = 128;
 
-/// A listening server, for any number of streams.
+/// A listening server for any number of streams.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
@@ -83,16 +81,16 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen; clients may connect from now on.
+    /// Starts to listen; clients may connect from now on.
     ///
     /// # Errors
-    /// Also at a client whose server is on this host and has the same port, since the client would connect to
-    /// itself should the server not run.
+    /// Also at a client whose server is on this host with the same port: without the server, the client would
+    /// connect to itself.
     pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
         Self::with_slots(config, &Slots::new(config.of_server.is_some()))
     }
 
-    /// The same with the `slots` of a server.
+    /// Like [`Self::bind`], with a server's `slots`.
     pub(crate) fn with_slots(config: &ListenerConfig, slots: &Slots) -> Result<Self, Error> {
         check_port(config)?;
         let bind = config.bind;
@@ -101,7 +99,7 @@ impl Listener {
             let fd = options.open(SocketType::STREAM, SocketFlags::NONBLOCK, bind)?;
             // Connections of an earlier server may still be in TIME_WAIT.
             sockopt::set_socket_reuseaddr(&fd, true)?;
-            // Accepted sockets inherit all of it, and TCP has to know some before the first segment.
+            // Accepted sockets inherit these; TCP needs some of them before the first segment.
             sockets::send_buffer(&fd, config.stream.buffer_bytes)?;
             let buffer = receive_window(&fd, config.stream.buffer_bytes)?;
             set_options(&fd, &config.stream)?;
@@ -134,7 +132,7 @@ impl Listener {
     fn accept_one(&self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
         let (stream, peer) = match self.listener.accept() {
             Ok(accepted) => accepted,
-            // A client that was gone before it was accepted is none.
+            // The client left before it was accepted.
             Err(error) if is_passing(&error) => return Ok(None),
             Err(source) if is_exhausted(&source) => {
                 self.spare.turn_away(&self.listener);
@@ -149,7 +147,7 @@ impl Listener {
         Ok(Some((stream, peer)))
     }
 
-    /// Why a client was refused last, unless that was asked before.
+    /// Takes the reason of the last refusal that was not yet reported.
     pub fn refusal(&self) -> Option<ClientRefusal> {
         self.slots.refusal()
     }
@@ -170,7 +168,7 @@ impl Listen for Listener {
             let is_full = self.slots.are_taken();
             if !is_full
                 && let Some((socket, peer)) = self.accept_one().map_err(failed)?
-                // Others than the server of a client are closed, and one that has too many already.
+                // Closes connections from hosts other than the expected server, and from clients with too many.
                 && self.config.is_for(peer.ip())
                 && let Some(ticket) = self.slots.take(peer, 1)
             {
@@ -206,7 +204,7 @@ impl Listen for Listener {
             let is_awaited = sockets::poll_once(&self.listener, PollFlags::IN).map_err(failed)?;
             if is_full && is_awaited {
                 self.slots.wait();
-                // A poll would not wait.
+                // A poll would return at once.
                 thread::sleep(LOOK_EVERY);
             }
         }
@@ -225,20 +223,20 @@ fn is_passing(error: &io::Error) -> bool {
     sockets::is_no_progress(error) || error.kind() == io::ErrorKind::ConnectionAborted
 }
 
-/// A connection that was taken and waits to be read.
+/// An accepted connection, not yet read.
 struct Accepted {
     connection: Connection,
     idle_timeout: Duration,
-    /// Whether this is a client, and the connection that of its server.
+    /// Whether this is a client and the connection is its server's.
     is_of_server: bool,
 }
 
 impl Accepted {
-    /// Reads what the client asks for; returns the streams that make it up.
+    /// Reads the client's request; returns the streams to run.
     fn open(mut self, signals: &Signals) -> Result<Streams, Error> {
         let mut streams = Streams::default();
         if self.is_of_server {
-            // A stream that was asked for has no header, whatever it begins with.
+            // A requested stream has no header, whatever its first bytes.
             self.prove();
             streams.incoming = Some(self.incoming(Direction::Forward, 0)?);
             return Ok(streams);
@@ -252,7 +250,7 @@ impl Accepted {
         let peer = self.connection.peer;
         let directions = asked.directions().map_err(bad_header(peer))?;
         if let Some(service) = asked.type_of_service() {
-            // What is sent to the client has what it sends with, acknowledgements included.
+            // Data and acknowledgements to the client carry the type of service it sends with.
             set_type_of_service(&self.connection.socket, peer, service)
                 .map_err(Error::setup(peer))?;
         }
@@ -282,16 +280,16 @@ impl Accepted {
         Ok(streams)
     }
 
-    /// The client has shown to be there.
+    /// Marks the client as proved to exist.
     fn prove(&self) {
         if let Some(ticket) = &self.connection.ticket {
             ticket.prove();
         }
     }
 
-    /// Reads the header, if the stream begins with one, and answers it when 2.1.8 would; how many bytes were
-    /// read. Not a byte more is read than belongs to it. A stream that ends within its header is left for the
-    /// next read to report.
+    /// Reads the header, if there is one, and acknowledges it when 2.1.8 would; also returns the number of
+    /// bytes read. Reads no byte beyond the header. If the stream ends within its header, the next read reports
+    /// that.
     fn read_request(&self, signals: &Signals) -> Result<(Option<ClientHeader>, u64), Error> {
         let mut nobody = ();
         let intervals = Intervals::new(None, &mut nobody);
@@ -321,7 +319,7 @@ impl Accepted {
         Ok(incoming.boxed())
     }
 
-    /// From the address that the client reached to the one that it came from.
+    /// Connects from the address that the client reached to the client's source address.
     fn back(&self, port: u16, is_at_once: bool, asked: &ClientHeader) -> Result<Back, Error> {
         let mut peer = self.connection.peer;
         let local = self.connection.socket.local_addr();
@@ -347,7 +345,7 @@ impl Accepted {
         })
     }
 
-    /// Refuses a client whose second stream would be one too many.
+    /// Refuses a client whose second stream would exceed the limit.
     fn stop_if_crowded(&self) -> Result<(), Error> {
         let Connection { ticket, peer, .. } = &self.connection;
         if ticket.as_ref().is_none_or(Ticket::has_room_for_another) {
@@ -384,7 +382,7 @@ fn read_header(reader: &mut Reader, peer: SocketAddr) -> Result<Option<ClientHea
     ClientHeader::parse_tcp(&bytes).map_err(bad)
 }
 
-/// A listening server, for one stream.
+/// A listening server for one stream.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
@@ -392,9 +390,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to listen; clients may connect from now on.
+    /// Starts to listen; clients may connect from now on.
     ///
-    /// # Errors
+    /// Starts to listen; clients may connect from now on.
     /// [`Error::Bind`].
     pub fn bind(config: &ServerConfig) -> Result<Self, Error> {
         Ok(Server {
@@ -403,14 +401,14 @@ impl Server {
         })
     }
 
-    /// The address listened on, with the port that was chosen.
+    /// The address it listens at, with the actual port.
     pub fn local_addr(&self) -> SocketAddr {
         self.listener.local_addr()
     }
 
-    /// Takes one connection and reads it to its end.
+    /// Accepts one connection and reads it to its end.
     ///
-    /// # Errors
+    /// Accepts one connection and reads it to its end.
     /// See [`Error`].
     pub fn run(mut self, signals: &Signals) -> Result<Total, Error> {
         let (address, begun) = (self.local_addr(), Instant::now());

@@ -1,5 +1,5 @@
-//! The end that asks for a test: its sockets, what each of its datagrams says, and a server's socket to a client
-//! that it sends to (-d and -r).
+//! The UDP client: its sockets, the contents of its datagrams, and the socket by which a server sends back to a
+//! client (-d and -r).
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -18,9 +18,9 @@ use crate::stream::Error;
 use crate::stream::{Streams, silence_max};
 use crate::wire::{Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, upper_flags};
 
-/// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
-/// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
-/// be of 2.0.x there are ten, 250 ms apart. What flows in the other direction is left to [`connect`].
+/// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does: a FIN,
+/// repeated every 10 ms until answered, at most 201 in all. A server known to be 2.0.x gets ten, 250 ms apart.
+/// To receive as well, call [`connect`].
 ///
 /// # Errors
 /// See [`Error`]. A server that never answers is no error.
@@ -33,10 +33,10 @@ pub fn run_client(
     outgoing(config, socket, Direction::Forward)?.run(signals, observer)
 }
 
-/// Makes the socket; returns what is to be sent and received over it.
+/// Makes the socket; returns the streams to run over it.
 ///
 /// # Errors
-/// When there can be no such socket or payload.
+/// When the socket or the payload is not possible.
 pub fn connect(config: &ClientConfig) -> Result<Streams, Error> {
     let socket = own_socket(config)?;
     let mut streams = Streams::default();
@@ -112,13 +112,13 @@ fn incoming(
             Amount::Time(duration) => Some(duration),
             Amount::Bytes(_) => None,
         },
-        // Who sends as well asks with every datagram.
+        // A client that also sends makes its request in every datagram.
         request: (direction == Direction::Reverse).then(|| (peer, opening(config))),
         ..Incoming::of(bound, stream.clone())
     })
 }
 
-/// A socket that sends to `peer`, with everything that was asked for.
+/// A socket that sends to `peer`, with all requested options.
 pub fn socket_to(
     peer: SocketAddr,
     bind: Option<SocketAddr>,
@@ -137,7 +137,7 @@ pub fn socket_to(
     Ok(socket)
 }
 
-/// How a socket looks that is sent over.
+/// Describes a socket for sending.
 pub fn sending(
     socket: &UdpSocket,
     peer: SocketAddr,
@@ -158,7 +158,7 @@ pub fn sending(
     })
 }
 
-/// A datagram header and a client header.
+/// Length of a datagram header and a client header.
 const OPENING_BYTES_MIN: usize = CLIENT_HEADER_OFFSET + ClientHeader::BYTES;
 
 fn header(config: &ClientConfig) -> ClientHeader {
@@ -177,8 +177,7 @@ fn header(config: &ClientConfig) -> ClientHeader {
     header
 }
 
-/// The rate as the header states it: in bits where the dialect knows no others, and where there is no
-/// whole number of packets.
+/// The rate in the header: in packets if the dialect allows and the number is whole, otherwise in bits.
 fn header_rate(stream: &StreamConfig) -> (u64, u16) {
     let Some(rate) = stream.rate else {
         return (0, 0);
@@ -192,8 +191,8 @@ fn header_rate(stream: &StreamConfig) -> (u64, u16) {
     }
 }
 
-/// The payload of the first datagram. Like that of 2.1.8 it is long enough for the whole client header; shorter
-/// datagrams have only its beginning.
+/// The payload of the first datagram. As in 2.1.8, it holds the whole client header, which shorter datagrams
+/// cut off.
 fn opening(config: &ClientConfig) -> Vec<u8> {
     let stream = &config.stream;
     let has_extension = stream.has_header && stream.dialect == Dialect::V2_1;
@@ -201,7 +200,7 @@ fn opening(config: &ClientConfig) -> Vec<u8> {
     payload(config, stream.length_bytes.max(least_bytes))
 }
 
-/// What a datagram of this length carries, but for its own header.
+/// The payload of a datagram of this length, except its datagram header.
 fn payload(config: &ClientConfig, length_bytes: usize) -> Vec<u8> {
     let stream = &config.stream;
     let mut payload = vec![0; length_bytes];

@@ -1,9 +1,9 @@
-//! The loop that receives one stream of datagrams, whichever way it was opened, and what it reads into.
+//! Receives one stream of datagrams, at either end, and manages its buffers.
 //!
-//! A server's stream has little room until its datagrams have come fast, and gives it back when they stop. A
-//! receiver that is faster than its sender waits after every datagram, and is woken for every datagram by the
-//! core that delivers, which costs more than the datagram; while they come fast it naps instead and finds
-//! several. Times of arrival are the kernel's and are not changed by that.
+//! A server's stream has a small buffer until its datagrams arrive fast, and gives the larger one back when
+//! they stop. A receiver faster than its sender would be woken for every datagram by the core that delivers it,
+//! which costs more than the datagram itself. On a fast stream it sleeps briefly instead and then reads
+//! several. Arrival times come from the kernel and do not change.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -27,41 +27,41 @@ use crate::stream::Error;
 use crate::stream::{Run, make_sleeps_exact};
 use crate::wire::{Amount, PAYLOAD_BYTES_MAX};
 
-/// A 2.1.8 client asks again after a random silence up to this long,
+/// A 2.1.8 client repeats its request after a random silence up to this long,
 const ASK_EVERY_MAX: Duration = Duration::from_millis(20);
-/// and this often at most.
+/// at most this often.
 const REQUESTS_MAX: u32 = 100;
 
-/// A stream that waits to be received.
+/// A stream ready to be received.
 #[derive(Debug)]
 pub struct Incoming {
-    // The socket is dropped before the client's address: the listener knows the client for as long as
-    // its datagrams can arrive here.
+    // Drop the socket before the client's address: the listener must know the client while its datagrams can
+    // arrive here.
     pub bound: BoundUdp,
     pub stream: StreamConfig,
-    /// Which way the test's data flow over the socket.
+    /// Direction of the test data on this socket.
     pub direction: Direction,
-    /// Whether FINs are answered; where they are not, the first one ends the stream.
+    /// Whether to answer FINs; otherwise the first FIN ends the stream.
     pub is_answered: bool,
     pub remarks: Remarks,
-    /// When the stream should be over: a short silence ends it then.
+    /// Expected duration, after which a short silence ends the stream.
     pub expected: Option<Duration>,
-    /// What came before the socket was the sender's alone.
+    /// Datagrams that arrived before the socket was connected to the sender.
     pub queued: Vec<Head>,
-    /// When the first datagram was looked at; `None` when none has come.
+    /// When the first datagram was processed; `None` when none has come.
     pub begun: Option<Instant>,
-    /// Whom to ask for the stream, and with which payload.
+    /// The server to request the stream from, and the payload of the request.
     pub request: Option<(SocketAddr, Vec<u8>)>,
-    /// Whether to record how long datagrams take from their sender, which has this host's clock, to this program.
+    /// Whether to record one-way delays to this program; the sender shares this host's clock.
     pub records_delays: bool,
-    /// The sender, at a listener.
+    /// The sender's address, at a listener.
     pub _client: Option<Arc<SocketAddr>>,
-    /// Counts the stream at a server.
+    /// Keeps the stream's slot at a server.
     pub ticket: Option<Ticket>,
 }
 
 impl Incoming {
-    /// From a sender that is not known yet, over a socket of its own.
+    /// A stream from a sender not yet known, over a socket of its own.
     pub fn of(bound: BoundUdp, stream: StreamConfig) -> Self {
         Incoming {
             bound,
@@ -79,7 +79,7 @@ impl Incoming {
         }
     }
 
-    /// The same, to be run later.
+    /// Defers the run.
     pub fn boxed(self) -> Run {
         Box::new(move |signals, observer| self.run(signals, observer))
     }
@@ -146,7 +146,7 @@ impl Incoming {
             self.bound.answer(server, &payload, &mut refused)?;
             let share = random.hash_one(request) as u32;
             let silence = ASK_EVERY_MAX.mul_f64(f64::from(share) / f64::from(u32::MAX));
-            // None at all would wait for ever.
+            // A timeout of zero would wait for ever.
             let silence = silence.max(Duration::from_micros(1));
             socket.set_read_timeout(Some(silence)).map_err(failed)?;
             match socket.peek(&mut [0; 1]) {
@@ -164,7 +164,7 @@ impl Incoming {
     }
 }
 
-/// A socket that receives, with the buffer that was asked for.
+/// Prepares a socket for receiving, with the requested buffer.
 pub fn bound(
     socket: UdpSocket,
     bind: SocketAddr,
@@ -183,30 +183,30 @@ pub fn bound(
     })
 }
 
-/// A bound server, for one stream.
+/// A bound server for one stream.
 #[derive(Debug)]
 pub struct Server {
     bound: BoundUdp,
 }
 
 impl Server {
-    /// Binds the socket; datagrams are queued from now on.
+    /// Binds the socket; the kernel queues datagrams from now on.
     ///
     /// # Errors
-    /// When the address is not to be had.
+    /// When the address is not available.
     pub fn bind(config: &ServerConfig) -> Result<Self, Error> {
         let bound = BoundUdp::bind(config)?;
         socket::enable_arrival_times(&bound.socket).map_err(Error::setup(config.bind))?;
         Ok(Server { bound })
     }
 
-    /// The address bound to, with the port that was chosen.
+    /// The address bound to, with the actual port.
     pub fn local_addr(&self) -> SocketAddr {
         self.bound.address
     }
 
-    /// Receives one stream to its end, from a sender that has this host's clock. The first good datagram decides
-    /// whose.
+    /// Receives one stream to its end, from a sender that shares this host's clock: the sender of the first
+    /// valid datagram.
     ///
     /// # Errors
     /// See [`Error`]. A client that never comes is no error: see [`End::Idle`].
@@ -220,11 +220,11 @@ impl Server {
     }
 }
 
-/// A client's FINs take 2.5 s; a session that goes on longer is ended.
+/// Limit on a session after its first FIN; a client sends FINs for 2.5 s.
 const CLOSING_LIMIT: Duration = Duration::from_secs(4);
-/// Silence that ends a stream whose time is over, should its FINs be lost.
+/// Silence that ends a stream after its expected duration, in case its FINs were lost.
 const SILENCE_AT_END: Duration = Duration::from_secs(2);
-/// The longest time to empty the socket after the sender is done.
+/// Limit on emptying the socket after the sender is done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 struct Receiver<'a> {
@@ -233,10 +233,10 @@ struct Receiver<'a> {
     session: Option<Session>,
     calls: Calls,
     foreign_datagrams: u64,
-    /// When the last datagram of the session came, or the wait for it began.
+    /// When the session's last datagram came, or when the wait for the first began.
     last_good: Instant,
     draining_since: Option<Instant>,
-    /// `None` when every datagram is to be read as soon as it has come.
+    /// `None` to read every datagram as soon as it arrives.
     nap: Option<Nap>,
 }
 
@@ -250,7 +250,7 @@ impl Receiver<'_> {
         let mut least_rate = LeastRate::new(begun);
         loop {
             signals.check()?;
-            // Read before the receive: a socket that is empty afterwards stays empty.
+            // Checked before the receive: if the socket is then empty, it stays empty.
             let is_draining = signals.is_sender_done();
             let wait = if is_draining {
                 Wait::Never
@@ -342,7 +342,7 @@ impl Receiver<'_> {
         Ok(())
     }
 
-    /// Begins the session with the sender of this datagram, which the socket is connected to.
+    /// Starts the session with the sender of this datagram, to which the socket is connected.
     fn open(&mut self, first: &Head, now: Instant) -> Result<&mut Session, Error> {
         let Incoming { bound, stream, .. } = self.incoming;
         let peer = first.source;
@@ -367,7 +367,7 @@ impl Receiver<'_> {
         Ok(session)
     }
 
-    /// Closes the intervals that have ended. They begin with the session and end with its FIN.
+    /// Closes the intervals that have ended. Intervals run from the start of the session to its FIN.
     fn close_intervals(&mut self, now: Instant) {
         let Some(session) = &self.session else { return };
         let elapsed = session.elapsed_at(now);
@@ -412,7 +412,7 @@ impl Receiver<'_> {
         }
     }
 
-    /// How long to wait for the next datagram: not long for one that may never come.
+    /// Longest silence before the stream ends; shorter for a client that has not proved to exist.
     fn silence_max(&self) -> Duration {
         let idle_timeout = self.incoming.bound.idle_timeout;
         match &self.incoming.ticket {
@@ -422,13 +422,13 @@ impl Receiver<'_> {
     }
 }
 
-/// Datagrams that follow each other faster than this, on average, are let gather.
+/// Average gap below which a stream is fast and its datagrams may queue.
 const FAST_GAP: Duration = Duration::from_micros(10);
-/// They are let gather for this long: the usual buffer of 208 KiB holds about 250 small datagrams, which come in it at five
-/// million a second.
+/// How long they may queue: the default buffer of 208 KiB holds about 250 small datagrams, which arrive in this
+/// time at five million per second.
 const NAP: Duration = Duration::from_micros(50);
 
-/// Looks at how fast datagrams come.
+/// Decides when to let datagrams queue.
 struct Nap {
     previous: Instant,
 }
@@ -438,29 +438,29 @@ impl Nap {
         Nap { previous: now }
     }
 
-    /// How long to nap after a call that had room for `datagrams_max` and returned `datagrams` `now`; `None` when not
-    /// at all: more may be there already, or they come slowly.
+    /// Returns how long to sleep after a call that read `datagrams` of at most `datagrams_max`; `None` if more
+    /// may be queued already or the stream is slow.
     fn after(&mut self, datagrams: u32, datagrams_max: u32, now: Instant) -> Option<Duration> {
         let elapsed = now.duration_since(self.previous);
         self.previous = now;
-        // A call that returns fewer has left none.
+        // A call that returns fewer has emptied the socket.
         let has_emptied_socket = datagrams < datagrams_max / 2;
         (has_emptied_socket && elapsed < FAST_GAP * datagrams).then_some(NAP)
     }
 }
 
-/// Datagrams, or trains of them, that are taken with one system call once they come fast.
+/// Datagrams, or coalesced trains of them, that one call reads on a fast stream.
 pub const BATCH_DATAGRAMS: usize = 32;
-/// A sender is fast whose next so many datagrams
+/// A sender is fast if this many datagrams
 const PROOF_DATAGRAMS: u32 = 64;
-/// come within this time.
+/// arrive within this time.
 const PROOF_TIME: Duration = Duration::from_millis(1);
 
 const _: () = assert!(PAYLOAD_BYTES_MAX <= STRANGER_BYTES);
 
-/// What one receiver reads into.
+/// The receive buffers of one stream.
 struct Room<'a> {
-    /// Counts what a server's streams hold; nothing counts that of others.
+    /// Accounts for the buffers of a server's stream; `None` elsewhere.
     ticket: Option<&'a Ticket>,
     small: ReceiveBatch,
     large: Option<(ReceiveBatch, Option<Grown>)>,
@@ -469,10 +469,10 @@ struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    /// For a stream whose sender is not known yet.
+    /// Buffers for a stream whose sender is not yet known.
     ///
     /// # Errors
-    /// When the process may have no more memory.
+    /// When there is no memory.
     fn new(ticket: Option<&'a Ticket>, now: Instant) -> io::Result<Self> {
         Ok(Room {
             ticket,
@@ -483,7 +483,7 @@ impl<'a> Room<'a> {
         })
     }
 
-    /// What the next call reads into.
+    /// The buffer for the next call.
     fn batch(&mut self) -> &mut ReceiveBatch {
         match &mut self.large {
             Some((batch, _)) => batch,
@@ -491,7 +491,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Takes note of a call that returned `datagrams` `now`.
+    /// Records a call that returned `datagrams`.
     fn after(&mut self, datagrams: u32, now: Instant) {
         if self.large.is_some() {
             return;
@@ -505,13 +505,13 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Takes note of a wait in vain.
+    /// Records a wait without datagrams.
     fn after_silence(&mut self, now: Instant) {
         self.large = None;
         (self.since, self.datagrams) = (now, 0);
     }
 
-    /// `None` when there is no room for it now.
+    /// `None` when the server's limit leaves no room.
     fn grown(&self) -> Option<(ReceiveBatch, Option<Grown>)> {
         let grown = match self.ticket {
             Some(ticket) => Some(ticket.grow(BATCH_DATAGRAMS * PAYLOAD_BYTES_MAX)?),

@@ -1,11 +1,10 @@
-//! The loop that sends a stream of datagrams, at whichever end sends it, in batches, and its end: FINs until one
-//! is answered.
+//! Sends a stream of datagrams in batches, at either end, then ends it with FINs until one is answered.
 //!
-//! A datagram belongs to the interval in which its send began, and no wait goes without a look at the signals.
-//! Every datagram has its own id and time of sending, however many of them one system call takes; the kernel
-//! takes all of a batch or nothing of it; and no more datagrams wait to leave the host than would if each were
-//! sent alone, so a queue on the way out loses none that it would not lose otherwise. Whichever version serves,
-//! its first look at a FIN shows how much was sent, and no server can keep the client from ending.
+//! A datagram belongs to the interval in which its send began, and every wait checks the signals. Each datagram
+//! has its own id and send time, also within a batch. The kernel takes a batch whole or not at all. No more
+//! datagrams wait to leave the host than single sends would leave there, so batches cause no extra loss in a
+//! local queue. Any server version learns the number sent from the first FIN it sees, and no server can keep
+//! the client from ending.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -29,43 +28,40 @@ use crate::wire::{
     Version, classify,
 };
 
-/// How often a sender looks for room that the kernel does not make it wait for.
+/// Poll interval while the batch limit, not the kernel, leaves no room.
 const ROOM_EVERY: Duration = Duration::from_micros(200);
 
-/// A stream that waits to be sent.
+/// A stream ready to be sent.
 #[derive(Debug)]
 pub struct Outgoing {
-    // The socket is dropped before the client's address, as in a stream that is received.
+    // Drop the socket before the client's address, as in a received stream.
     pub socket: UdpSocket,
     pub connected: Connected,
-    /// How. The last datagram carries what is left of the bytes to send, but never less than the least payload.
+    /// How to send. The last datagram carries the remaining bytes, but at least the minimum payload.
     pub stream: StreamConfig,
-    /// What the first datagram carries, but for its own header; as long as `payload` or longer,
+    /// Payload of the first datagram, except its header; at least as long as `payload`.
     pub opening: Vec<u8>,
-    /// and what the others carry.
+    /// Payload of the other datagrams.
     pub payload: Vec<u8>,
-    /// Whether FINs are answered: not where the other end sends over the same socket as well, or
-    /// instead.
+    /// Whether the other end answers FINs: not if it sends over this socket.
     pub is_answered: bool,
-    /// Whether a closed port at the other end ends the stream, as it must where a client can ask for
-    /// it and go.
+    /// Whether a closed port at the other end ends the stream; set where a client can make a request and leave.
     pub ends_at_closed_port: bool,
-    /// Has the listener know the client for as long as this lives.
+    /// Keeps the client known to the listener.
     pub _client: Option<Arc<SocketAddr>>,
-    /// Counts the stream at a server.
+    /// Keeps the stream's slot at a server.
     pub _ticket: Option<Ticket>,
 }
 
 impl Outgoing {
-    /// The same, to be run later.
+    /// Defers the run.
     pub fn boxed(self) -> Run {
         Box::new(move |signals, observer| self.run(signals, observer))
     }
 
-    /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
-    /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
-    /// be of 2.0.x there are ten, 250 ms apart; where none is answered, three. A receiver that never answers is no
-    /// error.
+    /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does: a FIN,
+    /// repeated every 10 ms until answered, at most 201 in all. A server known to be 2.0.x gets ten, 250 ms
+    /// apart; a receiver that answers none gets three. No answer is no error.
     pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         let (peer, stream) = (self.connected.peer, &self.stream);
         check_payload(self.payload.len())?;
@@ -97,7 +93,7 @@ impl Outgoing {
         }
         let closing = &sender.closing;
         let is_unanswered = self.is_answered && closing.acks_received == 0;
-        // Nobody answers for a group.
+        // A multicast group does not answer.
         let is_unknown = is_unanswered && !peer.ip().is_multicast();
         let closed_after = sender.closed_port_after.filter(|_| is_unknown);
         let doubt = match closed_after {
@@ -121,7 +117,7 @@ impl Outgoing {
     }
 }
 
-/// Refuses a payload that has no room for the headers, or does not fit a datagram.
+/// Refuses a payload too small for the headers or too large for a datagram.
 pub fn check_payload(bytes: usize) -> Result<(), Error> {
     if (PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&bytes) {
         return Ok(());
@@ -179,7 +175,7 @@ impl Sender<'_> {
         }
     }
 
-    /// The schedule. Sleeps are as exact as the kernel's timers from then on.
+    /// The schedule of a paced stream. Makes this thread's sleeps exact.
     fn pace(&self) -> Option<Pace> {
         let rate = self.outgoing.stream.rate?;
         make_sleeps_exact();
@@ -187,7 +183,7 @@ impl Sender<'_> {
         Some(pace.in_bursts(self.outgoing.stream.burst_datagrams))
     }
 
-    /// Whether the next datagram is longer than those behind it.
+    /// Whether the next datagram is the first, and longer than the rest.
     fn opens(&self) -> bool {
         self.counted.datagrams == 0 && self.outgoing.opening.len() > self.outgoing.payload.len()
     }
@@ -203,8 +199,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill. A refusal for now does not use up
-    /// their ids.
+    /// Sends `due` datagrams, or as many as fit one call and `bytes_left`. When the kernel refuses them for the
+    /// moment, their ids are used again.
     fn send_next(&mut self, due: u64, bytes_left: u64, elapsed: Duration) -> Result<(), Error> {
         let payload_bytes = self.outgoing.payload.len() as u64;
         let datagrams = self.batch.together(&self.outgoing.socket, due) as u64;
@@ -216,7 +212,7 @@ impl Sender<'_> {
         let rest = length % payload_bytes;
         let length = match length - rest {
             _ if rest == 0 || rest >= PAYLOAD_BYTES_MIN as u64 => length,
-            // The last datagram is as long as it must be, and goes alone.
+            // The last datagram has at least the minimum payload, and is sent alone.
             0 => PAYLOAD_BYTES_MIN as u64,
             whole => whole,
         };
@@ -243,7 +239,7 @@ impl Sender<'_> {
         (self.counted.datagrams + self.outgoing.stream.dialect.first_id()) as i64
     }
 
-    /// Sends `length` bytes of datagrams; `false` when the kernel refused for now.
+    /// Sends `length` bytes of datagrams; returns `false` when the kernel refused them for the moment.
     fn send(&mut self, first_id: i64, length: usize) -> Result<bool, Error> {
         let outcome = self
             .batch
@@ -251,7 +247,7 @@ impl Sender<'_> {
         self.judge(outcome)
     }
 
-    /// What came of a send; `false` when the kernel refused for now.
+    /// Evaluates a send; returns `false` when the kernel refused it for the moment.
     fn judge(&mut self, outcome: io::Result<()>) -> Result<bool, Error> {
         match outcome {
             Ok(()) => Ok(true),
@@ -277,7 +273,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Whether the receiver has gone before the end and that matters.
+    /// Whether the receiver's port has closed before the end of a stream that this ends.
     fn is_gone(&self, error: &io::Error) -> bool {
         let is_closed = error.kind() == io::ErrorKind::ConnectionRefused;
         is_closed && self.outgoing.ends_at_closed_port && !self.closing.has_begun
@@ -290,7 +286,7 @@ impl Sender<'_> {
         Error::Io { what, source }
     }
 
-    /// One receive; `None` when there was nothing in the socket's time.
+    /// Receives one datagram; `None` on the socket's timeout.
     fn receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
         match self.outgoing.socket.recv(buffer) {
             Ok(length) => Ok(Some(length)),
@@ -299,7 +295,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Ends the stream. A server that never answers is no error.
+    /// Ends the stream. No answer is no error.
     fn close(&mut self) -> Result<(), Error> {
         self.closing.has_begun = true;
         self.take_early_replies()?;
@@ -313,8 +309,8 @@ impl Sender<'_> {
                 return self.await_late_acks();
             }
             tries += 1;
-            // It has told its version only now, and may not have understood the FINs so far. A second
-            // version would be no server's.
+            // The server has only now stated its version, and may not have understood the FINs so far. Servers
+            // do not change their version again.
             if server == self.outgoing.stream.dialect && self.batch.dialect != server {
                 (server, tries) = (self.batch.dialect, 0);
             }
@@ -325,7 +321,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Ends a stream whose FINs nobody answers.
+    /// Ends a stream whose FINs get no answer.
     fn close_unanswered(&mut self) -> Result<(), Error> {
         self.closing.has_begun = true;
         for repetition in 0..FINS_UNANSWERED {
@@ -338,9 +334,9 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Sends a FIN. Its id is the same each time: the first one that arrives states how much was sent.
-    /// The originals since 2.0.10 change it, and a server that misses the first one then counts a datagram
-    /// that was never sent.
+    /// Sends a FIN. Every FIN has the same id, so the first one to arrive states how much was sent. The
+    /// originals since 2.0.10 change the id, and a server that misses the first FIN counts a datagram never
+    /// sent.
     fn send_fin(&mut self) -> Result<(), Error> {
         if self.send(-self.next_id(), self.outgoing.payload.len())? {
             self.closing.fins_sent += 1;
@@ -350,8 +346,8 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Takes what came before the first FIN and therefore answers none: header acknowledgements of
-    /// 2.0.10 to 2.0.13.
+    /// Reads what arrived before the first FIN and so answers none: header acknowledgements of 2.0.10 to
+    /// 2.0.13.
     fn take_early_replies(&mut self) -> Result<(), Error> {
         let socket = &self.outgoing.socket;
         let set = socket.set_nonblocking(true);
@@ -369,15 +365,14 @@ impl Sender<'_> {
         set.map_err(|source| self.receive_failed(source))
     }
 
-    /// From now on FINs are written as the server reads them. A version that was asked for stays.
+    /// Writes FINs in the server's dialect from now on, unless a dialect was requested.
     fn learn(&mut self, server: Version) {
         if self.outgoing.stream.dialect == Dialect::V2_1 {
             self.batch.dialect = Dialect::of_server(server);
         }
     }
 
-    /// Waits for the answers to the remaining FINs, which would otherwise find no socket and be
-    /// missing from the account of what was sent and received.
+    /// Waits for the answers to the remaining FINs, so the counts of sent and received packets match.
     fn await_late_acks(&mut self) -> Result<(), Error> {
         let deadline = Instant::now() + LATE_ACK_LIMIT;
         while self.closing.acks_received < self.closing.fins_sent
@@ -387,7 +382,7 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Waits for one answer to a FIN; `false` when none came in time.
+    /// Waits for one answer to a FIN; returns `false` on timeout.
     fn await_ack(&mut self, timeout: Duration) -> Result<bool, Error> {
         let deadline = Instant::now() + timeout;
         let mut buffer = [0; 2048];
@@ -418,22 +413,22 @@ impl Sender<'_> {
     }
 }
 
-/// After an answer, answers to the other FINs are awaited until this long a silence,
+/// After one answer, the others are awaited until a silence this long,
 const LATE_ACK_SILENCE: Duration = Duration::from_millis(20);
-/// and never longer than this.
+/// but for no longer than this.
 const LATE_ACK_LIMIT: Duration = Duration::from_millis(250);
 
-/// How often a 2.1.8 client sends its FIN again,
+/// How often a 2.1.8 client repeats its FIN.
 const RETRIES: u32 = 200;
-/// and one of 2.0.x, whose servers answer ten FINs and no more.
+/// How often a 2.0.x client does: its servers answer at most ten FINs.
 const OLD_RETRIES: u32 = 9;
-/// An answer is awaited at least this long, as 2.0.x clients do.
+/// Minimum wait for an answer, as in 2.0.x clients.
 const FIN_LIMIT: Duration = Duration::from_millis(2500);
 
-/// FINs that are sent where none is answered. 2.1.8 sends one, and loses the end with it.
+/// FINs sent to a receiver that answers none. 2.1.8 sends one, and may lose the end with it.
 const FINS_UNANSWERED: u32 = 3;
 
-/// How often the FIN is sent again to such a server.
+/// How often to repeat the FIN to a server of this dialect.
 fn retries(server: Dialect) -> u32 {
     match server {
         Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::V2_0_10 | Dialect::V2_0_13 => OLD_RETRIES,
@@ -441,7 +436,7 @@ fn retries(server: Dialect) -> u32 {
     }
 }
 
-/// What came of the end so far.
+/// State of the stream's end.
 #[derive(Default)]
 struct Closing {
     has_begun: bool,
@@ -451,10 +446,10 @@ struct Closing {
     server_report: Option<ServerReport>,
 }
 
-/// The most that every kernel with `UDP_SEGMENT` takes (`UDP_MAX_SEGMENTS`).
+/// Most datagrams that every kernel with `UDP_SEGMENT` takes at once (`UDP_MAX_SEGMENTS`).
 const DATAGRAMS_MAX: usize = 64;
 
-/// The time that datagrams bear.
+/// Clock of the send times in datagrams.
 pub struct Clock {
     begun: Instant,
     wall: WallClock,
@@ -469,27 +464,27 @@ impl Clock {
         }
     }
 
-    /// The header of a datagram that is sent now.
+    /// The header of a datagram sent now.
     pub fn header(&self, id: i64) -> DatagramHeader {
         let now = self.wall.at(Instant::now());
         DatagramHeader::at(id, now)
     }
 }
 
-/// Payloads in one buffer; each call sends the first ones.
+/// Copies of the payload in one buffer; each call sends the first few.
 struct Batch {
-    /// How ids are written; as in 2.1 unless set.
+    /// How headers are written; 2.1 by default.
     dialect: Dialect,
     payloads: Vec<u8>,
     payload_bytes: usize,
-    /// Datagrams that one call may send, at most.
+    /// Most datagrams per call.
     datagrams_max: usize,
     backlog: Backlog,
 }
 
 impl Batch {
-    /// Copies of `payload`, as many as `socket` takes with one call but no more than `datagrams_max`:
-    /// one when a datagram has to be fragmented, or when the kernel knows no batches.
+    /// Makes as many copies of `payload` as one call on `socket` can send, at most `datagrams_max`. Only one if
+    /// a datagram needs fragmentation or the kernel has no UDP segmentation.
     fn new(socket: &UdpSocket, payload: &[u8], datagrams_max: usize) -> Self {
         let payload_bytes = payload.len();
         let is_ipv6 = socket.peer_addr().is_ok_and(|peer| peer.is_ipv6());
@@ -512,16 +507,15 @@ impl Batch {
             datagrams_max,
             backlog: Backlog::new(buffer_bytes.unwrap_or(0), packet_bytes),
         };
-        // A socket for batches pays for them with every datagram: one without them does not ask.
+        // `UDP_SEGMENT` costs time on every datagram: do not set it for single sends.
         if datagrams_max > 1 && (!fits || batch.cut(socket, true).is_err()) {
             batch.datagrams_max = 1;
         }
         batch
     }
 
-    /// How many of `datagrams` one call may send now; none while as many wait to leave the host as single
-    /// sends would have left there. As long as there are no batches among them, the kernel sees to that
-    /// and a send waits.
+    /// How many of `datagrams` one call may send now; 0 while as many wait to leave the host as single sends
+    /// would leave there. Without batches in that queue, the kernel limits it and a send blocks.
     fn together(&mut self, socket: &UdpSocket, datagrams: u64) -> usize {
         let datagrams = usize::try_from(datagrams).unwrap_or(usize::MAX);
         let datagrams = datagrams.min(self.datagrams_max);
@@ -536,20 +530,20 @@ impl Batch {
         datagrams.min(room)
     }
 
-    /// Has the kernel cut what is longer than a datagram, or no longer.
+    /// Turns the kernel's segmentation on or off.
     fn cut(&self, socket: &UdpSocket, is_cut: bool) -> io::Result<()> {
         let bytes = if is_cut { self.payload_bytes } else { 0 };
-        // Longer ones than that are alone in their batch.
+        // Payloads too long for this option are sent alone anyway.
         socket::set_segment(socket, u16::try_from(bytes).unwrap_or(0))
     }
 
-    /// One payload, with whatever header it was sent with last.
+    /// One payload, with the header it was last sent with.
     fn payload(&self) -> &[u8] {
         &self.payloads[..self.payload_bytes]
     }
 
-    /// Sends `length` bytes: datagrams of the full length with ids from `first_id` on, and a last one
-    /// with what is left. `length` is 1 at least and fits the batch.
+    /// Sends `length` bytes: full datagrams with ids from `first_id`, the last one possibly shorter. `length`
+    /// is at least 1 and fits the batch.
     fn send(
         &mut self,
         socket: &UdpSocket,
@@ -563,7 +557,7 @@ impl Batch {
                 self.backlog.add(length.div_ceil(self.payload_bytes));
                 Ok(())
             }
-            // The path's MTU has shrunk, or the way out cannot cut batches: one at a time from now on.
+            // The path MTU has shrunk, or the device cannot segment: send single datagrams from now on.
             Err(error) if length > self.payload_bytes && is_no_batch(&error) => {
                 self.datagrams_max = 1;
                 self.cut(socket, false)?;
@@ -573,7 +567,7 @@ impl Batch {
         }
     }
 
-    /// Sends one datagram that may be longer than those of the batch.
+    /// Sends one datagram that may be longer than those in the batch.
     fn send_alone(
         &mut self,
         socket: &UdpSocket,
@@ -586,7 +580,7 @@ impl Batch {
         if self.datagrams_max == 1 {
             return socket.send(&payload).map(|_| ());
         }
-        // It would be cut into several.
+        // Segmentation would split it.
         self.cut(socket, false)?;
         let outcome = socket.send(&payload).map(|_| ());
         self.cut(socket, true)?;
@@ -661,7 +655,7 @@ mod tests {
         let (sender, _receiver) = pair(Ipv4Addr::LOCALHOST);
         assert_eq!(Batch::new(&sender, &[0; 1470], 64).datagrams_max, 44);
         assert_eq!(Batch::new(&sender, &[0; 1470], 1).datagrams_max, 1);
-        // The loopback's MTU is the largest packet.
+        // Loopback's MTU equals the largest packet.
         assert_eq!(Batch::new(&sender, &[0; 65_507], 64).datagrams_max, 1);
     }
 }

@@ -1,19 +1,19 @@
-//! The end that is asked for tests. It opens a session for each client, as iperf does: the socket that the first
-//! datagram came to is connected to its sender, and another is bound for further clients.
+//! The UDP server. As in iperf, each client gets a socket: the one that received its first datagram is
+//! connected to it, and another is bound for further clients.
 //!
-//! Every datagram that the kernel queued is counted once, by the session of its sender. The new socket is
-//! bound before the old one is connected, so at every moment one of them takes what comes; the kernel prefers
-//! the newest socket, and the old one's queue grows no more and is read out. Then the old one is connected,
-//! and what the new one got of its client in between is read out too. So everything of the client is known in
-//! the order in which it came.
+//! Every datagram that the kernel queued is counted once, in its sender's session. The new socket is bound
+//! before the old one is connected, so one of them always receives. The kernel prefers the newest socket, so
+//! the old queue stops growing and is read until empty. Then the old socket is connected, and any datagrams of
+//! its client that reached the new socket meanwhile are read, too. The session thus sees its client's datagrams
+//! in order.
 //!
-//! Not avoidable: a datagram for which the kernel had chosen the new socket just before the connection, but
-//! which it queued only after the new socket was read out, is lost to its session and counted by
-//! [`Listener::stray_datagrams`]. And a server at the unspecified address of a host with several addresses can
-//! serve only clients that send to the one from which the host answers them.
+//! Two limits remain. If the kernel picks the new socket for a datagram just before the old one is connected,
+//! but queues it after the new one was read, its session loses the datagram and [`Listener::stray_datagrams`]
+//! counts it. And on a host with several addresses, a server bound to the unspecified address can serve only
+//! clients that send to the address from which the host answers them.
 //!
-//! No data are sent to an address that is not allowed, since the source address of a request may be forged; and
-//! whatever a header states, the time, the rate and the length of a datagram are bounded.
+//! Data go only to allowed addresses, since the source address of a request may be forged. Time, rate and
+//! datagram length are limited whatever a header states.
 
 use std::collections::VecDeque;
 use std::io;
@@ -44,27 +44,26 @@ use crate::wire::{
     upper_flags,
 };
 
-/// The longest that reading out a socket may take, should datagrams come as fast as they are read.
+/// Limit on emptying a socket whose datagrams come as fast as they are read.
 const READ_OUT_LIMIT: Duration = Duration::from_millis(100);
-/// The most datagrams that wait to be looked at, should they be strangers' and come as fast as they are
-/// read.
+/// Most datagrams waiting to be processed while they come as fast as they are read.
 const PENDING_MAX: usize = 4096;
 
-/// A bound server, for any number of streams.
+/// A bound server for any number of streams.
 pub struct Listener {
     bound: BoundUdp,
     config: ListenerConfig,
     batch: ReceiveBatch,
-    /// Read, but not yet looked at.
+    /// Read, but not yet processed.
     pending: VecDeque<First>,
-    /// Clients whose sessions exist; each session holds the other end.
+    /// Clients with a session; each session holds the strong reference.
     clients: Vec<Weak<SocketAddr>>,
     slots: Slots,
     refused: Option<SocketAddr>,
     stray_datagrams: u64,
 }
 
-/// A datagram that may open a session, and what it asks for.
+/// A datagram that may open a session, and its client header.
 #[derive(Clone, Copy)]
 struct First {
     head: Head,
@@ -72,16 +71,15 @@ struct First {
 }
 
 impl Listener {
-    /// Binds the socket; datagrams are queued from now on.
+    /// Binds the socket; the kernel queues datagrams from now on.
     ///
     /// # Errors
-    /// Also when the port is taken by another listener, and at a client whose server is on this host and has the
-    /// same port.
+    /// Also when another listener has the port, or when a client's server is on this host with the same port.
     pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
         Self::with_slots(config, &Slots::new(config.of_server.is_some()))
     }
 
-    /// The same with the `slots` of a server.
+    /// Like [`Self::bind`], with a server's `slots`.
     pub(crate) fn with_slots(config: &ListenerConfig, slots: &Slots) -> Result<Self, Error> {
         check_port(config)?;
         let mut config = config.clone();
@@ -101,14 +99,13 @@ impl Listener {
         })
     }
 
-    /// Datagrams that no session counts: those that are none of iperf's, FINs of unknown clients,
-    /// those that came too late for their session, those of clients beyond the limit, and those that
-    /// ask for nothing but data and are refused.
+    /// Datagrams that no session counts: not iperf's, FINs of unknown clients, too late for their session, from
+    /// clients beyond the limit, and refused requests for data only.
     pub fn stray_datagrams(&self) -> u64 {
         self.stray_datagrams
     }
 
-    /// What the sender of a datagram gets; `None` when no session.
+    /// What to do for the sender of a datagram; `None` opens no session.
     fn answer(&mut self, First { head, asked }: &First) -> Option<Answer> {
         self.clients.retain(|client| client.strong_count() > 0);
         let is_known = self
@@ -127,8 +124,8 @@ impl Listener {
         (answer.streams() > 0).then_some(answer)
     }
 
-    /// Makes a session of the socket, and a new socket for further clients. `None` when the client is
-    /// refused, or when there is no way back to it: neither must end the server.
+    /// Turns the socket into a session and binds a new one for further clients. `None` when the client is
+    /// refused or cannot be reached: neither may end the server.
     fn open(&mut self, first: First, answer: Answer) -> Result<Option<Accepted>, Error> {
         let begun = Instant::now();
         let peer = first.head.source;
@@ -146,7 +143,7 @@ impl Listener {
             Err(error) => return Err(error),
         };
         self.read_out()?;
-        // Everything that the old socket received has been read: it can be handed over.
+        // The old socket is empty and can be connected.
         let bound = std::mem::replace(&mut self.bound, next);
         if bound.connect(peer).is_err() {
             return Ok(None);
@@ -174,7 +171,7 @@ impl Listener {
         }))
     }
 
-    /// Reads what is queued.
+    /// Reads the socket until it is empty.
     fn read_out(&mut self) -> Result<(), Error> {
         let begun = Instant::now();
         while begun.elapsed() < READ_OUT_LIMIT
@@ -184,7 +181,7 @@ impl Listener {
         Ok(())
     }
 
-    /// Reads a batch into `pending`; whether there was none.
+    /// Reads a batch into `pending`; returns whether the socket was empty.
     fn receive(&mut self, wait: Wait) -> Result<bool, Error> {
         match self.batch.receive(&self.bound.socket, wait) {
             Ok(datagrams) => {
@@ -192,7 +189,7 @@ impl Listener {
                     match Head::of(&datagram) {
                         Some(head) => self.pending.push_back(First {
                             head,
-                            // A server's datagrams have none.
+                            // A server's datagrams have no client header.
                             asked: ClientHeader::parse_udp(datagram.payload),
                         }),
                         None => self.stray_datagrams += 1,
@@ -206,7 +203,7 @@ impl Listener {
         }
     }
 
-    /// Why a client was refused last, unless that was asked before.
+    /// Takes the reason of the last refusal that was not yet reported.
     pub fn refusal(&self) -> Option<ClientRefusal> {
         self.slots.refusal()
     }
@@ -255,10 +252,10 @@ impl Listen for Listener {
     }
 }
 
-/// Whether a port may be shared with the listener's other sockets.
+/// Whether a socket shares the port with the listener's other sockets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sharing {
-    /// The first socket: no other may have the port, but later ones may join.
+    /// The first socket: takes the port exclusively, then lets later ones join.
     FromNowOn,
     /// A later one.
     Already,
@@ -274,7 +271,7 @@ fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, Error> {
         if sharing == Sharing::Already {
             reuse_address(&fd)?;
         }
-        // Before the address: datagrams are queued, and have to bear their times, from then on.
+        // Before the bind: datagrams are queued from then on and need their timestamps.
         socket::enable_arrival_times(&fd)?;
         if config.stream.is_batched {
             socket::enable_coalescing(&fd)?;
@@ -303,15 +300,15 @@ fn reuse_address(socket: impl AsFd) -> io::Result<()> {
     socket::named("SO_REUSEADDR", sockopt::set_socket_reuseaddr(socket, true))
 }
 
-/// A session that was opened.
+/// A client accepted for a session.
 struct Accepted {
-    // The socket is dropped before the client's address: the listener knows the client for as long as
-    // its datagrams can arrive here.
+    // Drop the socket before the client's address: the listener must know the client while its datagrams can
+    // arrive here.
     bound: BoundUdp,
     config: ListenerConfig,
-    /// What came before the socket was the client's alone; not empty.
+    /// Datagrams that arrived before the socket was connected to the client; not empty.
     queued: Vec<Head>,
-    /// When the first datagram was looked at.
+    /// When the first datagram was processed.
     begun: Instant,
     answer: Answer,
     asked: Option<ClientHeader>,
@@ -320,7 +317,7 @@ struct Accepted {
 }
 
 impl Accepted {
-    /// What is to be received and sent.
+    /// Returns the streams to run.
     fn open(self) -> Result<Streams, Error> {
         let mut streams = Streams::default();
         let (direction, is_answered) = match (self.answer, &self.asked) {
@@ -338,7 +335,7 @@ impl Accepted {
                 streams.back = Some(self.back(port, is_at_once, asked)?);
                 (Direction::Forward, true)
             }
-            // Such a client takes what comes for data.
+            // A full-duplex client takes any answer for data.
             (Answer::Refused(Directions::FullDuplex), _) => (Direction::Forward, false),
             _ => (Direction::Forward, true),
         };
@@ -359,7 +356,7 @@ impl Accepted {
     fn outgoing(&self, direction: Direction, asked: &ClientHeader) -> Result<Outgoing, Error> {
         let socket = self.bound.socket.try_clone();
         let socket = socket.map_err(Error::setup(*self.client))?;
-        // Whom nothing comes from cannot show more; its address is an allowed one.
+        // A client that sends nothing cannot prove more; its address is an allowed one.
         self.ticket.prove();
         Ok(Outgoing {
             _client: Some(Arc::clone(&self.client)),
@@ -401,11 +398,11 @@ impl Accepted {
     }
 }
 
-/// What is sent to a client that asks for it.
+/// How to send to a client on request.
 struct Reply {
-    /// The client's.
+    /// The client's dialect.
     dialect: Dialect,
-    /// The server's.
+    /// The server's configuration.
     stream: StreamConfig,
     ticket: Ticket,
 }
@@ -440,22 +437,22 @@ impl Reply {
     }
 }
 
-/// The longest that a server sends to a client, whatever that asks for.
+/// Limit on the time a server sends, whatever the client requests.
 const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
-/// IPv6 has that much less room for a datagram.
+/// How much less payload fits a datagram over IPv6 than over IPv4.
 const IPV6_HEADER_SURPLUS: usize = 20;
 
-/// What a client gets.
+/// The decision on a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    /// What it asks for.
+    /// The client gets what it requests.
     Granted(Directions),
-    /// No data: only what it sends itself is received.
+    /// The client gets no data; the server only receives.
     Refused(Directions),
 }
 
 impl Answer {
-    /// How many streams that makes.
+    /// How many streams the client gets.
     fn streams(self) -> usize {
         match self {
             Answer::Refused(Directions::Reverse) => 0,
@@ -465,9 +462,9 @@ impl Answer {
     }
 }
 
-/// What the client at `source` gets for its first datagram's header.
+/// Decides on the request in the first datagram from `source`.
 fn answer(asked: Option<&ClientHeader>, source: IpAddr, config: &ListenerConfig) -> Answer {
-    // A port that cannot be is none to send to.
+    // An invalid port requests nothing.
     let directions = asked.and_then(|asked| asked.directions().ok());
     let directions = directions.unwrap_or_default();
     let is_allowed = config.allow.iter().any(|network| network.contains(source));
@@ -478,7 +475,7 @@ fn answer(asked: Option<&ClientHeader>, source: IpAddr, config: &ListenerConfig)
     }
 }
 
-/// How to send to a client that asks for it, within the bounds of the server, and as the client understands it.
+/// How to send to a client: as requested, within the server's limits, in a dialect that the client understands.
 fn as_asked(
     asked: &ClientHeader,
     client: Dialect,
@@ -501,16 +498,16 @@ fn as_asked(
         burst_datagrams: 1,
         dialect: match client {
             Dialect::V2_0_2 => client,
-            // Later ones tell the other end's version by its datagrams.
+            // Later clients detect the server's dialect from its datagrams.
             _ => Dialect::V2_1,
         },
         ..own.clone()
     }
 }
 
-/// What the header asks for; iperf's own default where it states none.
+/// The requested rate; iperf's default if none is stated.
 fn rate(asked: &ClientHeader) -> Rate {
-    // Without an extension there is a word for it.
+    // A header without an extension has an older field for the rate.
     let old = asked.old_rate.unwrap_or(asked.window_or_rate);
     let stated = asked
         .extension

@@ -1,7 +1,7 @@
-//! What a server knows of the one client that it serves: no clock, no socket. The client is never sent more bytes
-//! than came from it, and what it sends is read as its version means it.
+//! A server's state for one client, without sockets. A client gets no more bytes than it sent, and its
+//! datagrams are read in its own dialect.
 //!
-//! [`DatagramServer`] serves a stream that comes by another way than a socket, [`ClientIds`] only reads along.
+//! [`DatagramServer`] serves a stream that does not arrive over a socket; [`ClientIds`] only observes one.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use nicpoll_traffic::{OneWayDelays, RefusedSends, SocketBuffer, WallClock};
 use crate::records::{ArrivalTimes, Calls, IntervalRecord, Receipt, Total};
 use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport};
 
-/// What is needed of a datagram once it has been read.
+/// The parts of a datagram that matter after it was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub source: SocketAddr,
@@ -25,7 +25,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// `None` when the datagram is none of iperf's.
+    /// `None` when the datagram is not iperf's.
     pub fn of(datagram: &Datagram<'_>) -> Option<Self> {
         Some(Head {
             source: datagram.source?,
@@ -35,23 +35,23 @@ impl Head {
         })
     }
 
-    /// Whether it may be a client's first. A FIN of nobody's session is left over from an earlier one.
+    /// Whether this may be a client's first datagram. A FIN without a session is left over from an earlier one.
     pub fn opens_session(&self) -> bool {
         let header = Dialect::of_client(&self.raw).header(&self.raw, 0);
         header.is_some_and(|header| header.id >= 0)
     }
 }
 
-/// 2.1.8 answers no more FINs than this.
+/// Most FINs that 2.1.8 answers.
 const ACKS_MAX: u64 = 9;
-/// Clients whose FINs count down send no more of them again than this.
+/// Most repetitions of a FIN by clients whose FIN ids count down.
 const FIN_REPETITIONS_MAX: u64 = 9;
 /// Silence that ends the session after a FIN, as in 2.1.8, whose client repeats it every 10 ms.
 const SILENCE_AFTER_FIN: Duration = Duration::from_millis(250);
-/// The same for clients that repeat it every 250 ms, as 2.0.x, whose servers wait so long.
+/// The same for 2.0.x clients, which repeat it every 250 ms; their servers wait this long.
 const SILENCE_AFTER_OLD_FIN: Duration = Duration::from_secs(1);
 
-/// What is sent back to a FIN.
+/// The payload of an answer to a FIN.
 type Answer = [u8; ServerReport::BYTES];
 
 #[derive(Debug)]
@@ -64,25 +64,25 @@ pub struct Session {
     pub acks_refused: RefusedSends,
     pub sequence: Sequence,
     pub jitter: Jitter,
-    /// Recorded when that was asked for.
+    /// Gaps and transit times, if recorded.
     pub times: Option<Box<ArrivalTimes>>,
-    /// From sending to this program; recorded when the client is known to have this host's clock.
+    /// One-way delays to this program; only if the client shares this host's clock.
     pub delays: Option<Box<OneWayDelays>>,
     dialect: Dialect,
-    /// The id of the client's first datagram, 0 or 1.
+    /// Id of the client's first datagram, 0 or 1.
     first_id: u64,
     /// When the first datagram was read.
     begun: Instant,
     /// When the last datagram of data was read.
     last_data: Instant,
-    /// The first FIN: its answer, and when it was read.
+    /// The answer to the first FIN, and when that FIN was read.
     closing: Option<(ServerReport, Instant)>,
-    /// Payload of the FINs.
+    /// Payload bytes of the FINs.
     fin_bytes: u64,
 }
 
 impl Session {
-    /// With the client whose first datagram this is.
+    /// Opens a session for the client that sent `first`.
     pub fn open(peer: SocketAddr, first: &RawDatagram, now: Instant) -> Self {
         let dialect = Dialect::of_client(first);
         let is_zero = dialect.header(first, 0).is_some_and(|first| first.id == 0);
@@ -106,13 +106,13 @@ impl Session {
         }
     }
 
-    /// Records gaps and times of transit from now on.
+    /// Records gaps and transit times from now on.
     pub fn record_times(&mut self) {
         self.times = Some(Box::new(ArrivalTimes::new()));
     }
 
-    /// Takes a datagram, read as the client means it; its header, and the answer that is due if it is a FIN. `None`
-    /// when it cannot be the client's.
+    /// Takes a datagram. Returns its header in the client's dialect and, for a FIN, the answer due. `None` when
+    /// the client cannot have sent it.
     pub fn take(&mut self, head: &Head, now: Instant) -> Option<(DatagramHeader, Option<Answer>)> {
         let highest_id = (self.sequence.highest() + self.first_id).saturating_sub(1);
         let header = self.dialect.header(&head.raw, highest_id)?;
@@ -130,7 +130,7 @@ impl Session {
         self.datagrams += 1;
         self.bytes += head.payload_bytes as u64;
         self.last_data = now;
-        // Counted from 1, whatever the client calls its first. An id before that is none of the test.
+        // Counts from 1, whatever the client's first id. A lower id is not part of the test.
         let number = (header.id.unsigned_abs() + 1).saturating_sub(self.first_id);
         if number > 0 {
             self.sequence.record(number);
@@ -147,7 +147,7 @@ impl Session {
         }
     }
 
-    /// Takes a FIN; returns the answer that is due, or `None` when enough were given.
+    /// Takes a FIN; returns the answer due, or `None` when enough were sent.
     fn fin(&mut self, header: &DatagramHeader, head: &Head, now: Instant) -> Option<Answer> {
         self.fins_received += 1;
         self.fin_bytes += head.payload_bytes as u64;
@@ -167,9 +167,8 @@ impl Session {
         Some(report.answer(self.dialect, &head.raw))
     }
 
-    /// The magnitude of the id that the client's first FIN had. Where each repetition has another id,
-    /// this FIN may be one of those: it then comes later after its time, which is the first one's, than
-    /// the data did.
+    /// Estimates the magnitude of the first FIN's id. In dialects where each repetition has another id but
+    /// keeps the first FIN's send time, a repeated FIN shows a longer transit time than the data.
     fn first_fin_id(&self, header: &DatagramHeader, arrival_ns: Option<i64>) -> u64 {
         let id = header.id.unsigned_abs();
         let (Some(arrival_ns), Some(transit_ns)) = (arrival_ns, self.jitter.transit_ns()) else {
@@ -182,7 +181,7 @@ impl Session {
         let repetitions = late_ns.saturating_add(every_ns / 2).max(0) / every_ns;
         match self.dialect.fin_id_step() {
             0 => id,
-            // No more than are not accounted for by data that came.
+            // At most as many as there are ids not accounted for by received data.
             1.. => {
                 let next_id = self.sequence.highest() + self.first_id;
                 let unaccounted = id.saturating_sub(next_id);
@@ -192,7 +191,7 @@ impl Session {
         }
     }
 
-    /// Silence after which the client has its answer, or has given up asking for it.
+    /// Silence after which the client has its answer or has stopped asking.
     pub fn silence_after_fin(&self) -> Duration {
         match self.dialect {
             Dialect::V2_1 => SILENCE_AFTER_FIN,
@@ -200,24 +199,24 @@ impl Session {
         }
     }
 
-    /// How long ago the first FIN came; `None` before it.
+    /// Time since the first FIN; `None` before it.
     pub fn closing_for(&self, now: Instant) -> Option<Duration> {
         let (_, since) = self.closing.as_ref()?;
         Some(now.duration_since(*since))
     }
 
-    /// Time from the first datagram to `now`, or to the first FIN when that has come.
+    /// Time from the first datagram to `now`, or to the first FIN if that has come.
     pub fn elapsed_at(&self, now: Instant) -> Duration {
         let end = self.closing.as_ref().map_or(now, |(_, since)| *since);
         end.duration_since(self.begun)
     }
 
-    /// Time from the first datagram to the first FIN; without one, to the last datagram of data.
+    /// Time from the first datagram to the first FIN, or without a FIN to the last datagram of data.
     pub fn elapsed(&self) -> Duration {
         self.elapsed_at(self.last_data)
     }
 
-    /// What was counted from the first datagram on.
+    /// The counts since the first datagram.
     pub fn counted(&self) -> IntervalRecord {
         let times = self.times.as_deref();
         IntervalRecord {
@@ -235,7 +234,7 @@ impl Session {
         }
     }
 
-    /// What all of it came to, in so many reads of a socket with this buffer.
+    /// The session's total; `calls` and `buffer` are those of its socket.
     pub fn total(&self, calls: Calls, buffer: SocketBuffer) -> Total {
         let times = self.times.as_deref();
         let whole = IntervalRecord {
@@ -253,8 +252,8 @@ impl Session {
         }
     }
 
-    /// The report to the client: the figures of this end, so both ends state the same. The FIN is not counted
-    /// as data; a 2.1.8 server counts it as a datagram. What came twice is out of order, as there.
+    /// The report to the client, with the figures that this end prints. Unlike in 2.1.8, the FIN is not counted
+    /// as a datagram; as in 2.1.8, duplicates count as out of order.
     fn report(&self, now: Instant) -> ServerReport {
         ServerReport {
             bytes: self.bytes,
@@ -267,7 +266,7 @@ impl Session {
     }
 }
 
-/// What one end counted.
+/// The data that one end counted.
 pub(crate) fn datagrams(total: &Total) -> Payload {
     Payload {
         packets: Some(total.whole.datagrams),
@@ -275,7 +274,7 @@ pub(crate) fn datagrams(total: &Total) -> Payload {
     }
 }
 
-/// What a receiver of datagrams counted.
+/// The books of a UDP receiver.
 pub(crate) fn books_of_receiver(total: &Total) -> EndBooks {
     let receipt = total.receipt();
     EndBooks {
@@ -289,7 +288,7 @@ pub(crate) fn books_of_receiver(total: &Total) -> EndBooks {
     }
 }
 
-/// Receives one stream, from a sender that has this host's clock. The first good datagram decides whose.
+/// Receives one stream, from a sender that shares this host's clock: the sender of the first valid datagram.
 #[derive(Debug)]
 pub struct DatagramServer {
     clock: WallClock,
@@ -297,7 +296,7 @@ pub struct DatagramServer {
 }
 
 impl Default for DatagramServer {
-    /// Nothing has come yet.
+    /// A server that has received nothing yet.
     fn default() -> Self {
         DatagramServer {
             clock: WallClock::start(),
@@ -339,8 +338,8 @@ impl DatagramReceiver for DatagramServer {
     }
 }
 
-/// The ids of one client's datagrams, for an observer that is not their server. It reads them as a server would,
-/// by the dialect of the first datagram. An end marker (FIN) has no id.
+/// Extracts the ids of one client's datagrams for an observer, in the dialect of the first datagram, as a
+/// server would. A FIN has no id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientIds {
     begun: Option<Begun>,
@@ -349,9 +348,9 @@ pub struct ClientIds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Begun {
     dialect: Dialect,
-    /// What the client calls its first datagram, 0 or 1.
+    /// Id of the client's first datagram, 0 or 1.
     first_id: u64,
-    /// The highest id so far, as the client writes it.
+    /// The highest id so far, as sent.
     highest: u64,
 }
 

@@ -1,10 +1,10 @@
-//! UDP datagrams: id and time of sending, then the client header, then filler; and the dialects of the
-//! versions, which differ in how they write ids and the end marker.
+//! UDP datagrams: id and send time, then the client header, then filler; and the dialects, which differ in how
+//! they write ids and FINs.
 //!
-//! In 2.1.x ids of data count from 1. A FIN has the id -N, N being the id that the next datagram of
-//! data would have had; each repetition subtracts one more. There is no handshake: a server tells a
-//! client's dialect by the marks of its first datagram, a client tells a server's by the version that
-//! it states, if it states one. The ids of every version since 2.0.2 are read as that version writes
+//! In 2.1.x, ids of data count from 1. A FIN has the id -N, where N is the id that the next datagram of data
+//! would have had; each repetition subtracts one more. There is no handshake: a server detects a client's
+//! dialect from its first datagram, a client detects a server's from the version it states, if any. Ids are
+//! read as each version since 2.0.2 writes them. Parsing stops where a short datagram ends.
 //! them, and nothing is read where a short datagram has ended.
 
 use std::time::Duration;
@@ -15,28 +15,28 @@ use super::header::{
 
 /// Offset of the client header.
 pub const CLIENT_HEADER_OFFSET: usize = 16;
-/// The least payload: the datagram header.
+/// Minimum payload: the datagram header.
 pub const PAYLOAD_BYTES_MIN: usize = CLIENT_HEADER_OFFSET;
 /// The largest payload of a UDP datagram over IPv4.
 pub const PAYLOAD_BYTES_MAX: usize = 65_507;
-/// Ids beyond this are not believed: at ten million datagrams a second they come after 325 days.
+/// Higher ids are refused: at ten million datagrams per second they would take 325 days.
 pub const ID_MAX: i64 = 1 << 48;
 
-/// 2.1.8 clears this much before it writes its headers; filler begins behind it.
+/// 2.1.8 clears this many bytes before it writes its headers; filler follows.
 const CLEARED_BYTES: usize = 160;
-/// Id and time of sending of one datagram.
+/// Id and send time of one datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramHeader {
     /// Data: 1 and up (before 2.0.13: 0 and up). FIN: negative.
     pub id: i64,
-    /// When it was sent by the sender's wall clock: seconds since 1970.
+    /// Send time by the sender's wall clock, in seconds since 1970.
     pub sent_seconds: u32,
-    /// And microseconds, 0 to 999999.
+    /// Its fraction in microseconds, 0 to 999999.
     pub sent_microseconds: u32,
 }
 
 impl DatagramHeader {
-    /// Of a datagram that is sent so long after 1970.
+    /// The header of a datagram sent at `sent` since 1970.
     pub fn at(id: i64, sent: Duration) -> Self {
         DatagramHeader {
             id,
@@ -45,7 +45,7 @@ impl DatagramHeader {
         }
     }
 
-    /// Writes the header over the first 16 bytes of a payload that [`prepare_payload`] made.
+    /// Writes the header over the first 16 bytes of a payload from [`prepare_payload`].
     ///
     /// # Panics
     /// When the payload is shorter than 16 bytes.
@@ -58,7 +58,7 @@ impl DatagramHeader {
         head([low, self.sent_seconds, self.sent_microseconds, high])
     }
 
-    /// Reads the header of a datagram by its own marks; `None` below 12 bytes, and when the id is beyond
+    /// Parses the header of a datagram in the dialect it shows; `None` below 12 bytes or when the id exceeds
     /// [`ID_MAX`].
     /// ```
     /// use nicpoll_iperf::wire::DatagramHeader;
@@ -74,26 +74,24 @@ impl DatagramHeader {
         Dialect::of_client(&raw).header(&raw, 0)
     }
 
-    /// When the datagram was sent, in nanoseconds since 1970. Fits an `i64` whatever the sender
-    /// wrote.
+    /// Send time in nanoseconds since 1970. No value in the header overflows it.
     pub fn sent_ns(&self) -> i64 {
         i64::from(self.sent_seconds) * 1_000_000_000 + i64::from(self.sent_microseconds) * 1_000
     }
 }
 
-/// The words at the head of a datagram, uninterpreted: their meaning depends on the sender's version.
+/// The first words of a datagram, uninterpreted: their meaning depends on the sender's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawDatagram {
     id_low: u32,
     sent_seconds: u32,
     sent_microseconds: u32,
-    /// The words at 12, 16 and 20, which tell the dialects apart. `None` where the datagram ends
-    /// before or within the word.
+    /// The words at 12, 16 and 20, which identify the dialect. `None` where the datagram is too short.
     marks: [Option<u32>; 3],
 }
 
 impl RawDatagram {
-    /// Reads the head of a received datagram; `None` below 12 bytes.
+    /// Reads the start of a received datagram; `None` below 12 bytes.
     pub fn parse(payload: &[u8]) -> Option<Self> {
         let [id_low, sent_seconds, sent_microseconds] = read_words(payload)?;
         let mark = |at| read_words(payload.get(at..)?).map(|[mark]| mark);
@@ -118,8 +116,7 @@ fn head(words: [u32; 4]) -> [u8; CLIENT_HEADER_OFFSET] {
     bytes
 }
 
-/// Makes a payload ready for sending over and over: filler, and the client header at its place, or
-/// as much of it as there is room for.
+/// Prepares a payload to be sent repeatedly: filler, and as much of the client header as fits.
 pub fn prepare_payload(payload: &mut [u8], client: &ClientHeader) {
     fill_payload(payload);
     let cleared = payload.len().min(CLEARED_BYTES);
@@ -129,45 +126,44 @@ pub fn prepare_payload(payload: &mut [u8], client: &ClientHeader) {
     }
 }
 
-/// The filler that stands at offset 12 where a client writes nothing there.
+/// Filler at offset 12, where a client writes nothing.
 const FILLER_AT_12: u32 = u32::from_be_bytes(*b"2345");
-/// At offset 16.
+/// Filler at offset 16.
 const FILLER_AT_16: u32 = u32::from_be_bytes(*b"6789");
-/// At offset 20.
+/// Filler at offset 20.
 const FILLER_AT_20: u32 = u32::from_be_bytes(*b"0123");
 
-/// Marks a FIN of 2.0.10 to 2.0.12, in front of the id.
+/// Sign bit in the id of a FIN of 2.0.10 to 2.0.12.
 const SIGN: u32 = 0x8000_0000;
 
-/// Length of a datagram header without the upper half of the id: all that is written up to 2.0.12.
+/// Length of a datagram header without the upper half of the id, as written up to 2.0.12.
 const WITHOUT_UPPER_HALF_BYTES: usize = 12;
 
-/// How an end of a UDP test speaks.
+/// The variant of the UDP protocol that a version speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// 2.0.2 to 2.0.5, and any client up to 2.0.9. Datagram headers of 12 bytes, ids of 32 bits in two's
+    /// 2.0.2 to 2.0.5, and any client up to 2.0.9. Datagram headers of 12 bytes, 32-bit ids in two's
     /// complement.
     V2_0_2,
-    /// 2.0.8 and 2.0.9. The same, but the client header has the rate in a word of its own.
+    /// 2.0.8 and 2.0.9. The same, but the client header has a separate word for the rate.
     V2_0_8,
-    /// 2.0.10 to 2.0.12. Headers of 16 bytes; the last four stay unwritten. The FIN's id is
-    /// a sign bit and a magnitude.
+    /// 2.0.10 to 2.0.12. Headers of 16 bytes, the last four unwritten. A FIN's id is a sign bit and a
+    /// magnitude.
     V2_0_10,
-    /// 2.0.13. Headers of 16 bytes, ids of 64 bits in two's complement.
+    /// 2.0.13. Headers of 16 bytes, 64-bit ids in two's complement.
     V2_0_13,
     /// 2.1.0 and later. As 2.0.13, but ids count from 1.
     V2_1,
-    /// A client of 2.0.2 to 2.0.12 that sends no client header (-C). Nothing tells how long its
-    /// datagram header is.
+    /// A client of 2.0.2 to 2.0.12 without client header (-C). Its datagram header length is unknown.
     HeaderlessV2_0,
-    /// A client of 2.0.13 or later that sends no client header (-C).
+    /// A client of 2.0.13 or later without client header (-C).
     HeaderlessLater,
-    /// Without the marks of any version.
+    /// No known version.
     Unknown,
 }
 
 impl Dialect {
-    /// The dialect of the client whose first datagram this is.
+    /// Detects a client's dialect from its first datagram.
     pub fn of_client(first: &RawDatagram) -> Self {
         let [at_12, at_16, at_20] = first.marks;
         let (Some(at_12), Some(at_16)) = (at_12, at_16) else {
@@ -178,11 +174,11 @@ impl Dialect {
             };
         };
         let at_20 = at_20.unwrap_or(0);
-        // The client header of 2.0.9 and older stands at 12: flags, threads (-P), port.
+        // Clients up to 2.0.9 have the client header at 12: flags, threads (-P), port.
         let is_v1_header = at_12 & !(flags::DUAL | flags::RATE_IN_PACKETS | flags::RUN_NOW) == 0
             && (1..1 << 16).contains(&at_16)
             && (1..1 << 16).contains(&at_20);
-        // From here on it stands at 16, behind the upper half of the id.
+        // Later ones have it at 16, after the upper half of the id.
         let asks = at_16 & (flags::DUAL | flags::EXTEND) != 0;
         match (at_12, at_16) {
             _ if is_v1_header => Dialect::V2_0_2,
@@ -190,7 +186,7 @@ impl Dialect {
             (FILLER_AT_12, FILLER_AT_16) => Dialect::HeaderlessV2_0,
             (FILLER_AT_12, 0) => Dialect::V2_0_10,
             (FILLER_AT_12, _) if asks => Dialect::V2_0_10,
-            // Its mode of 64-bit ids, which nothing announces: only the upper half is written.
+            // The 64-bit mode of 2.0.10 to 2.0.12 has no flag: only the upper half of the id is written.
             (0, 0) if at_20 == FILLER_AT_20 => Dialect::V2_0_10,
             (FILLER_AT_12, _) => Dialect::Unknown,
             (_, flags) if flags & flags::IDS_64_BIT == 0 => Dialect::Unknown,
@@ -199,8 +195,8 @@ impl Dialect {
         }
     }
 
-    /// The dialect of a server that acknowledged the client header with its version, which those
-    /// before 2.0.10 do not.
+    /// The dialect of a server that acknowledged the client header with its version, as servers since 2.0.10
+    /// do.
     pub fn of_server(version: Version) -> Self {
         match (version.upper, version.lower >> 16) {
             (0x0002_0000, ..=12) => Dialect::V2_0_10,
@@ -209,8 +205,7 @@ impl Dialect {
         }
     }
 
-    /// The id that this version gives its first datagram. Where it is not known for certain this is
-    /// 1, and a first datagram with id 0 shows that it is 0.
+    /// Id of this version's first datagram. 1 if uncertain; a first datagram with id 0 then shows that it is 0.
     pub fn first_id(self) -> u64 {
         match self {
             Dialect::V2_1 | Dialect::HeaderlessLater | Dialect::Unknown => 1,
@@ -226,7 +221,7 @@ impl Dialect {
         }
     }
 
-    /// Silence after which an end of this version sends its FIN again.
+    /// Interval between repetitions of the FIN, at either end.
     pub fn fin_every(self) -> Duration {
         match self {
             Dialect::V2_1 => Duration::from_millis(10),
@@ -234,8 +229,8 @@ impl Dialect {
         }
     }
 
-    /// What each repetition of a client's FIN adds to the magnitude of its id. All repetitions bear the
-    /// time of the first. 0 where the version is not certain.
+    /// Change of the FIN id's magnitude per repetition by a client; 0 if the version is uncertain. Every
+    /// repetition has the send time of the first FIN.
     pub fn fin_id_step(self) -> i64 {
         match self {
             Dialect::V2_0_10 => -1,
@@ -244,9 +239,8 @@ impl Dialect {
         }
     }
 
-    /// Reads the header of a datagram. `highest_id` is the highest id that came so far: where a FIN
-    /// may be in two's complement or a sign and a magnitude, the reading nearer to it is taken. `None`
-    /// when the id is beyond [`ID_MAX`].
+    /// Parses the header of a datagram. Where a FIN's id may be two's complement or sign and magnitude, takes
+    /// the reading nearer to `highest_id`, the highest id so far. `None` when the id exceeds [`ID_MAX`].
     pub fn header(self, raw: &RawDatagram, highest_id: u64) -> Option<DatagramHeader> {
         let [at_12, ..] = raw.marks;
         let id = match self {
@@ -266,8 +260,8 @@ impl Dialect {
         })
     }
 
-    /// Makes a payload ready for sending over and over, as a client of this version does. 2.0.10 to
-    /// 2.0.13 say nothing of `client` but their flag word.
+    /// Prepares a payload to be sent repeatedly, as a client of this version does. 2.0.10 to 2.0.13 write only
+    /// their flags word, nothing of `client`.
     pub fn prepare_payload(self, payload: &mut [u8], client: &ClientHeader) {
         let (flag_word, client) = match self {
             Dialect::V2_0_2 | Dialect::V2_0_8 => (None, Some(client)),
@@ -287,8 +281,7 @@ impl Dialect {
         }
     }
 
-    /// Writes a header over the beginning of a payload made ready by
-    /// [`prepare_payload`](Self::prepare_payload).
+    /// Writes a datagram header over the start of a payload from [`prepare_payload`](Self::prepare_payload).
     ///
     /// # Panics
     /// When the payload is shorter than 16 bytes.
@@ -306,9 +299,9 @@ impl Dialect {
     }
 }
 
-/// An id of a client whose FIN is in two's complement or a sign and a magnitude. `at_12` holds the
-/// sign if the client is 2.0.10 to 2.0.12 and counts with 64 bits; 0 there may also be the upper half
-/// of an id of data that has passed 31 bits. The reading nearest to `highest_id` is taken.
+/// Reads an id whose FIN may be two's complement or sign and magnitude, whichever is nearer to `highest_id`. In
+/// 64-bit mode of 2.0.10 to 2.0.12, `at_12` holds the sign; 0 there may also be the upper half of a data id
+/// beyond
 fn id_of_either_form(low: u32, at_12: Option<u32>, highest_id: u64) -> i64 {
     let magnitude = u64::from(low & !SIGN);
     let last = if low & SIGN != 0 {
@@ -327,13 +320,13 @@ fn id_of_either_form(low: u32, at_12: Option<u32>, highest_id: u64) -> i64 {
     } else {
         return i64::from(low);
     };
-    // A FIN is negative, also one behind no data at all.
+    // A FIN is negative even if no data came before it.
     -(last.max(1) as i64)
 }
 
 impl ClientHeader {
-    /// Reads the header of a UDP datagram, which stands behind the datagram's own; `None` when there is
-    /// none. Of 2.0.10 to 2.0.12, whose -d and -r do not work between themselves, none is read.
+    /// Parses the client header after a datagram header; `None` when there is none, or when the client is
+    /// 2.0.10 to 2.0.12, whose -d and -r do not work even among themselves.
     pub fn parse_udp(payload: &[u8]) -> Option<Self> {
         let dialect = Dialect::of_client(&RawDatagram::parse(payload)?);
         let place = payload.get(dialect.client_header_offset()..)?;

@@ -1,35 +1,35 @@
-//! The client header, which says what test a client asks for, and the server's acknowledgement of it.
-//! TCP streams begin with the header; UDP datagrams have it at offset 16, or 12 up to 2.0.9.
+//! The client header, which requests a test, and the server's acknowledgement of it. TCP streams begin with the
+//! header; UDP datagrams have it at offset 16, or 12 up to 2.0.9.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// The port that both ends use unless told otherwise, TCP and UDP.
+/// Default port of both ends, TCP and UDP.
 pub const DEFAULT_PORT: u16 = 5001;
 
 /// Bits of the first word of a [`ClientHeader`].
 pub mod flags {
-    /// The client asks for a stream in the other direction over a connection of its own (-d, -r).
+    /// The client requests a stream in the other direction over a separate connection (-d, -r).
     pub const DUAL: u32 = 0x8000_0000;
     /// An [`Extension`](super::Extension) follows the first 24 bytes.
     pub const EXTEND: u32 = 0x4000_0000;
-    /// The extension says more of a UDP test.
+    /// The extension has more options for a UDP test.
     pub const UDP_TESTS: u32 = 0x2000_0000;
     /// Datagram ids have 64 bits.
     pub const IDS_64_BIT: u32 = 0x0800_0000;
-    /// The client asks for a stream in the other direction on the same socket, or for an
-    /// acknowledgement (`--reverse`, `--full-duplex`, -X).
+    /// The client requests a stream in the other direction on the same socket, or an acknowledgement
+    /// (`--reverse`, `--full-duplex`, -X).
     pub const VERSION2: u32 = 0x0400_0000;
-    /// The client waits for the header's acknowledgement (-X).
+    /// The client waits for an acknowledgement of the header (-X).
     pub const PEER_DETECT: u32 = 0x0200_0000;
     /// Bits 1 to 8 hold the header's length.
     pub const HAS_LENGTH: u32 = 0x0001_0000;
     /// The header's length, shifted left by one.
     pub const LENGTH_MASK: u32 = 0x0000_01FE;
-    /// Only of 2.0.8 and 2.0.9: the rate counts datagrams a second, not bits.
+    /// 2.0.8 and 2.0.9 only: the rate is in datagrams per second, not bits.
     pub const RATE_IN_PACKETS: u32 = 0x0000_0002;
-    /// With [`DUAL`]: the other direction begins at once (-d), not after the first one (-r).
+    /// With [`DUAL`]: the other direction starts at once (-d), not after the first one (-r).
     pub const RUN_NOW: u32 = 0x0000_0001;
 }
 
@@ -37,7 +37,7 @@ pub mod flags {
 pub mod upper_flags {
     /// The receiver of a UDP stream does not answer its FIN.
     pub const NO_UDP_FIN: u16 = 0x0008;
-    /// The rate counts datagrams a second, not bits.
+    /// The rate is in datagrams per second, not bits.
     pub const RATE_IN_PACKETS: u16 = 0x0080;
     /// The server sends, the client receives (-R).
     pub const REVERSE: u16 = 0x0400;
@@ -45,33 +45,33 @@ pub mod upper_flags {
     pub const FULL_DUPLEX: u16 = 0x0800;
 }
 
-/// Words of the part that every version since 2.0.2 has: flags, threads, port, length of a write, window
-/// or rate, amount.
+/// Words of the part common to all versions since 2.0.2: flags, threads, port, write length, window or rate,
+/// amount.
 const BASE_WORDS: usize = 6;
-/// Words of the part that 2.1.x adds: kind, length, flags (upper and lower half), version (2), type of
-/// service, rate (2), write prefetch. 2.0.10 to 2.0.13 have the version and the rate at the same places.
+/// Words that 2.1.x adds: kind, length, flags (upper and lower half), version (2), type of service, rate (2),
+/// write prefetch. 2.0.10 to 2.0.13 have version and rate at the same offsets.
 const EXTENSION_WORDS: usize = 9;
 pub(super) const BASE_BYTES: usize = 4 * BASE_WORDS;
 
-/// Kind of the extension of 2.0.10 to 2.0.13; that of 2.1.x is 0.
+/// Kind of the extension in 2.0.10 to 2.0.13; 0 in 2.1.x.
 const OLD_EXTENSION: u32 = 1;
-/// Its flag for a rate in packets a second.
+/// Its flag for a rate in packets per second.
 const OLD_RATE_IN_PACKETS: u32 = 0x0001;
 
-/// What stands where 2.0.10 to 2.0.13 write no window,
+/// Filler that 2.0.10 to 2.0.13 leave in place of the window,
 const FILLER_AT_WINDOW: u32 = u32::from_be_bytes(*b"6789");
 /// and in the lower word of their rate.
 const FILLER_AT_RATE: u32 = u32::from_be_bytes(*b"8901");
 
-/// The length that 2.1.8 announces over UDP: 16 bytes of datagram header, then the client header.
+/// The length that 2.1.8 announces over UDP: 16 bytes of datagram header and the client header.
 const UDP_LENGTH: u32 = 16 + ClientHeader::BYTES as u32;
 /// The longest header that the length field can announce.
 pub const HEADER_BYTES_MAX: usize = 255;
 
-/// Times are stated in these.
+/// The header's unit of time.
 const TICK_NS: u128 = 10_000_000;
 
-/// The first words of a message; `None` when it ends before.
+/// Reads the first words of a message; `None` when it is too short.
 pub(super) fn read_words<const N: usize>(bytes: &[u8]) -> Option<[u32; N]> {
     let mut words = [0; N];
     for (word, bytes) in words.iter_mut().zip(bytes.get(..4 * N)?.chunks(4)) {
@@ -80,7 +80,7 @@ pub(super) fn read_words<const N: usize>(bytes: &[u8]) -> Option<[u32; N]> {
     Some(words)
 }
 
-/// Writes as many words as there is room for, the last one in part if need be; how many bytes that was.
+/// Writes as many words as fit, the last one possibly in part; returns the number of bytes.
 pub(super) fn write_words(out: &mut [u8], words: impl IntoIterator<Item = u32>) -> usize {
     let bytes = words.into_iter().flat_map(u32::to_be_bytes);
     let written = out.iter_mut().zip(bytes);
@@ -105,9 +105,9 @@ pub fn fill_payload(payload: &mut [u8]) {
 /// How much to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// For a time.
+    /// For this long.
     Time(Duration),
-    /// A number of bytes of payload.
+    /// This many bytes of payload.
     Bytes(u64),
 }
 
@@ -115,7 +115,7 @@ impl Amount {
     /// Until interrupted (-t 0).
     pub(crate) const ENDLESS: Amount = Amount::Time(Duration::MAX);
 
-    /// A number of bytes, or a number of ticks below 0.
+    /// Decodes the field: bytes if positive, ticks if negative.
     fn of_word(word: u32) -> Self {
         let word = word as i32;
         match u64::try_from(word) {
@@ -124,7 +124,7 @@ impl Amount {
         }
     }
 
-    /// As much of it as the field can hold, times rounded up.
+    /// Encodes the field; rounds times up and saturates.
     fn word(self) -> u32 {
         match self {
             Amount::Time(time) => {
@@ -136,18 +136,18 @@ impl Amount {
     }
 }
 
-/// iperf's version, as the peer states it.
+/// An iperf version, as stated by the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// Major number in the upper half, minor in the lower: 2.1 is `0x0002_0001`.
     pub upper: u32,
-    /// Patch number in the upper half; the lowest four bits tell the kind of build, 3 being a
-    /// release: 2.1.8 is `0x0008_0003`.
+    /// Patch number in the upper half; the lowest four bits are the kind of build, 3 for a release: 2.1.8 is
+    /// `0x0008_0003`.
     pub lower: u32,
 }
 
 impl Version {
-    /// The release whose dialect is spoken here.
+    /// The release whose protocol this crate speaks.
     pub const V2_1_8: Version = Version {
         upper: 0x0002_0001,
         lower: 0x0008_0003,
@@ -155,7 +155,7 @@ impl Version {
 }
 
 impl std::fmt::Display for Version {
-    /// As 2.1.8 prints it: `2.1.8`, with the kind of build behind it unless it is a release.
+    /// As 2.1.8 prints it: `2.1.8`, followed by the kind of build unless it is a release.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const KINDS: [&str; 6] = ["-dev", "-rc", "-rc2", "", "-private", "-master"];
         let (major, minor) = (self.upper >> 16, self.upper & 0xffff);
@@ -164,7 +164,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// Which way data are to flow.
+/// Direction of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Directions {
     /// From the client to the server.
@@ -172,32 +172,32 @@ pub enum Directions {
     Forward,
     /// From the server to the client, over the client's socket (-R).
     Reverse,
-    /// Both ways at once over the client's socket (`--full-duplex`).
+    /// In both directions at once over the client's socket (`--full-duplex`).
     FullDuplex,
-    /// Both ways, from the server to the client over a socket of its own.
+    /// In both directions, with a separate socket from server to client.
     Dual {
-        /// The client's port for it (-L).
+        /// The client's port for the server's stream (-L).
         port: u16,
-        /// Whether it begins at once (-d) or after the other way has ended (-r).
+        /// Whether it starts at once (-d) or after the client's stream (-r).
         is_at_once: bool,
     },
 }
 
-/// What a client says beyond the first 24 bytes.
+/// What a client states after the first 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// [`upper_flags`]. Of 2.0.10 to 2.0.13 only the rate's unit.
+    /// [`upper_flags`]. For 2.0.10 to 2.0.13, only the unit of the rate.
     pub upper_flags: u16,
     /// The client's version.
     pub version: Version,
-    /// IP type of service that the client asks for (-S).
+    /// IP type of service that the client requests (-S).
     pub type_of_service: u16,
-    /// Rate in bits a second (-b), 0 to 2^56 - 1; 0 when none was asked for.
+    /// Rate in bit/s (-b), 0 to 2^56 - 1; 0 if none was requested.
     pub rate_bps: u64,
 }
 
 impl Extension {
-    /// `None` when it is of no known kind.
+    /// `None` for an unknown kind.
     fn read(words: [u32; EXTENSION_WORDS]) -> Option<Self> {
         let [
             kind,
@@ -244,30 +244,29 @@ impl Extension {
     }
 }
 
-/// What test a client asks for.
+/// A client's request for a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientHeader {
-    /// [`flags`], the announced length included.
+    /// [`flags`], including the announced length.
     pub flags: u32,
     /// Parallel streams (-P).
     pub threads: u32,
-    /// The port that a stream in the other direction is to be sent to (-L).
+    /// The client's port for a stream in the other direction (-L).
     pub port: u32,
-    /// Write length in bytes (-l); 0 when left to the server.
+    /// Write length in bytes (-l); 0 leaves it to the server.
     pub buffer_bytes: u32,
-    /// Up to 2.0.9 the window (TCP) or the rate (UDP) that was asked for; 0 from 2.0.10 on.
+    /// Up to 2.0.9, the requested window (TCP) or rate (UDP); 0 since 2.0.10.
     pub window_or_rate: u32,
-    /// How much the client means to send.
+    /// How much the client will send.
     pub amount: Amount,
-    /// The rate that 2.0.8 and 2.0.9 state over UDP, in bits or, with [`flags::RATE_IN_PACKETS`],
-    /// datagrams a second.
+    /// Rate of 2.0.8 and 2.0.9 over UDP, in bits or, with [`flags::RATE_IN_PACKETS`], datagrams per second.
     pub old_rate: Option<u32>,
-    /// `None` when the client did not send one. Of 2.0.10 to 2.0.13 it holds version and rate.
+    /// `None` if the client sent none. For 2.0.10 to 2.0.13, it holds version and rate.
     pub extension: Option<Extension>,
 }
 
 impl ClientHeader {
-    /// Length with the extension.
+    /// Length including the extension.
     pub const BYTES: usize = BASE_BYTES + 4 * EXTENSION_WORDS;
 
     /// The header that 2.1.8 sends over TCP without further options.
@@ -276,14 +275,13 @@ impl ClientHeader {
         Self::plain(flags::EXTEND | flags::HAS_LENGTH | length, port, amount, 0)
     }
 
-    /// The header that 2.1.8 sends over UDP; `rate_bps` is its -b, which it always states there.
+    /// The header that 2.1.8 sends over UDP; `rate_bps` is -b, which it always states.
     pub fn for_udp(port: u16, amount: Amount, rate_bps: u64) -> Self {
         let flags = flags::EXTEND | flags::IDS_64_BIT | flags::HAS_LENGTH | UDP_LENGTH << 1;
         Self::plain(flags, port, amount, rate_bps)
     }
 
-    /// The header that 2.0.5 sends over UDP, which has no extension. A rate beyond 2^32 - 1 counts as
-    /// that.
+    /// The header that 2.0.5 sends over UDP, without an extension. The rate saturates at 2^32 - 1.
     pub fn for_udp_v2_0_5(port: u16, amount: Amount, rate_bps: u64) -> Self {
         ClientHeader {
             window_or_rate: rate_bps.try_into().unwrap_or(u32::MAX),
@@ -292,7 +290,7 @@ impl ClientHeader {
         }
     }
 
-    /// The header that 2.0.8 sends over UDP. A rate beyond 2^32 - 1 counts as that.
+    /// The header that 2.0.8 sends over UDP. The rate saturates at 2^32 - 1.
     pub fn for_udp_v2_0_8(port: u16, amount: Amount, rate_bps: u64) -> Self {
         ClientHeader {
             old_rate: Some(rate_bps.try_into().unwrap_or(u32::MAX)),
@@ -319,7 +317,7 @@ impl ClientHeader {
         }
     }
 
-    /// The type of service that is asked for, if one is.
+    /// The requested type of service, if any.
     pub fn type_of_service(&self) -> Option<u8> {
         let service = self.extension?.type_of_service as u8;
         (service != 0).then_some(service)
@@ -335,8 +333,8 @@ impl ClientHeader {
         }
     }
 
-    /// Writes as much of the header as fits and returns how many bytes that was. Short UDP payloads
-    /// carry the beginning only.
+    /// Writes as much of the header as fits; returns the number of bytes. Short UDP payloads carry only its
+    /// start.
     pub fn write_to(&self, out: &mut [u8]) -> usize {
         let base: [u32; BASE_WORDS] = [
             self.flags,
@@ -354,11 +352,11 @@ impl ClientHeader {
         write_words(out, words)
     }
 
-    /// Reads the header at the head of a TCP stream; `None` when the stream has none and the bytes
-    /// are data already. Bytes behind the header are not looked at.
+    /// Parses the header at the start of a TCP stream; `None` when the stream starts with data. Ignores bytes
+    /// after the header.
     ///
     /// # Errors
-    /// When `bytes` ends before the header does, and when the header states a length that cannot be.
+    /// When `bytes` ends within the header, or the header states an impossible length.
     pub fn parse_tcp(bytes: &[u8]) -> Result<Option<Self>, HeaderError> {
         let truncated = |needed_bytes| {
             let found_bytes = bytes.len();
@@ -376,7 +374,7 @@ impl ClientHeader {
         Ok(Some(header))
     }
 
-    /// Reads what there is of a header; bytes behind it are not looked at.
+    /// Reads as much of a header as is there; ignores bytes after it.
     pub(super) fn from_prefix(bytes: &[u8]) -> Option<Self> {
         let [flags, threads, port, buffer_bytes, window_or_rate, amount] = read_words(bytes)?;
         let extension = read_words(&bytes[BASE_BYTES..]).and_then(Extension::read);
@@ -396,23 +394,23 @@ impl ClientHeader {
         Some(header)
     }
 
-    /// The word behind the first part, where 2.0.8 and 2.0.9 state their rate over UDP; `None` where
-    /// filler stands there, as up to 2.0.5.
+    /// Reads the word after the first part: the rate of 2.0.8 and 2.0.9 over UDP; `None` if it is filler, as up
+    /// to 2.0.5.
     pub(super) fn read_old_rate(&mut self, behind: &[u8]) {
         let rate = read_words(behind).map(|[rate]| rate);
         self.old_rate = rate.filter(|rate| *rate != FILLER_AT_WINDOW);
     }
 
-    /// Whether any of the extension's `upper_flags` is set.
+    /// Whether any of these upper flags is set.
     pub(crate) fn asks_for(&self, upper_flags: u16) -> bool {
         self.extension
             .is_some_and(|extension| extension.upper_flags & upper_flags != 0)
     }
 
-    /// Which way the client asks for.
+    /// The direction that the client requests.
     ///
     /// # Errors
-    /// When it asks for a stream to a port that no socket can have.
+    /// When it requests a stream to an impossible port.
     pub fn directions(&self) -> Result<Directions, HeaderError> {
         let has = |flag| self.flags & flag != 0;
         if has(flags::VERSION2) {
@@ -422,7 +420,7 @@ impl ClientHeader {
             if self.asks_for(upper_flags::REVERSE) {
                 return Ok(Directions::Reverse);
             }
-            // A client that asks for the version (-X) may ask for -d or -r as well.
+            // A client that requests the version (-X) may also request -d or -r.
         }
         if !has(flags::DUAL) {
             return Ok(Directions::Forward);
@@ -440,7 +438,7 @@ impl ClientHeader {
         }
     }
 
-    /// Asks for `directions` as 2.1.8 does, in a header that asks for nothing yet.
+    /// Requests `directions` as 2.1.8 does; the header must not request any yet.
     pub fn ask_for(&mut self, directions: Directions) {
         let over_udp = self.is_of_datagrams();
         let (added, upper) = match directions {
@@ -465,11 +463,10 @@ impl ClientHeader {
     }
 }
 
-/// Length in bytes of the header of a TCP stream whose first four bytes are `first_word`, those four
-/// included; 0 when the stream has no header.
+/// Length in bytes of the header of a TCP stream, given its first four bytes, which count; 0 without a header.
 ///
 /// # Errors
-/// When the stated length is below 24 and cannot hold the first part.
+/// When the stated length is below 24, the length of the first part.
 pub fn header_length(first_word: [u8; 4]) -> Result<usize, HeaderError> {
     let word = u32::from_be_bytes(first_word);
     if word & (flags::DUAL | flags::VERSION2 | flags::EXTEND) == 0 {
@@ -491,13 +488,13 @@ pub fn header_length(first_word: [u8; 4]) -> Result<usize, HeaderError> {
     }
 }
 
-/// Why a client header could not be read, in words for people.
+/// Why a client header could not be parsed, for people to read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct HeaderError(String);
 
-/// Whether a 2.1.8 server acknowledges this header. It does not when data in the other direction
-/// follows on the same connection, where the acknowledgement would be taken for data.
+/// Whether a 2.1.8 server acknowledges this header. It does not if its own data follow on the same connection,
+/// since the client would take the acknowledgement for data.
 pub fn is_acknowledged(header: &ClientHeader) -> bool {
     let has = |flag| header.flags & flag != 0;
     has(flags::PEER_DETECT) || (has(flags::EXTEND) && !has(flags::VERSION2))
@@ -505,12 +502,12 @@ pub fn is_acknowledged(header: &ClientHeader) -> bool {
 
 const ACK_KIND: u32 = 2;
 const ACK_BYTES: u32 = HeaderAck::BYTES as u32;
-/// Without the last reserved word: one way of building 2.0.10 to 2.0.12 comes to that.
+/// Without the last reserved word, as some builds of 2.0.10 to 2.0.12 send it.
 const SHORT_ACK_BYTES: u32 = 24;
-/// With the times of `--trip-times`.
+/// With the timestamps of `--trip-times`.
 const ACK_WITH_TIMES_BYTES: u32 = 52;
 
-/// A server's acknowledgement of the client header. 2.0.10 to 2.0.13 send it over UDP too.
+/// A server's acknowledgement of the client header. 2.0.10 to 2.0.13 send it over UDP, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderAck {
     /// The server's version.
@@ -518,7 +515,7 @@ pub struct HeaderAck {
 }
 
 impl HeaderAck {
-    /// Length without the times that `--trip-times` adds: kind, length, flags, version (2), reserved (2).
+    /// Length without the timestamps of `--trip-times`: kind, length, flags, version (2), reserved (2).
     pub const BYTES: usize = 28;
 
     /// The acknowledgement as 2.1.8 sends it.
@@ -529,7 +526,7 @@ impl HeaderAck {
         bytes
     }
 
-    /// Reads a whole message, of 24, 28 or 52 bytes; `None` when it is something else.
+    /// Parses a whole message of 24, 28 or 52 bytes; `None` when it is something else.
     pub fn parse(message: &[u8]) -> Option<Self> {
         let [kind, length, _, upper, lower] = read_words(message)?;
         let is_ack = kind == ACK_KIND

@@ -1,60 +1,56 @@
-//! The server's answer to a FIN ("AckFIN"), which carries what the server counted, and how a UDP client
-//! tells it from other replies. 2.1.8 takes any reply for a report and so prints nonsense for some of
-//! them; here each is told by its marks.
+//! The server's answer to a FIN ("AckFIN") with its counts, and how a UDP client tells it from other replies.
+//! 2.1.8 takes any reply for a report and prints nonsense for some; here, flags identify each kind.
 
 use std::time::Duration;
 
 use super::datagram::{Dialect, RawDatagram};
 use super::header::{HeaderAck, Version, high, read_words, wide, write_words};
 
-/// Marks a report.
+/// Identifies a report.
 const REPORT: u32 = 0x8000_0000;
-/// The words on transit times are valid.
+/// The transit time words are valid.
 const TRANSIT_VALID: u32 = 0x4000_0000;
 /// The upper halves of the counters are valid.
 const COUNTERS_64_BIT: u32 = 0x0800_0000;
 
-/// A least time of transit beyond a minute: 2.0.8 takes it for a difference of the clocks, and leaves
-/// the times of transit out.
+/// A minimum transit time above a minute: 2.0.8 takes it for a clock offset and omits the transit times.
 const TRANSIT_UNKNOWN_SECONDS: u32 = 3600;
 
-/// Where the report begins from 2.0.10 on: behind the datagram header.
+/// Offset of the report since 2.0.10: after the datagram header.
 const BASE: usize = 16;
-/// Where it begins up to 2.0.9, whose datagram header is 12 bytes long.
+/// Offset up to 2.0.9, whose datagram header is 12 bytes long.
 const OLD_BASE: usize = 12;
 
-/// Words that every version sends: flags, bytes (2), time (2), lost, out of order, datagrams, jitter (2).
+/// Words in all versions: flags, bytes (2), time (2), lost, out of order, datagrams, jitter (2).
 const WORDS: usize = 10;
-/// Words of transit times that 2.0.13 and later send behind them, before the upper halves of lost, out of
-/// order and datagrams.
+/// Transit time words that 2.0.13 and later add, before the upper halves of lost, out of order and datagrams.
 const TRANSIT_WORDS: usize = 15;
-/// The same of 2.0.8 and 2.0.9, behind the least time and before the rate.
+/// The same in 2.0.8 and 2.0.9, after the minimum transit time and before the rate.
 const OLD_TRANSIT_WORDS: usize = 12;
 
-/// What a UDP server counted, by its own clock.
+/// A UDP server's counts, by its own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerReport {
-    /// Payload received, the FIN included.
+    /// Payload received, including the FIN.
     pub bytes: u64,
-    /// From the first datagram to the FIN; whole microseconds below 2^32 seconds are sent.
+    /// From the first datagram to the FIN; sent in whole microseconds below 2^32 seconds.
     pub elapsed: Duration,
     /// Datagrams that did not arrive.
     pub lost: u64,
-    /// Datagrams that arrived after a later one.
+    /// Datagrams that arrived after one with a higher id.
     pub out_of_order: u64,
-    /// The highest id, that of the FIN included: one more than the client's datagrams of data.
+    /// The highest id, including the FIN's: one more than the client's datagrams of data.
     pub datagrams: u64,
-    /// Jitter after RFC 3550 section 6.4.1; whole microseconds below 2^32 seconds are sent.
+    /// Jitter (RFC 3550 section 6.4.1); sent in whole microseconds below 2^32 seconds.
     pub jitter: Duration,
 }
 
 impl ServerReport {
-    /// Length of 2.1.8's answer. No older client asks for more before it reads it.
+    /// Length of 2.1.8's answer. No older client needs more.
     pub const BYTES: usize = BASE + 4 * (WORDS + TRANSIT_WORDS + 3);
 
-    /// The answer to a FIN, at the place and in the layout that the client's version looks for.
-    /// Transit times are not told. Before it, versions up to 2.0.12 find their FIN's header again,
-    /// as their own servers leave it there.
+    /// Returns the answer to a FIN in the layout of the client's version, without transit times. For versions
+    /// up to 2.0.12, it starts with the FIN's own header, as their servers leave it there.
     pub fn answer(&self, client: Dialect, fin: &RawDatagram) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         match client {
@@ -63,13 +59,13 @@ impl ServerReport {
                 let words = self.words(REPORT, saturated).into_iter();
                 let words = words.chain([TRANSIT_UNKNOWN_SECONDS]);
                 let words = words.chain([0; OLD_TRANSIT_WORDS]);
-                // At 0 such a client prints garbage instead of the loss in per cent. It divides the
-                // rate by the last word.
+                // Such a client divides the rate by the last word; if either is 0, it prints garbage for the
+                // loss.
                 let rate = self.datagrams as f64 / self.elapsed.as_secs_f64();
                 let rate = (rate.min(f64::from(i32::MAX)) as u32).max(1);
                 write_words(&mut bytes[OLD_BASE..], words.chain([rate, 1]));
             }
-            // The upper half of the datagrams stands in the middle.
+            // The upper half of the datagram count comes before the jitter.
             Dialect::V2_0_10 => {
                 bytes[..BASE].copy_from_slice(&fin.head());
                 let words = self.words(REPORT, saturated);
@@ -96,7 +92,7 @@ impl ServerReport {
         bytes
     }
 
-    /// The words that every version sends, the counters made 32 bits wide by `narrow`.
+    /// The words of all versions; `narrow` makes the counters 32 bits wide.
     fn words(&self, flags: u32, narrow: fn(u64) -> u32) -> [u32; WORDS] {
         [
             flags,
@@ -112,9 +108,9 @@ impl ServerReport {
         ]
     }
 
-    /// Reads a whole answer of any version; `None` when the marks of a report are at neither place.
-    /// 2.0.10 to 2.0.12 set the same marks as an answer of 2.0.13 with 32-bit counters would have; when
-    /// nothing is known of the server, such an answer is theirs if what would be the jitter is 0.
+    /// Parses the answer of any version; `None` when neither offset has a report's flags. Answers of 2.0.10 to
+    /// 2.0.12 have the same flags as one of 2.0.13 with 32-bit counters. If the server's version is unknown,
+    /// an answer whose jitter would be 0 in the latter's layout is taken for the former.
     pub fn parse(message: &[u8], server: Dialect) -> Option<Self> {
         Self::parse_at(message, OLD_BASE)
             .or_else(|| Self::parse_v2_0_10(message, server))
@@ -182,7 +178,7 @@ impl ServerReport {
     }
 }
 
-/// A counter for a client that knows no upper half.
+/// A counter for clients that read only the lower half.
 fn saturated(value: u64) -> u32 {
     value.try_into().unwrap_or(u32::MAX)
 }
@@ -191,25 +187,24 @@ fn time(seconds: u32, microseconds: u32) -> Duration {
     Duration::from_secs(seconds.into()) + Duration::from_micros(microseconds.into())
 }
 
-/// The client header's bytes by which a reply is known for an echo.
+/// Bytes of the client header that identify an echo.
 const ECHO: std::ops::Range<usize> = 16..40;
 
-/// A reply of a UDP server.
+/// A reply from a UDP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The header's acknowledgement of 2.0.10 to 2.0.13, with the server's version: not an answer
-    /// to a FIN.
+    /// A header acknowledgement of 2.0.10 to 2.0.13 with the server's version; not an answer to a FIN.
     HeaderAck(Version),
-    /// The FIN sent back, which is 2.1.8's second and later answer: acknowledged, nothing said.
+    /// The client's FIN sent back: 2.1.8's second and later answers. Acknowledges without a report.
     Echo,
-    /// Acknowledged, with what the server counted.
+    /// Acknowledges with the server's report.
     Report(ServerReport),
-    /// Acknowledged in a way that says nothing.
+    /// Acknowledges without a report.
     BareAck,
 }
 
-/// Tells what `reply` is to a client whose payload was `sent`. `server` is what is known of the
-/// server: the dialect that a [`Reply::HeaderAck`] told, or the one that the client chose.
+/// Classifies a reply to a client whose payload was `sent`. `server` is the server's dialect, as far as known:
+/// from a [`Reply::HeaderAck`], or as the client chose.
 pub fn classify(reply: &[u8], sent: &[u8], server: Dialect) -> Reply {
     if let Some(ack) = HeaderAck::parse(reply) {
         return Reply::HeaderAck(ack.version);

@@ -1,4 +1,4 @@
-//! What several tests need: servers on loopback, and datagrams written by hand.
+//! Shared by the tests: servers on loopback, and hand-written datagrams.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -12,12 +12,12 @@ use nicpoll_model::Protocol;
 use nicpoll_traffic::Signals;
 
 pub const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
-/// Longer than anything takes that a test waits for.
+/// Longer than any wait in a test.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Room for what is sent, should nothing be read meanwhile.
+/// Room for everything sent, even if nothing is read meanwhile.
 pub const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
-/// A server at a port of the kernel's choice.
+/// A server on a port that the kernel chooses.
 pub fn server_config(ip: impl Into<IpAddr>) -> ServerConfig {
     ServerConfig {
         bind: SocketAddr::new(ip.into(), 0),
@@ -34,13 +34,13 @@ pub fn roomy(ip: impl Into<IpAddr>, bytes: usize) -> ServerConfig {
     }
 }
 
-/// What the next client of a listener asks for.
+/// The streams of a listener's next client.
 pub fn accepted(listener: &mut dyn Listen, signals: &Signals) -> Streams {
     let taken = listener.accept(signals, PATIENCE).unwrap().unwrap();
     (taken.open)(signals).unwrap()
 }
 
-/// One stream from a client to a listener, and who looks on at either end: what it came to there.
+/// Runs one stream from a client to a listener with an observer at each end; returns both totals.
 pub fn observed(
     listener: &mut dyn Listen,
     config: &ClientConfig,
@@ -60,13 +60,12 @@ pub fn observed(
     })
 }
 
-/// The same without anybody who looks on.
+/// The same without observers.
 pub fn stream(listener: &mut dyn Listen, config: &ClientConfig) -> (Total, Total) {
     observed(listener, config, [&mut (), &mut ()])
 }
 
-/// What went wrong with the datagrams of a stream, at the end that received it: how many were lost, came late, came
-/// again, and came from others.
+/// A receiver's counts of lost, late, duplicate and foreign datagrams.
 pub fn faults(received: &Total) -> [i64; 4] {
     let receipt = received.receipt();
     let [late, again] = [receipt.out_of_order, receipt.duplicates].map(|it| it as i64);
@@ -82,7 +81,7 @@ pub fn datagram(id: i64, length: usize, client: &ClientHeader) -> Vec<u8> {
     payload
 }
 
-/// A socket that is connected to a server and waits no longer than `wait`.
+/// A socket connected to a server, with a read timeout of `wait`.
 pub fn udp_client(server: SocketAddr, wait: Duration) -> UdpSocket {
     let client = UdpSocket::bind((server.ip(), 0)).unwrap();
     client.connect(server).unwrap();

@@ -1,8 +1,7 @@
-//! iperf 2.0.5 to 2.0.13 for as long as a test needs one: what they put on the wire, and what they take
-//! from it.
+//! Imitates iperf 2.0.5 to 2.0.13: what they send, and what they accept.
 //!
-//! What must hold: bytes, ids and order are those that the originals were seen to send, and an answer
-//! counts only where the original looks for it. Written without the parsers under test.
+//! Bytes, ids and order are those that the originals were seen to send, and an answer counts only where the
+//! original looks for it. Does not use the parsers under test.
 
 pub mod tcp;
 pub mod udp_client;
@@ -10,10 +9,10 @@ pub mod udp_server;
 
 use std::time::Duration;
 
-/// Longer than any answer takes, so that a missing one fails instead of hanging.
+/// Longer than any answer takes, so a missing one fails instead of hanging.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A version, by its last number.
+/// A version, by its patch number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u32);
 
@@ -26,12 +25,12 @@ pub const V2_0_13: Version = Version(13);
 pub const ALL: [Version; 5] = [V2_0_5, V2_0_8, V2_0_10, V2_0_12, V2_0_13];
 
 impl Version {
-    /// Where the client header stands in a datagram, and the report in an answer.
+    /// Offset of the client header in a datagram, and of the report in an answer.
     pub fn base(self) -> usize {
         if self < V2_0_10 { 12 } else { 16 }
     }
 
-    /// Shorter answers are taken for a bare acknowledgement.
+    /// Length below which an answer counts as a bare acknowledgement.
     pub fn shortest_report(self) -> usize {
         match self.0 {
             0..=5 => 52,
@@ -41,7 +40,7 @@ impl Version {
         }
     }
 
-    /// Whether an id's upper half is written.
+    /// Whether this version writes the upper half of an id.
     pub fn has_wide_ids(self) -> bool {
         self >= V2_0_13
     }
@@ -59,7 +58,7 @@ pub enum Header {
     LeftOut,
 }
 
-/// Digits, as they stand in every buffer.
+/// Digits, as in every buffer.
 pub fn filler(length: usize) -> Vec<u8> {
     (0..length)
         .map(|offset| b'0' + (offset % 10) as u8)
@@ -79,7 +78,7 @@ pub fn put(bytes: &mut [u8], offset: usize, values: &[u32]) {
     bytes[offset..offset + values.len()].copy_from_slice(&values);
 }
 
-/// What a server tells a client, or the client of what it was told.
+/// A server's report, as sent or as the client read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub bytes: u64,

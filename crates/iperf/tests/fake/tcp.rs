@@ -7,7 +7,7 @@ use super::{Header, PATIENCE, V2_0_10, V2_0_13, Version, filler, put, word, word
 
 const BUFFER_BYTES: usize = 10_000;
 
-/// Sends `writes` buffers; returns how many bytes that were in all.
+/// Sends `writes` buffers; returns the total number of bytes.
 pub fn send(version: Version, header: Header, server: SocketAddr, writes: usize) -> u64 {
     let mut stream = TcpStream::connect(server).unwrap();
     let mut buffer = filler(BUFFER_BYTES);
@@ -31,7 +31,7 @@ pub fn send(version: Version, header: Header, server: SocketAddr, writes: usize)
     sent
 }
 
-/// As `send` for one buffer, after the header of -X was acknowledged; returns the acknowledgement.
+/// Like `send` with one buffer, after the header of -X was acknowledged; returns the acknowledgement, too.
 pub fn send_after_peer_detection(version: Version, server: SocketAddr) -> (u64, [u8; 28]) {
     let mut stream = TcpStream::connect(server).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -51,7 +51,7 @@ pub fn send_after_peer_detection(version: Version, server: SocketAddr) -> (u64, 
     ((60 + BUFFER_BYTES) as u64, ack)
 }
 
-/// What a server took from one client.
+/// What a server received from one client.
 #[derive(Debug)]
 pub struct Received {
     pub flags: u32,
@@ -73,13 +73,13 @@ impl Server {
         self.listener.local_addr().unwrap()
     }
 
-    /// Takes one connection to its end.
+    /// Accepts one connection and reads it to its end.
     pub fn run(self) -> Received {
         let (mut stream, _) = self.listener.accept().unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut header = [0; 24];
         if self.version < V2_0_10 {
-            // One look at what has come so far.
+            // A single read, as in the original.
             let length = stream.read(&mut header).unwrap();
             assert_eq!(length, 24, "the header came in parts");
         } else {

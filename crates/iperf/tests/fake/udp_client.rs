@@ -13,25 +13,24 @@ pub struct Client {
     pub version: Version,
     pub header: Header,
     pub payload_bytes: usize,
-    /// Ids of data, 0 and up, in the order of sending.
+    /// Ids of data from 0, in the order sent.
     pub ids: Vec<u32>,
-    /// What the client believes to have sent.
+    /// The number that the client believes it sent.
     pub sent: u32,
-    /// FINs that the network loses, and then answers that it does.
+    /// FINs lost by the network, and then answers lost.
     pub fins_lost: u32,
     pub answers_lost: u32,
-    /// How long an answer is waited for. Longer than the originals do, so that a busy host does not
-    /// change what is sent.
+    /// How long to wait for an answer. Longer than the originals, so a busy host does not change what is sent.
     pub patience: Duration,
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub fins_sent: u32,
-    /// The last answer, as long as it came.
+    /// The last answer, in the length received.
     pub answer: Option<Vec<u8>>,
-    /// The report in it, if it is where this version looks for it.
+    /// The report in it, if it is where this version expects it.
     pub report: Option<Report>,
 }
 
@@ -79,7 +78,7 @@ impl Client {
             let mut buffer = [0; 2048];
             if let Ok(length) = socket.recv(&mut buffer) {
                 if !is_to_be_answered {
-                    // Lost on its way. The client would still be waiting.
+                    // Lost on the way: the client would still be waiting.
                     answers_lost -= 1;
                     std::thread::sleep(FIN_EVERY);
                     continue;
@@ -132,7 +131,7 @@ impl Client {
         if answer.len() < self.version.shortest_report() || at(0) & 0x8000_0000 == 0 {
             return None;
         }
-        // It prints the loss only with a rate, for which it divides the first of these by the second.
+        // It prints the loss only with a rate, which is the quotient of these two.
         if self.version == V2_0_8 && (at(23) == 0 || at(24) == 0) {
             return None;
         }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::{PATIENCE, Report, V2_0_10, Version, filler, put, word};
 
-/// The originals serve repeated FINs until a second of silence; so much is enough here.
+/// The originals answer repeated FINs until a second of silence; this is enough here.
 const SILENCE: Duration = Duration::from_millis(300);
 const ANSWERS_MAX: u32 = 10;
 
 pub struct Server {
     version: Version,
     socket: UdpSocket,
-    /// FINs that the network loses.
+    /// FINs lost by the network.
     pub fins_lost: u32,
 }
 
@@ -22,7 +22,7 @@ pub struct Outcome {
     pub first: Vec<u8>,
     /// Every FIN that arrived.
     pub fins: Vec<Vec<u8>>,
-    /// What it counted, which is also what it told the client.
+    /// Its counts, which it also reported to the client.
     pub report: Report,
 }
 
@@ -45,7 +45,7 @@ impl Server {
         self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut buffer = filler(2048);
         let (length, client) = self.socket.recv_from(&mut buffer).unwrap();
-        // The acceptor takes the first datagram, and nobody counts it.
+        // The acceptor takes the first datagram without counting it.
         let first = buffer[..length].to_vec();
         self.socket.connect(client).unwrap();
         if self.version >= V2_0_10 && length >= 20 && word(&first, 16) & 0x4000_0000 != 0 {
@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// The id as this version reads it, and whether it ends the test.
+    /// Reads the id like this version; also returns whether it ends the test.
     fn read_id(&self, datagram: &[u8]) -> (u64, bool) {
         let low = word(datagram, 0);
         let is_negative = low & 0x8000_0000 != 0;
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    /// Answers the FIN and its repetitions, from the buffer that the FIN was read into.
+    /// Answers the FIN and its repetitions from the buffer into which the FIN was read.
     fn answer(&self, buffer: &mut [u8], length: usize, report: &Report) -> Vec<Vec<u8>> {
         let mut fins = vec![buffer[..length].to_vec()];
         self.socket.set_read_timeout(Some(SILENCE)).unwrap();
@@ -130,7 +130,7 @@ impl Server {
         }
         words.extend([report.jitter.0, report.jitter.1]);
         if self.version.has_wide_ids() {
-            // Times of transit, of which the last one counts.
+            // Transit times; the last one counts.
             words.extend([0, 2, 0, 79, 0, 554, 0, 5, 0, 0, 0, 1, 93, 91, 1]);
             let wide = [report.lost, report.out_of_order, report.datagrams];
             words.extend(wide.map(high));
@@ -140,7 +140,7 @@ impl Server {
 }
 
 impl Report {
-    /// The originals' account, the FIN included.
+    /// Counts like the originals, including the FIN.
     fn count(&mut self, id: u64, length: usize) {
         self.bytes += length as u64;
         let expected = self.datagrams + 1;

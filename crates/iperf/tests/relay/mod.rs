@@ -1,4 +1,4 @@
-//! A UDP relay that loses or repeats what a test tells it to.
+//! A UDP relay that loses or repeats datagrams on request.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -36,12 +36,12 @@ impl Relay {
         }
     }
 
-    /// Where the client is to send to.
+    /// The address for the client to send to.
     pub fn address(&self) -> SocketAddr {
         self.client_side.local_addr().unwrap()
     }
 
-    /// Passes each datagram on as often as `copies` says, until the sender is done.
+    /// Forwards each datagram as many times as `copies` says, until the sender is done.
     pub fn run(&self, signals: &Signals, mut copies: impl FnMut(Direction, &[u8]) -> u32) {
         let mut buffer = [0; 2048];
         let mut client = None;

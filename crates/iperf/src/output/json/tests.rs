@@ -1,4 +1,4 @@
-//! Both forms, fed by hand.
+//! Both forms, with events made by hand.
 
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn total(whole: IntervalRecord) -> Total {
     Total::of(whole, buffer)
 }
 
-/// Two streams of one peer and one of another that fails.
+/// Two streams with one peer, and one with another that fails.
 fn tell(printer: &mut JsonPrinter) {
     let key = StreamKey::new;
     printer
@@ -170,7 +170,7 @@ fn a_server_keeps_no_more_than_it_may_and_sums_all_the_same() {
     assert_eq!(run["error"], "the link went away");
 }
 
-/// Thousands of short tests of one stranger.
+/// Thousands of short tests by one stranger.
 #[test]
 fn what_a_server_keeps_is_bounded() {
     let (mut printer, page) = printer(Json::Whole);
@@ -185,7 +185,7 @@ fn what_a_server_keeps_is_bounded() {
     let run: IperfRun = serde_json::from_str(&page.text()).unwrap();
     assert_eq!((run.streams.len(), run.sums.len()), (100, 150));
     assert!(run.streams.iter().all(|stream| stream.total.is_some()));
-    // The rest of the beginnings, the totals and the sums.
+    // The remaining starts, totals and sums.
     assert_eq!(run.end.omitted_records, 900 + 900 + 850);
     assert_eq!(run.end.streams_done, 1000);
 }

@@ -1,4 +1,4 @@
-//! Lines compared with those that the originals printed.
+//! Compares lines with those that the originals printed.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn receipt(jitter_ms: f64, lost: i64, expected: u64) -> Receipt {
     }
 }
 
-/// Two ends, such as `10.99.0.1:1 10.99.0.2:5001`.
+/// Two endpoints, such as `10.99.0.1:1 10.99.0.2:5001`.
 fn ends(ends: &str, is_sender: bool) -> Connected {
     let (local, peer) = ends.split_once(' ').unwrap();
     Connected {
@@ -111,7 +111,7 @@ fn amounts_take_four_columns() {
         (0.0, 'a', "0.000 bit"),
         (1024f64.powi(6), 'A', "1024 PByte"),
         (1024f64.powi(5), 'P', "1.00 PByte"),
-        // Decimals change where rounding would widen.
+        // The decimals change where rounding would widen the figure.
         (0.9994, 'A', "0.999 Byte"),
         (0.9995, 'A', "1.00 Byte"),
         (9.9949, 'A', "9.99 Byte"),
@@ -119,7 +119,7 @@ fn amounts_take_four_columns() {
         (99.949, 'A', "99.9 Byte"),
         (99.95, 'A', " 100 Byte"),
         (1023.999, 'A', "1024 Byte"),
-        // A half goes to the even neighbour, as C has it.
+        // Halves round to even, as in C.
         (0.125, 'A', "0.125 Byte"),
         (1.125, 'A', "1.12 Byte"),
         (12.25, 'A', "12.2 Byte"),
@@ -189,7 +189,7 @@ fn percents_have_two_digits() {
     assert_eq!(loss_percent(&receipt(0.0, 0, 0)), 0.0);
 }
 
-/// What 2.0.5 prints.
+/// Lines of 2.0.5.
 fn old_lines() -> Vec<String> {
     let reversed = Connected {
         direction: Direction::Reverse,
@@ -211,7 +211,7 @@ fn old_lines() -> Vec<String> {
         connection(Style::V2_0, Label::Reversed(3), &reversed, true),
         plain(V2_0, Label::Stream(3), &until(0.9985, 366_870_912)),
         plain(V2_0, Label::Sum, &until(1.0014, 639_631_360)),
-        // No time makes no rate.
+        // No time, no rate.
         plain(V2_0, Label::Stream(3), &until(0.0, 3_145_728)),
         plain(V2_0, Label::Sum, &until(10.0, 1)),
         plain(V2_0, Label::Reversed(2), &until(1.0, 0)),
@@ -223,7 +223,7 @@ fn old_lines() -> Vec<String> {
     ]
 }
 
-/// What 2.1.8 prints of a UDP client, of sums and of streams in reverse.
+/// Lines of 2.1.8 for a UDP client, sums and reverse streams.
 fn new_lines() -> Vec<String> {
     let (style, label) = (Style::V2_1, Label::Stream(1));
     let received = |end, bytes, receipt| received(V2_1, label, &until(end, bytes), &receipt);
@@ -282,8 +282,8 @@ fn tcp_sender(
     }
 }
 
-/// The line of `-e`. 2.1.8 counts packets a second by the gaps between them, and its figure may differ by one
-/// from that of the interval.
+/// The line of `-e`. 2.1.8 computes packets per second from the gaps, so its figure may differ by one from the
+/// interval's.
 fn enhanced(label: Label, connected: &Connected, record: &IntervalRecord) -> String {
     data(V2_1, label, connected, record, true).1
 }
@@ -299,7 +299,7 @@ fn enhanced_of_senders_and_tcp() -> Vec<String> {
         of(label, tcp_sender(second, 381, (1, 24), (60, 5))),
         of(Label::Sum, tcp_sender(sum, 78, (0, 1), (1, 1))),
     ];
-    // As many digits of power as it needs, and none without a wait.
+    // As many digits of power as needed, and none without a delay.
     let second = interval(0.0, 1.0, 1_000_000);
     let powers = [1_000, 20_000, 1_000_000, 0];
     lines.extend(powers.map(|rtt_us| of(label, tcp_sender(second, 1, (0, 1), (rtt_us, 0)))));
@@ -334,7 +334,7 @@ fn enhanced_of_udp_receivers() -> Vec<String> {
         max_seconds: 31e-6,
         deviation_seconds: 7e-6,
     };
-    // Little's law: 90 a second that take 50 ms each are 4.5 at a time.
+    // Little's law: 90 per second that take 50 ms each are 4.5 in flight.
     let slow = Transit {
         mean_seconds: 0.05,
         deviation_seconds: 0.02,
@@ -388,7 +388,7 @@ fn lines_at_the_end() -> Vec<String> {
     ]
 }
 
-/// Remarks as both ends of 2.1.8 printed them with -S 0x10 and -X, and with --fq-rate.
+/// Remarks that both ends of 2.1.8 printed with -S 0x10 and -X, and with --fq-rate.
 fn remarked() -> Vec<String> {
     let back = Connected {
         direction: Direction::Reverse,
@@ -427,7 +427,7 @@ fn messages_and_segment_sizes() -> Vec<String> {
     messages.into_iter().flatten().chain(sizes).collect()
 }
 
-/// Each line was compared with what the originals print.
+/// Each line was compared with the originals'.
 #[test]
 fn lines_are_as_recorded() {
     let parts = [
@@ -472,7 +472,7 @@ fn told(args: &str, granted_bytes: u64, segment_bytes: Option<u32>) -> String {
     lines.replace(&format!("pid {}", std::process::id()), "pid 7")
 }
 
-/// Each line by itself was compared with what the originals print.
+/// Each line was compared with the originals'.
 #[test]
 fn settings_are_as_recorded() {
     let mut text = String::new();
@@ -508,8 +508,8 @@ fn row(args: &str, row: Row, connected: &Connected, record: &IntervalRecord) -> 
     csv(&time, &options(args), row, connected, record)
 }
 
-/// Comma-separated values, as both ends of 2.0.5 and of 2.2.1 print them: in style 2.1 who sends comes first, and the
-/// client has no port.
+/// Comma-separated values as both ends of 2.0.5 and of 2.2.1 print them: style 2.1 puts the sender first and
+/// leaves out the client's port.
 fn rows() -> Vec<String> {
     let other_end = |connected: Connected| Connected {
         local: connected.peer,
@@ -576,7 +576,7 @@ proptest! {
         let letter = letter.chars().next().unwrap();
         let text = amount(with_letter(Style::V2_1, letter), bytes);
         let (figure, _) = text.rsplit_once(' ').unwrap();
-        // Below 1 the third decimal takes a fifth.
+        // Below 1, the third decimal takes a fifth column.
         let columns = if figure.starts_with("0.") { 5 } else { 4 };
         prop_assert_eq!(figure.len(), columns, "{}", text);
     }
@@ -619,7 +619,7 @@ proptest! {
         }
     }
 
-    /// Two digits are as near as two digits can be.
+    /// Two digits are the nearest ones.
     #[test]
     fn two_digits_are_near(value in 1e-9..1e9) {
         let text = two_digits(value);

@@ -1,4 +1,4 @@
-//! In every format the sums of intervals add up to the sum of their streams, whenever these begin and end.
+//! In every format, interval sums add up to the total of their streams, whenever these begin and end.
 
 use nicpoll_model::traffic::{Direction, IperfRun, IperfTcpStart};
 use nicpoll_traffic::SocketBuffer;
@@ -10,7 +10,7 @@ use crate::events::{Event, StreamKey};
 use crate::options::{Parsed, parse};
 use crate::records::{Connected, IntervalRecord, Remarks, Total};
 
-/// A stream by tenths of a second: when it begins, and how long it lasts.
+/// Start and duration of a stream, in tenths of a second.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     begin: u32,
@@ -19,7 +19,7 @@ struct Plan {
 
 const TENTHS: u32 = 10;
 
-/// Bytes of a stream in an interval: no two sums are alike by chance.
+/// Bytes of a stream in an interval: no two sums are equal by chance.
 fn bytes(stream: usize, interval: u32) -> u64 {
     1_000 + 10_007 * stream as u64 + 1_009 * u64::from(interval)
 }
@@ -51,7 +51,7 @@ fn connected(stream: usize, is_sender: bool) -> Connected {
     }
 }
 
-/// What happens, in the order of its time.
+/// The events in time order.
 fn events(plans: &[Plan], is_sender: bool) -> Vec<Event> {
     let mut events = Vec::new();
     for (stream, plan) in plans.iter().enumerate() {
@@ -94,7 +94,7 @@ fn printed(args: &str, plans: &[Plan]) -> String {
     page.text()
 }
 
-/// Bytes of the interval sums, and those of the sums of several streams.
+/// Bytes of the interval sums, and of the totals of several streams.
 fn sums_of_json(end: &str, plans: &[Plan]) -> [u64; 2] {
     let run: IperfRun =
         serde_json::from_str(&printed(&format!("{end} -i 1 --json"), plans)).unwrap();
@@ -115,7 +115,7 @@ fn sums_of_json(end: &str, plans: &[Plan]) -> [u64; 2] {
     ]
 }
 
-/// Bytes of all lines of sums: those of intervals and those of whole streams.
+/// Bytes in all sum lines: those of intervals and of whole streams.
 fn sums_of_text(text: &str) -> u64 {
     let lines = text.lines().filter(|line| line.starts_with("[SUM]"));
     let bytes = lines.map(|line| line.split(" sec ").nth(1)?.split_whitespace().next());
@@ -138,7 +138,7 @@ fn plans(lengths: impl Strategy<Value = u32>) -> impl Strategy<Value = Vec<Plan>
     prop::collection::vec(plan, 2..7)
 }
 
-/// Text and CSV leave out a rest of less than a quarter of an interval.
+/// Text and CSV omit a final partial interval below a quarter.
 fn told_lengths() -> impl Strategy<Value = u32> {
     (0..4u32, prop_oneof![Just(10), 3..10u32]).prop_map(|(whole, rest)| TENTHS * whole + rest)
 }
@@ -168,14 +168,14 @@ proptest! {
     }
 }
 
-/// A client's streams are one group, however late one of them begins.
+/// A client's streams form one group, however late one of them begins.
 #[test]
 fn a_client_sums_all_of_its_streams() {
     let plans = [0, 31].map(|begin| Plan { begin, length: 40 });
     let [of_intervals, whole] = sums_of_json("-c host", &plans);
     let all: u64 = (0..4).map(|at| bytes(0, at) + bytes(1, at)).sum();
     assert_eq!((of_intervals, whole), (all, all));
-    // At a server they are two streams, of one each.
+    // At a server they are two groups of one stream each.
     assert_eq!(sums_of_json("-s", &plans), [0, 0]);
 }
 

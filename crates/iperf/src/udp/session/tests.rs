@@ -1,4 +1,4 @@
-//! A session against an account that remembers every id, in every dialect.
+//! Compares a session, in every dialect, with a model that remembers every id.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -50,7 +50,7 @@ fn datagram(dialect: Dialect, id: i64, sent_us: u64) -> RawDatagram {
     RawDatagram::parse(&payload).unwrap()
 }
 
-/// The same as it arrived.
+/// The same datagram as received.
 fn head(raw: RawDatagram, arrival_ns: Option<i64>) -> Head {
     Head {
         source: (Ipv4Addr::LOCALHOST, 1).into(),
@@ -60,7 +60,7 @@ fn head(raw: RawDatagram, arrival_ns: Option<i64>) -> Head {
     }
 }
 
-/// What arrived, and what must be said of it. Places count from 0 whatever the ids do.
+/// The model: what arrived, and the counts that follow. Positions count from 0, whatever the ids.
 #[derive(Default)]
 struct Oracle {
     seen: BTreeSet<u64>,
@@ -86,11 +86,11 @@ impl Oracle {
     }
 }
 
-/// Places of datagrams around a front that moves, and how long each took in microseconds.
+/// Positions of datagrams around a moving front, each with its transit time in microseconds.
 fn arrivals() -> impl Strategy<Value = Vec<(u64, u64)>> {
     let step = prop_oneof![6 => Just(1i64), 2 => 2..9i64, 2 => -9..=0i64];
     vec((step, 0..10_000u64), 1..200).prop_map(|steps| {
-        // The first one is there, as it opens the session.
+        // The first one always arrives, since it opens the session.
         let mut front = 0i64;
         let mut places = vec![(0, 500)];
         for (step, transit_us) in steps {
@@ -120,7 +120,7 @@ fn receive(
             .unwrap();
     }
     let fin = datagram(dialect, -((sent + first_id) as i64), 0);
-    // The first FINs may not be worth an answer yet; they change nothing.
+    // The first FINs may be too short to earn an answer; they change nothing.
     let answer = (0..4).find_map(|_| {
         let (header, answer) = session.take(&head(fin, None), now).unwrap();
         assert!(header.id < 0);
@@ -142,7 +142,7 @@ proptest! {
             oracle.take(place, 1_000 * transit_us as i64);
         }
         let sent = oracle.highest.unwrap() + 1 + lost_at_the_end;
-        // 2.0.13 and 2.1 begin with different ids, which -C leaves untold.
+        // 2.0.13 and 2.1 start with different ids, which -C hides.
         let first_id = match dialect {
             Dialect::HeaderlessLater | Dialect::Unknown => headerless_first_id,
             known => known.first_id(),
@@ -166,8 +166,8 @@ proptest! {
     }
 }
 
-/// The FIN of 20 datagrams in the form that its version gives the repetition of this number, arriving so
-/// much later than it says. Returns what the client is told of: lost, datagrams.
+/// Sends the FIN of 20 datagrams as its version writes the repetition with this number, arriving `late` after
+/// its send time. Returns the lost and total datagrams in the answer.
 fn told(dialect: Dialect, arrived: u64, repetition: i64, late: Duration) -> (u64, u64) {
     let now = Instant::now();
     let first_id = dialect.first_id();
@@ -191,7 +191,7 @@ fn told(dialect: Dialect, arrived: u64, repetition: i64, late: Duration) -> (u64
 fn a_fin_that_was_lost_is_no_datagram() {
     for dialect in [Dialect::V2_0_10, Dialect::V2_0_13, Dialect::V2_1] {
         for repetition in 0..4 {
-            // The repetitions bear the time of the first; one is never sent early.
+            // Repetitions have the send time of the first FIN; none is early.
             let late = dialect.fin_every() * repetition + Duration::from_millis(2);
             for arrived in [20, 17] {
                 let told = told(dialect, arrived, repetition.into(), late);
@@ -203,10 +203,10 @@ fn a_fin_that_was_lost_is_no_datagram() {
 
 #[test]
 fn a_late_fin_takes_no_datagram_away_that_was_lost() {
-    // The last three were lost, and the first FIN was not.
+    // The last three datagrams were lost, the first FIN was not.
     let late = Duration::from_millis(4);
     assert_eq!(told(Dialect::V2_1, 17, 0, late), (3, 20));
-    // It came late, but nothing is missing.
+    // It came late, but no datagram is missing.
     let late = Duration::from_millis(500);
     assert_eq!(told(Dialect::V2_1, 20, 0, late), (0, 20));
 }
@@ -238,7 +238,7 @@ fn take(server: &mut DatagramServer, source: u16, id: i64) -> Option<Vec<u8>> {
 #[test]
 fn a_stream_is_counted_and_its_end_is_answered_to_its_own_sender_alone() {
     let mut server = DatagramServer::default();
-    // A FIN of nobody's session opens none.
+    // A FIN without a session opens none.
     assert_eq!(take(&mut server, 1, -7), None);
     for id in [1, 2, 2, 4] {
         assert_eq!(take(&mut server, 7, id), None);
