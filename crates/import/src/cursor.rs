@@ -1,23 +1,23 @@
-//! Reads words, numbers and quantities with units at a place of a text.
+//! Parses words, numbers and quantities with units at a position of a text.
 //!
-//! Each call looks at a bounded number of bytes. Bits go by thousands and bytes by 1024, as the tools print them;
-//! netblast's `Mib/s` is a million bits, as in its source.
+//! Each call reads a bounded number of bytes. Bit prefixes are powers of 1000 and byte prefixes powers of 1024,
+//! as the tools print them; netblast's `Mib/s` is a million bits, as in its source.
 
 use std::ops::Range;
 
-/// Spaces and ends of lines that are taken for one gap.
+/// Most spaces and line breaks that count as one gap.
 const GAP_MAX: usize = 200;
-/// Digits of a number.
+/// Most digits in a number.
 const DIGITS_MAX: usize = 24;
-/// Spaces at the beginning of a line that a word goes on in.
+/// Most spaces before the rest of a word wrapped onto the next line.
 const INDENT_MAX: usize = 8;
 
-/// A place, and the text.
+/// A position in a text.
 #[derive(Clone)]
 pub struct Cursor<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
-    /// Whether a number goes on in the next line when that begins with a digit.
+    /// Whether a number continues on the next line if that begins with a digit.
     pub joins: bool,
 }
 
@@ -38,32 +38,32 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at + by).copied().unwrap_or(0)
     }
 
-    /// The byte before.
+    /// The previous byte.
     pub fn behind(&self) -> u8 {
         let before = self.at.checked_sub(1).and_then(|at| self.bytes.get(at));
         before.copied().unwrap_or(0)
     }
 
-    /// Something, unless this is the middle of a number.
+    /// `None` in the middle of a number.
     pub fn begins_number(&self) -> Option<()> {
         let before = self.behind();
         let is_within = before.is_ascii_digit() || matches!(before, b'.' | b',');
         (!is_within).then_some(())
     }
 
-    /// Passes spaces and ends of lines, of which there may be none.
+    /// Skips spaces and line breaks, if any.
     pub fn gap(&mut self) -> &mut Self {
         self.word(GAP_MAX, |byte| matches!(byte, b' ' | b'\n'));
         self
     }
 
-    /// Passes spaces of the same line.
+    /// Skips spaces on the same line.
     pub fn spaces(&mut self) -> &mut Self {
         self.word(GAP_MAX, |byte| byte == b' ');
         self
     }
 
-    /// What `read` reads here. Where it reads nothing, nothing is passed.
+    /// Runs `read`; moves back if it returns `None`.
     pub fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let began = self.at;
         let found = read(self);
@@ -73,12 +73,12 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Passes this byte.
+    /// Skips this byte.
     pub fn byte(&mut self, byte: u8) -> Option<()> {
         (self.peek() == byte).then(|| self.at += 1)
     }
 
-    /// Passes these words, also wrapped and with other spaces. On failure nothing is passed.
+    /// Skips these words, even if wrapped or spaced differently. On failure, skips nothing.
     pub fn words(&mut self, words: &str) -> Option<()> {
         self.attempt(|cursor| {
             for (index, letter) in words.bytes().enumerate() {
@@ -96,13 +96,13 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Passes the first of these that stands here, and tells which.
+    /// Skips the first of these that is here, and returns it.
     pub fn any<'w>(&mut self, words: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
         let mut words = words.into_iter();
         words.find(|words| self.words(words).is_some())
     }
 
-    /// Passes the words of the first row that stand here, and tells the rest of that row.
+    /// Skips the words of the first matching row; returns the rest of that row.
     pub fn row<'r, T>(&mut self, rows: &'r [(&str, T)]) -> Option<&'r T> {
         let mut rows = rows.iter();
         let found = rows.find(|(words, _)| self.words(words).is_some());
@@ -113,12 +113,12 @@ impl<'a> Cursor<'a> {
         self.ahead(by).is_ascii_digit()
     }
 
-    /// Whether three digits and no fourth stand `by` bytes ahead.
+    /// Whether exactly three digits are `by` bytes ahead.
     fn is_group(&self, by: usize) -> bool {
         (0..3).all(|more| self.digit(by + more)) && !self.digit(by + 3)
     }
 
-    /// Digits, of which thousands may be set apart by commas, and by spaces where `by_spaces` says so.
+    /// Reads digits, with thousands separated by commas or, if `by_spaces`, by spaces.
     fn whole(&mut self, by_spaces: bool) -> Option<String> {
         let mut digits = String::new();
         let mut has_groups = false;
@@ -142,12 +142,12 @@ impl<'a> Cursor<'a> {
         (!digits.is_empty() && !self.digit(0)).then_some(digits)
     }
 
-    /// A whole number.
+    /// Reads a whole number.
     pub fn count(&mut self, by_spaces: bool) -> Option<f64> {
         self.attempt(|cursor| cursor.whole(by_spaces)?.parse().ok())
     }
 
-    /// A number, of which the decimal point may be a comma.
+    /// Reads a number; its decimal point may be a comma.
     pub fn number(&mut self) -> Option<f64> {
         let began = self.at;
         let mut digits = self.whole(false)?;
@@ -173,7 +173,7 @@ impl<'a> Cursor<'a> {
         number
     }
 
-    /// A word of letters that `takes` takes, of at most `max`.
+    /// Reads at most `max` bytes that `takes` accepts; `None` if there are none.
     pub fn word(&mut self, max: usize, takes: impl Fn(u8) -> bool) -> Option<&'a str> {
         let rest = &self.bytes[self.at.min(self.bytes.len())..];
         let length = rest
@@ -186,7 +186,7 @@ impl<'a> Cursor<'a> {
         word.filter(|word| !word.is_empty())
     }
 
-    /// What stands in a range, on one line.
+    /// The text of a range, on one line.
     pub fn shown(bytes: &[u8], range: Range<usize>) -> String {
         let text = String::from_utf8_lossy(&bytes[range]);
         let words: Vec<&str> = text
@@ -200,7 +200,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What a number with a unit is.
+/// The kind of a number with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A rate.
@@ -211,8 +211,8 @@ pub enum Unit {
     Bytes,
 }
 
-/// Units: what they are, what one is without a prefix, the power of which a prefix is one, and how they are written.
-/// The longer form comes before the shorter one that it begins with.
+/// Units: kind, value without a prefix, step between prefixes, and spellings. A longer spelling comes before
+/// its own prefix.
 const FORMS: [(Unit, f64, f64, &str); 4] = [
     (
         Unit::BitsPerSecond,
@@ -235,7 +235,7 @@ const FORMS: [(Unit, f64, f64, &str); 4] = [
     (Unit::Bytes, 1.0, 1024.0, "Bytes Byte bytes byte"),
 ];
 
-/// The unit that stands here, and what one of it is.
+/// Reads a unit; returns its kind and value.
 pub fn read(cursor: &mut Cursor) -> Option<(Unit, f64)> {
     let prefix = cursor.peek().to_ascii_lowercase();
     let power = b"kmgtp".iter().position(|letter| *letter == prefix);
@@ -248,7 +248,7 @@ pub fn read(cursor: &mut Cursor) -> Option<(Unit, f64)> {
     prefixed.or_else(|| unit(cursor, 0))
 }
 
-/// The unit that stands behind a prefix of this power, and what one of it is.
+/// Reads a unit after a prefix of this power; returns its kind and value.
 fn unit(cursor: &mut Cursor, power: i32) -> Option<(Unit, f64)> {
     FORMS.iter().find_map(|(unit, one, prefix, words)| {
         cursor.any(words.split(' '))?;
@@ -256,25 +256,25 @@ fn unit(cursor: &mut Cursor, power: i32) -> Option<(Unit, f64)> {
     })
 }
 
-/// A number with its unit.
+/// A number with a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
-    /// The number, in the unit of the kind.
+    /// In bits per second, packets per second, or bytes.
     pub value: f64,
-    /// What it is.
+    /// The kind.
     pub unit: Unit,
-    /// Half of one in the last digit that is printed, in the same unit.
+    /// Half a unit of the last printed digit, in the same unit.
     pub half_step: f64,
 }
 
 impl Measured {
-    /// The share by which what was measured may differ from what is printed; without bound for a printed 0.
+    /// The relative rounding error of the printed figure; infinite for 0.
     pub fn rounding(&self) -> f64 {
         self.half_step / self.value
     }
 }
 
-/// A number with its unit, and how finely it is printed.
+/// Reads a number with a unit, and its precision.
 pub fn measured(cursor: &mut Cursor) -> Option<Measured> {
     cursor.attempt(|cursor| {
         let began = cursor.at;
@@ -289,12 +289,12 @@ pub fn measured(cursor: &mut Cursor) -> Option<Measured> {
     })
 }
 
-/// A number with this unit.
+/// Reads a number with this kind of unit.
 pub fn measured_in(cursor: &mut Cursor, unit: Unit) -> Option<Measured> {
     measured(cursor).filter(|it| it.unit == unit)
 }
 
-/// Digits behind the decimal point, which may be a comma; a comma before three digits sets thousands apart.
+/// Digits after the decimal point, which may be a comma; a comma before three digits separates thousands.
 fn decimals(printed: &[u8]) -> i32 {
     let Some(point) = printed.iter().rposition(|it| matches!(it, b'.' | b',')) else {
         return 0;
@@ -309,7 +309,8 @@ fn decimals(printed: &[u8]) -> i32 {
     }
 }
 
-/// The nearest number to the one that is printed, which a product need not be.
+/// Multiplies by `one`. For powers of ten, returns the float nearest to the printed number, which the product
+/// may miss.
 fn times(number: f64, printed: &[u8], one: f64) -> f64 {
     let power = one.log10();
     let plain = std::str::from_utf8(printed)

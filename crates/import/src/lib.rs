@@ -1,11 +1,11 @@
-//! Results of other tools: their text in, runs and trials out.
+//! Reads the output of other tools into runs and trials.
 //!
-//! [`ResultFormat`] reads what one program printed just now: each line is read as it stands, or refused with its number
-//! and what was expected. [`read_transcripts`] finds the same lines anywhere in a text, however broken. Both use the one
-//! reader of each line, in `lines`.
+//! [`ResultFormat`] parses the fresh output of one program: it accepts each line as it stands, or refuses it
+//! with its line number and what was expected. [`read_transcripts`] finds the same lines anywhere in a text,
+//! even when broken. Both use the line parsers in `lines`.
 //!
-//! Everything is a pure function of a text, and no text makes it panic. A figure that a text does not give is `None`,
-//! never 0.
+//! Every function is pure, and no text makes it panic. A figure that the text does not state is `None`, never
+//! 0.
 
 mod cursor;
 mod formats;

@@ -1,33 +1,33 @@
-//! Plain letters of a text from a web page, a mail or a terminal, with the way back to the source.
+//! Reduces a text from a web page, a mail or a terminal to plain ASCII, and maps positions back to the source.
 //!
-//! Escape sequences, entities, quote marks and typographic letters become what the tool printed. The way back takes
-//! less than two bits for each byte.
+//! Escape sequences, entities, quote marks and typographic characters become what the tool printed. The mapping
+//! takes less than two bits per byte.
 
 use std::ops::Range;
 
-/// Stands for a letter of another alphabet.
+/// Replaces a character outside ASCII.
 pub const OTHER: u8 = 1;
-/// Stands for a place where a terminal moved its cursor: what follows may overwrite what was before.
+/// Marks where a terminal moved its cursor: what follows may overwrite what came before.
 pub const MOVED: u8 = 2;
-/// A longer escape sequence is none.
+/// Longest escape sequence.
 const ESCAPE_MAX: usize = 16;
 
-/// Bytes of the plain text, and of the source, between two notes of where they are.
+/// Bytes of plain text, and of source, between recorded positions.
 const STEP: usize = 64;
 
-/// The text.
+/// The plain text.
 pub struct Plain<'s> {
     /// Its bytes, all below 128.
     pub bytes: Vec<u8>,
     source: &'s str,
-    /// Where in the source every 64th of them stood.
+    /// Source position of every 64th byte of the plain text.
     stood: Vec<usize>,
-    /// Lines of the source that end before every 64th of its bytes.
+    /// Line breaks in the source before every 64th byte of it.
     lines: Vec<u32>,
 }
 
 impl<'s> Plain<'s> {
-    /// Of a text of less than 4 GiB.
+    /// Converts a source of less than 4 GiB.
     pub fn of(source: &'s str) -> Self {
         let mut bytes = Vec::with_capacity(source.len());
         let mut stood = Vec::new();
@@ -51,7 +51,7 @@ impl<'s> Plain<'s> {
         }
     }
 
-    /// The byte of the source that became a byte here.
+    /// The source position of a plain byte.
     pub fn source(&self, here: usize) -> usize {
         let Some(from) = self.stood.get(here / STEP) else {
             return self.source.len();
@@ -62,7 +62,7 @@ impl<'s> Plain<'s> {
         found.map_or(self.source.len(), |(at, _)| from + at)
     }
 
-    /// The bytes of the source that became these.
+    /// The source range of a plain range.
     pub fn sources(&self, here: &Range<usize>) -> Range<usize> {
         let start = self.source(here.start);
         match here.end.checked_sub(1).filter(|last| *last >= here.start) {
@@ -71,7 +71,7 @@ impl<'s> Plain<'s> {
         }
     }
 
-    /// The line of a byte of the source, from 1.
+    /// The line of a source position, from 1.
     pub fn line(&self, source: usize) -> u32 {
         let step = (source / STEP).min(self.lines.len().saturating_sub(1));
         let since = &self.source.as_bytes()[step * STEP..source];
@@ -83,14 +83,14 @@ fn ends_of_lines(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u32
 }
 
-/// The plain letters of a text that follows on a letter, each with its byte there.
+/// The plain bytes of a text after the byte `last`, each with its position.
 fn letters(source: &str, mut last: u8) -> impl Iterator<Item = (usize, u8)> {
     let mut rest = source.char_indices().peekable();
     std::iter::from_fn(move || {
         loop {
             let (at, letter) = rest.next()?;
             if letter == '>' && last == b'\n' {
-                // Mail quotes so. A space behind it belongs to it.
+                // A mail quote mark, with the space after it.
                 rest.next_if(|(_, next)| *next == ' ');
                 continue;
             }
@@ -118,7 +118,7 @@ fn letters(source: &str, mut last: u8) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-/// The bytes of an escape sequence (ECMA-48), at least one.
+/// Length of an escape sequence (ECMA-48), at least 1.
 fn escape_end(text: &[u8]) -> usize {
     if text.get(1) != Some(&b'[') {
         return 1;
@@ -129,7 +129,7 @@ fn escape_end(text: &[u8]) -> usize {
     last.map_or(text.len(), |last| last + 3)
 }
 
-/// What a web page writes for letters of its own.
+/// Matches an HTML entity; returns it and the character it stands for.
 fn entity(text: &str) -> Option<(&'static str, u8)> {
     const ENTITIES: [(&str, u8); 6] = [
         ("&nbsp;", b' '),
@@ -144,7 +144,7 @@ fn entity(text: &str) -> Option<(&'static str, u8)> {
         .find(|(name, _)| text.starts_with(name))
 }
 
-/// The plain form of a letter; nothing for what has no width.
+/// The plain form of a character; `None` if it has no width.
 fn plain_letter(letter: char) -> Option<u8> {
     Some(match letter {
         '\n' | '\r' => b'\n',

@@ -1,5 +1,5 @@
-//! Texts that tools printed, and what is read of them: of iperf 2.1.8 and iperf3 3.12 whole captures, over loopback, of
-//! others, in the layout of iperf 2.0 and torn ones, small texts.
+//! Output of tools, and what is parsed from it: whole captures of iperf 2.1.8 and iperf3 3.12 over loopback;
+//! for other tools, the layout of iperf 2.0, and torn output, small texts.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn line(run: &ToolRun) -> String {
     )
 }
 
-/// What is read of a column of a text.
+/// What is parsed from a column of a text.
 fn read(text: &str, column: usize) -> String {
     let format = ResultFormat::of(text);
     match format.read(text, column) {

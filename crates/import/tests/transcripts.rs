@@ -1,10 +1,11 @@
-//! Transcripts as web pages and mails have them, written after published ones: what a reader that goes line by line
-//! does not find, and what must not be guessed.
+//! Transcripts as found in web pages and mails, modelled on published ones: what a reader that goes line by
+//! line misses, and what must not be guessed.
 //!
-//! In `servers.txt` ids differ per end and ports are the same, so the text says which ends are of one test; a line of
-//! CPU states of a host is of both ways that ran at once; one is spoilt by a redraw. In `thinclients.txt` netblast is
-//! quoted, glued and out of order, and prints an error rate of 0; netreceive's clock stands in another year. In
-//! `glued.txt` a bare prompt names no host, and nothing says the setting: neither is guessed.
+//! In `servers.txt` ids differ between ends and ports are the same, so the text says which ends belong
+//! together; a host's line of CPU states belongs to both directions that ran at the same time; one is spoilt by
+//! a redraw. In `thinclients.txt` netblast is quoted, glued and out of order, and prints an error rate of 0;
+//! netreceive's clock is in another year. In `glued.txt` a bare prompt names no host, and nothing states the
+//! setting: neither is guessed.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -22,7 +23,7 @@ fn read(files: &Files, map: &[&str]) -> Imported {
     imported
 }
 
-/// What must hold of any text.
+/// Checks that every figure is where its place says.
 fn every_figure_stands_where_it_says(imported: &Imported, files: &Files) {
     let figures = imported.trials.iter().flat_map(|it| &it.figures);
     let places = figures.map(|it| it.place);
@@ -107,7 +108,7 @@ fn of_trial(trial: &ImportedTrial) -> String {
     text + "\n" + &more.join("\n")
 }
 
-/// All of it, a few lines for each trial.
+/// The whole study, a few lines per trial.
 fn told(imported: &Imported) -> String {
     let trials = imported.trials.iter().map(of_trial);
     let readings = imported.readings.iter().map(|it| {
@@ -135,7 +136,7 @@ fn transcripts_are_read_as_recorded() {
     });
 }
 
-/// A line `%file` begins another file, and `%map` gives the corrections.
+/// A line `%file` starts another file; `%map` gives the corrections.
 #[test]
 fn small_texts_are_read_as_recorded() {
     golden_cases("tests/transcripts/small.txt", |_, text| {
@@ -159,7 +160,8 @@ fn small_texts_are_read_as_recorded() {
 
 #[test]
 fn what_makes_a_naive_search_slow_is_read() {
-    // A search that starts at each character takes minutes of these: gaps, digits, and rows of brackets without an end.
+    // A search that starts at each character takes minutes for these: gaps, digits, and rows of unclosed
+    // brackets.
     for piece in [
         "[",
         "[ 3] 0.0-",

@@ -10,7 +10,7 @@ use crate::formats::run::{Quantity, ToolRun, error};
 use crate::lines::iperf;
 use crate::lines::seen::{IperfLine, Lines, Seen};
 
-/// The lines with one number in brackets.
+/// The lines with one id in brackets.
 #[derive(Debug, Default)]
 struct Stream {
     id: String,
@@ -24,22 +24,22 @@ struct Stream {
 struct Test {
     line: usize,
     streams: Vec<Stream>,
-    /// Where the stream of each number is among them.
+    /// Index in `streams` by id.
     by_id: HashMap<String, usize>,
-    /// How many of them have their last line.
+    /// Number of streams that have their last line.
     over: usize,
     has_figures: bool,
     is_connected: bool,
     is_udp_client: bool,
 }
 
-/// Whether a line of figures is there. iperf3's text looks alike, and says Bitrate.
+/// Whether the text has figures of iperf 2. iperf3's text looks similar, but says Bitrate.
 pub fn looks_like_iperf2(text: &str) -> bool {
     text.lines()
         .any(|line| line.starts_with("[ ID] Interval") || iperf::begins_figures(line))
 }
 
-/// Each test is a run: payload, bits a second.
+/// Returns each test as a run; payload in bit/s.
 pub fn parse_iperf2(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut tests: Vec<Test> = Vec::new();
     let mut test = Test::default();
@@ -105,7 +105,7 @@ impl Stream {
         }
     }
 
-    /// The rates of the intervals, without a last one that is cut short.
+    /// The rates of the intervals, without a final partial one.
     fn series(&self) -> Vec<f64> {
         let (_, lines) = self.divided();
         let length = |line: &IperfLine| line.end - line.start;
@@ -144,13 +144,13 @@ impl Test {
         self.has_figures = true;
     }
 
-    /// Whether all of its streams have their last line, so that another connection is another test's.
+    /// Whether all streams have their last line; another connection then starts another test.
     fn is_over(&self) -> bool {
         !self.streams.is_empty() && self.over == self.streams.len()
     }
 
-    /// Whether a line can only be another test's: its stream starts again. Where lines were picked out of a text,
-    /// without those of the connections, each is a test.
+    /// Whether a line must belong to another test because its stream starts again. If a text has no connection
+    /// lines, each summary line is a test.
     fn ends_before(&self, line: &IperfLine) -> bool {
         let stream = self.by_id.get(&line.id).map(|at| &self.streams[*at]);
         let Some(stream) = stream.filter(|it| !it.awaits_report && line.start == 0.0) else {
@@ -191,15 +191,15 @@ impl Test {
     }
 }
 
-/// Whether it begins as an object does.
+/// Whether the text begins with an object, or an array of objects.
 pub fn looks_like_iperf3(text: &str) -> bool {
     let text = text.trim_start();
     let of_array = text.strip_prefix('[').map(str::trim_start);
     of_array.unwrap_or(text).starts_with('{')
 }
 
-/// Each object is a run: payload that was delivered, bits a second. Objects stand one after another or in an array, whose
-/// line is then that of all.
+/// Returns each object as a run; delivered payload in bit/s. Objects follow each other or form an array; all
+/// runs of an array have the line of its start.
 pub fn parse_iperf3(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
     let mut objects = Deserializer::from_str(text).into_iter::<Value>();
@@ -238,10 +238,10 @@ fn run(line: usize, object: &Value) -> Result<ToolRun, FileError> {
     let lost = figure(&end["sum"]["lost_percent"]).map(|percent| percent / 100.0);
     run.loss_ratio = lost.filter(|share| *share <= 1.0);
     run.jitter_seconds = figure(&end["sum"]["jitter_ms"]).map(|ms| ms / 1e3);
-    // A server that sent knows of no receiver, and says 0.
+    // A server that sent has no receiver figures and states 0.
     let received = figure(&end["sum_received"]["bits_per_second"]).filter(|it| *it > 0.0);
     let sent = || figure(&end["sum_sent"]["bits_per_second"]);
-    // Old releases have one sum for datagrams: what was sent, and which share was lost.
+    // Old releases have one sum for datagrams: what was sent, and the share lost.
     let summed = || figure(&end["sum"]["bits_per_second"]);
     run.is_sent = received.is_none() && run.loss_ratio.is_none();
     run.value =
@@ -254,7 +254,7 @@ fn figure(value: &Value) -> Option<f64> {
     value.as_f64().filter(|it| it.is_finite() && *it >= 0.0)
 }
 
-/// The rates of the intervals, without those that -O leaves out and a last one that is cut short.
+/// The rates of the intervals, without those omitted by -O and a final partial one.
 fn intervals(intervals: &Value) -> Vec<f64> {
     let sums = intervals
         .as_array()

@@ -1,7 +1,7 @@
-//! Results of one program, as it printed them: the table of formats.
+//! The table of result formats: the output of one program each.
 //!
-//! A format reads every line as it stands, or refuses the text with the line and what was expected there. `run` has
-//! the result; the other modules have the parsers.
+//! A format reads every line as it stands, or refuses the text with the line number and what was expected
+//! there. `run` defines the result; the other modules are the parsers.
 
 mod iperf;
 mod netrate;
@@ -12,18 +12,18 @@ pub use run::{Quantity, ToolRun};
 
 use nicpoll_model::FileError;
 
-/// A kind of text that can be read. A new one is a row of [`RESULT_FORMATS`].
+/// A supported format. To add one, add a row to [`RESULT_FORMATS`].
 #[derive(Debug)]
 pub struct ResultFormat {
-    /// The word that options and study files have for it.
+    /// Its name in options and study files.
     pub word: &'static str,
-    /// What a sentence calls it.
+    /// Its name in sentences.
     pub name: &'static str,
     looks_so: fn(&str) -> bool,
     parse: fn(&str, usize) -> Result<Vec<ToolRun>, FileError>,
 }
 
-/// Everything that can be read. A text is of the first that it looks like.
+/// All formats. A text has the first format whose test it passes.
 pub static RESULT_FORMATS: [ResultFormat; 7] = [
     ResultFormat {
         word: "iperf3",
@@ -70,24 +70,22 @@ pub static RESULT_FORMATS: [ResultFormat; 7] = [
 ];
 
 impl ResultFormat {
-    /// The format with this word.
+    /// The format with this `word`.
     pub fn named(word: &str) -> Option<&'static ResultFormat> {
         RESULT_FORMATS.iter().find(|format| format.word == word)
     }
 
-    /// The format that a text looks like. What looks like none is taken for numbers, whose errors say what else
-    /// could have been there.
+    /// Detects the format of a text. The last one, numbers, accepts any text; its errors name the alternatives.
     pub fn of(text: &str) -> &'static ResultFormat {
         let mut formats = RESULT_FORMATS.iter();
         let found = formats.find(|format| (format.looks_so)(text));
         found.unwrap_or(&RESULT_FORMATS[RESULT_FORMATS.len() - 1])
     }
 
-    /// The runs that a text holds, at least one. `column`, from 1, is the one of a table of numbers; other formats
-    /// do without.
+    /// Parses the runs of a text, at least one. `column`, from 1, applies to a table of numbers only.
     ///
     /// # Errors
-    /// [`FileError`] with the line, and what was expected there.
+    /// [`FileError`] with the line and what was expected there.
     pub fn read(&self, text: &str, column: usize) -> Result<Vec<ToolRun>, FileError> {
         let runs = (self.parse)(text, column)?;
         if runs.is_empty() {

@@ -1,4 +1,4 @@
-//! Text of netblast, netsend and netreceive.
+//! Output of netblast, netsend and netreceive.
 
 use nicpoll_model::FileError;
 
@@ -7,14 +7,14 @@ use crate::formats::run::{Quantity, ToolRun, error};
 use crate::lines::netrate;
 use crate::lines::seen::BlastField;
 
-/// Whether a line of it is there.
+/// Whether the text has a netblast line.
 pub fn looks_like_netblast(text: &str) -> bool {
     let field = |line: &str| netrate::field(&mut Cursor::new(line.as_bytes(), 0));
     text.lines()
         .any(|line| field(line) == Some(BlastField::Calls))
 }
 
-/// The lines of a run that count, with what they are called.
+/// The lines that every run needs, and their labels.
 const COUNTED: [(BlastField, &str); 4] = [
     (BlastField::Start, "start"),
     (BlastField::Finish, "finish"),
@@ -22,7 +22,7 @@ const COUNTED: [(BlastField, &str); 4] = [
     (BlastField::Errors, "send errors"),
 ];
 
-/// Each block of counts is a run: datagrams that were sent, a second.
+/// Returns each block of counts as a run; datagrams sent per second.
 pub fn parse_netblast(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut blocks: Vec<(usize, [Option<f64>; 4])> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -40,7 +40,7 @@ pub fn parse_netblast(text: &str) -> Result<Vec<ToolRun>, FileError> {
         };
         let behind = line.get(cursor.at..).unwrap_or_default().trim();
         let value = netrate::value(&mut cursor, field);
-        // Behind the number nothing stands but a remark: (datagrams, up to 64 a call).
+        // Only a remark may follow the number: (datagrams, up to 64 a call).
         let value = value.filter(|_| {
             let rest = line[cursor.at..].trim();
             rest.is_empty() || rest.starts_with('(')
@@ -67,7 +67,7 @@ fn run_of_block((line, values): (usize, [Option<f64>; 4])) -> Result<ToolRun, Fi
     Ok(run)
 }
 
-/// Whether a line of it is there.
+/// Whether the text has a netreceive line.
 pub fn looks_like_netreceive(text: &str) -> bool {
     text.lines().any(is_line)
 }
@@ -76,8 +76,8 @@ fn is_line(line: &str) -> bool {
     line.contains(" pps ") && line.contains(" Mbps - ")
 }
 
-/// Each stretch of lines between two of silence is a run: datagrams that arrived, a second. The first and the last
-/// line of a stretch are left out where more than three are left: traffic began or ended within them.
+/// Returns each stretch of lines between silent ones as a run; datagrams received per second. Drops the first
+/// and the last line if more than five are there, since traffic began or ended within them.
 pub fn parse_netreceive(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
     let mut stretch: Vec<(f64, f64)> = Vec::new();
@@ -104,7 +104,7 @@ pub fn parse_netreceive(text: &str) -> Result<Vec<ToolRun>, FileError> {
     Ok(runs)
 }
 
-/// The run of a stretch: packets and seconds of each of its lines.
+/// The run of a stretch, given packets and seconds of each line.
 fn run(began: usize, stretch: &[(f64, f64)]) -> Option<ToolRun> {
     if stretch.is_empty() {
         return None;

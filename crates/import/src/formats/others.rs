@@ -5,16 +5,16 @@ use nicpoll_model::FileError;
 use crate::formats::run::{Quantity, ToolRun, error, rate};
 
 const THROUGHPUT: &str = "10^6bits/s";
-/// The last word but one and the last of the line of units of TCP_RR and UDP_RR.
+/// The last two words of the unit line of TCP_RR and UDP_RR.
 const TRANSACTIONS: &str = "per sec";
 
-/// Whether it is a table of netperf's.
+/// Whether the text is a netperf table.
 pub fn looks_like_netperf(text: &str) -> bool {
     text.contains("MIGRATED ") || text.contains(THROUGHPUT)
 }
 
-/// The result of one run. Throughput: of TCP the receiver's, of UDP that of the table's second line, which is the
-/// receiver's. Transactions: those of the first line; a second one has socket buffers alone.
+/// Returns the result of one run. Throughput is the receiver's: TCP's only figure, UDP's in the second line.
+/// Transactions are in the first line; a second one has only socket buffers.
 pub fn parse_netperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
     let has_transactions = text
         .lines()
@@ -32,7 +32,7 @@ pub fn parse_netperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
     };
     let is_table = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        // A line with the buffers of the other end alone has no result.
+        // A line with only the other end's buffers has no result.
         fields.len() > 2 && fields.iter().all(|field| rate(field).is_some())
     };
     let lines = text.lines().enumerate();
@@ -48,17 +48,17 @@ pub fn parse_netperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
 const BANDWIDTH: &str = "BandWidth is ";
 /// sockperf's "Mbps": src/client.cpp divides by 1024 twice.
 const BITS_PER_MEGABIT: f64 = 1_048_576.0;
-/// The summaries of `ping-pong`: of half a round trip, and of a whole one.
+/// The latency lines of `ping-pong`, with the factor to a round trip: half a round trip, or a whole one.
 const LATENCIES: [(&str, f64); 2] = [("Latency is ", 2.0), ("Round trip is ", 1.0)];
-/// The line that tells how many messages were answered in which time, without warm-up.
+/// Starts the line with messages answered and time, without warm-up.
 const VALID: &str = "[Valid Duration]";
 
-/// Whether it is a summary of sockperf's.
+/// Whether the text is a sockperf summary.
 pub fn looks_like_sockperf(text: &str) -> bool {
     text.contains("sockperf: ")
 }
 
-/// The bandwidth of each summary, or the round trips of the only one.
+/// Returns the bandwidth of each summary, or the round trips of a single one.
 pub fn parse_sockperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
     if let Some(run) = round_trips(text)? {
         return Ok(vec![run]);
@@ -89,7 +89,7 @@ pub fn parse_sockperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
     Ok(runs)
 }
 
-/// The round trips of a summary; `None` when it tells of none.
+/// Parses the round trips of a summary; `None` when it has none.
 fn round_trips(text: &str) -> Result<Option<ToolRun>, FileError> {
     let mut found = text.lines().enumerate().filter_map(|(index, line)| {
         let mut kinds = LATENCIES.iter();
@@ -98,7 +98,7 @@ fn round_trips(text: &str) -> Result<Option<ToolRun>, FileError> {
     let Some((index, rest, times)) = found.next() else {
         return Ok(None);
     };
-    // Microseconds of sockperf's to nanoseconds of a round trip.
+    // Converts sockperf's microseconds to nanoseconds of a round trip.
     let ns = |number: &str| rate(number.trim()).map(|us| 1e3 * times * us);
     let mean_ns = rest.split_whitespace().next().and_then(ns);
     let Some(mean_ns) = mean_ns else {
@@ -123,7 +123,7 @@ fn round_trips(text: &str) -> Result<Option<ToolRun>, FileError> {
     Ok(Some(run))
 }
 
-/// Answers a second of the part that counts: `RunTime=0.995 sec; SentMessages=101; ReceivedMessages=100`.
+/// Answers per second without warm-up: `RunTime=0.995 sec; SentMessages=101; ReceivedMessages=100`.
 fn answered_per_second(text: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.contains(VALID))?;
     let after = |words: &str| {
@@ -135,7 +135,7 @@ fn answered_per_second(text: &str) -> Option<f64> {
     Some(after("ReceivedMessages=")? / seconds)
 }
 
-/// The numbers of a column, from 1, each a run of its own. Columns are separated by blanks or commas.
+/// Returns each number of a column, from 1, as a run. Columns are separated by blanks or commas.
 pub fn parse_columns(text: &str, column: usize) -> Result<Vec<ToolRun>, FileError> {
     let mut runs = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -162,7 +162,7 @@ pub fn parse_columns(text: &str, column: usize) -> Result<Vec<ToolRun>, FileErro
     Ok(runs)
 }
 
-/// What to say of a word that is no number.
+/// The error for a word that is not a number.
 fn unread(word: &str, is_first: bool) -> String {
     let word: String = word.chars().take(40).collect();
     let other = match is_first {

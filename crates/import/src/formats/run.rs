@@ -1,23 +1,23 @@
-//! One run of a tool, whatever the tool.
+//! One run of any tool.
 
 use nicpoll_model::{FileError, Measure, RoundTripQuantiles};
 
-/// What a figure of a run is.
+/// The quantity that a run measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quantity {
-    /// Payload, bits a second.
+    /// Payload in bit/s.
     BitsPerSecond,
-    /// Datagrams a second.
+    /// Datagrams per second.
     PacketsPerSecond,
-    /// Requests that were answered, a second.
+    /// Answered requests per second.
     TransactionsPerSecond,
-    /// A number of which the text does not say what it is.
+    /// A number that the text does not explain.
     #[default]
     Number,
 }
 
 impl Quantity {
-    /// Every one.
+    /// All quantities.
     pub const ALL: [Quantity; 4] = [
         Quantity::BitsPerSecond,
         Quantity::PacketsPerSecond,
@@ -25,7 +25,7 @@ impl Quantity {
         Quantity::Number,
     ];
 
-    /// The name that JSON has for it.
+    /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::BitsPerSecond => "bits_per_second",
@@ -35,7 +35,7 @@ impl Quantity {
         }
     }
 
-    /// What it measures; `None` of a number of which the text says nothing.
+    /// What it measures; `None` for an unexplained number.
     pub fn measure(self) -> Option<Measure> {
         (self != Quantity::Number).then_some(Measure::Rate)
     }
@@ -44,21 +44,21 @@ impl Quantity {
 /// One run of a tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolRun {
-    /// The line of the text at which it begins, from 1.
+    /// The line of the text where it begins, from 1.
     pub line: usize,
-    /// What `value` and `series` are.
+    /// The quantity of `value` and `series`.
     pub quantity: Quantity,
     /// The figure of the whole run; `None` when it was cut off.
     pub value: Option<f64>,
-    /// The figures of its intervals, without a last one that is cut short.
+    /// The figures of its intervals, without a final partial one.
     pub series: Vec<f64>,
-    /// Whether only the sender counted: what arrived may be less.
+    /// Whether only the sender counted; less may have arrived.
     pub is_sent: bool,
-    /// Share of the datagrams that was lost, 0 to 1.
+    /// Share of datagrams lost, 0 to 1.
     pub loss_ratio: Option<f64>,
     /// Interarrival jitter.
     pub jitter_seconds: Option<f64>,
-    /// Round trips, as far as the text tells of them.
+    /// Round trips, as far as the text states them.
     pub round_trip: RoundTripQuantiles,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn error(line: usize, message: impl Into<String>) -> FileError {
     }
 }
 
-/// A figure that can be one: finite, and not negative.
+/// Parses a figure; `None` if it is negative or not finite.
 pub(crate) fn rate(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     (number.is_finite() && number >= 0.0).then_some(number)

@@ -1,14 +1,14 @@
-//! Commands, with the prompt before them or without, misspelt or not, and the knobs that they set.
+//! Commands, with or without a prompt, possibly misspelt, and the knobs they set.
 
 use crate::cursor::Cursor;
 use crate::lines::seen::{Anchor, Command, Seen, Tool};
 
-/// Bytes of a prompt.
+/// Longest prompt in bytes.
 const PROMPT_MAX: usize = 64;
-/// Words of a command.
+/// Most words in a command.
 const WORDS_MAX: usize = 40;
 
-/// A tool, its name, the letters by which people misspell it, and a test of its first argument.
+/// A tool, its name, the most misspelt letters, and a test of its first argument.
 type Known = (Tool, &'static str, usize, fn(&str) -> bool);
 
 const KNOWN: [Known; 13] = [
@@ -56,7 +56,7 @@ fn is_interface_or_end(word: &str) -> bool {
             && letters.bytes().all(|it| it.is_ascii_lowercase()))
 }
 
-/// A command behind a prompt: `host:/dir#`, `[user@host]~#`, `/dir#`, a bare `#`; also `$`, `%` and `>`.
+/// Reads a command after a prompt: `host:/dir#`, `[user@host]~#`, `/dir#`, a bare `#`; also `$`, `%` and `>`.
 pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     let mark = cursor.at;
     cursor.at += 1;
@@ -70,7 +70,7 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     }])
 }
 
-/// A command without a prompt, as in a sentence or at the beginning of a line.
+/// Reads a command without a prompt, in a sentence or at the start of a line.
 pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
     let before = cursor.behind();
     if before.is_ascii_alphanumeric() || b"./-_".contains(&before) {
@@ -79,7 +79,7 @@ pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
     command(cursor).map(Seen::Command)
 }
 
-/// The tool whose name stands here, and its arguments.
+/// Reads a tool's name and its arguments.
 fn command(cursor: &mut Cursor) -> Option<Command> {
     let _ = cursor.words("sudo ");
     let whole = cursor.attempt(|cursor| {
@@ -91,7 +91,7 @@ fn command(cursor: &mut Cursor) -> Option<Command> {
     let mut wrapped = KNOWN.iter();
     let known = whole.or_else(|| wrapped.find(|(_, name, ..)| cursor.words(name).is_some()));
     let (tool, _, _, takes) = *known?;
-    // A word of prose is no command: the others behind it are not read for it.
+    // Check the first argument before reading the rest: in prose, the name is not a command.
     let first = arguments(&mut cursor.clone(), tool, 1);
     takes(first.first().map_or("", String::as_str)).then_some(())?;
     Some(Command {
@@ -104,25 +104,25 @@ fn command(cursor: &mut Cursor) -> Option<Command> {
 
 fn is_name(name: &str, (_, known, slips_max, _): &Known) -> bool {
     let is_as_long = name.len() >= 4 && name.len().abs_diff(known.len()) <= 1;
-    // Release numbers hang on: iperf2, iperf-2.0.5.
+    // A release number may follow: iperf2, iperf-2.0.5.
     let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
-    // A slip is a letter that is missing, too many, wrong or in another's place.
+    // A slip is a missing, extra, wrong or swapped letter.
     plain == *known
         || (*slips_max > 0 && is_as_long && strsim::osa_distance(name, known) <= *slips_max)
 }
 
-/// Options of iperf that take a number, in letters.
+/// Options of iperf that take a number.
 const NUMERIC: &[u8] = b"tipPlwbnLMT";
-/// And those that take a word.
+/// Options of iperf that take a word.
 const WORDY: &[u8] = b"cBfyxZFoS";
 
-/// The arguments to the end of the command, that of its line or what is glued to it; the first `max` of them.
+/// Reads the first `max` arguments, up to the end of the line or to text glued to it.
 fn arguments(cursor: &mut Cursor, tool: Tool, max: usize) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     while words.len() < max {
         let before = cursor.at;
         cursor.spaces();
-        // A long line goes on with an option in the next.
+        // A long line continues on the next one with an option.
         if cursor.peek() == b'\n' {
             let mut next = cursor.clone();
             next.at += 1;
@@ -186,7 +186,7 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
     Some(unglued(cursor, word))
 }
 
-/// A word without the banner that hangs on it.
+/// Cuts off a banner glued to a word.
 fn unglued(cursor: &mut Cursor, word: &str) -> String {
     let banners = "--- Client Server Interface interrupt start:".split(' ');
     let ends = banners.filter_map(|banner| word.find(banner));
@@ -195,7 +195,7 @@ fn unglued(cursor: &mut Cursor, word: &str) -> String {
     String::from(&word[..end])
 }
 
-/// The host that a prompt before its mark names, and where the prompt begins.
+/// The host named by the prompt that ends at `mark`, and where the prompt begins.
 fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     let least = from.max(mark.saturating_sub(PROMPT_MAX));
     let mut began = mark;
@@ -227,20 +227,20 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     (is_host.then(|| String::from(host)), began)
 }
 
-/// Options of ifconfig(8) that are on, or with a dash off.
+/// Options of ifconfig(8) that turn something on, or off with a dash.
 const SWITCHES: &str = "rxcsum txcsum rxcsum6 txcsum6 tso tso4 tso6 lro toe vlanhwtag vlanhwfilter \
                         vlanhwcsum vlanhwtso vlanmtu";
-/// And those that have a number behind them.
+/// Options of ifconfig(8) that take a number.
 const NUMBERS: [&str; 2] = ["mtu", "txqueuelen"];
 
-/// Options of ethtool(8) that set pairs of a name and a value.
+/// Options of ethtool(8) followed by pairs of name and value.
 const ETHTOOL: &str = "-K --features --offload -C --coalesce -G --set-ring -A --pause -L --set-channels \
                        --set-priv-flags";
 
-/// The variable by which old kernels poll on all interfaces.
+/// The variable that turns polling on for all interfaces in old kernels.
 pub const POLLING_VARIABLE: &str = "kern.polling.enable";
 
-/// What a command sets, by name; nothing for one that looks.
+/// What a command sets, as names and values; empty for one that only prints.
 pub fn set_by(command: &Command) -> Vec<(String, String)> {
     let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
     match command.tool {

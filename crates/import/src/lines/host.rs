@@ -1,18 +1,18 @@
-//! Facts of a host: sysctl variables, interfaces, kernel and CPU, and the CPU states of top.
+//! Facts about a host: sysctl variables, interfaces, kernel and CPU, and the CPU states of top.
 //!
-//! CPU states that do not sum to 100 % are refused: a redraw has written over some of them.
+//! CPU states that do not sum to 100 % are refused: a screen redraw has overwritten some.
 
 use crate::cursor::Cursor;
 use crate::lines::seen::{Anchor, Seen};
 use crate::lines::statistics::reading;
 
-/// The bit of polling among an interface's options (`IFCAP_POLLING` of FreeBSD).
+/// The polling bit in an interface's options (FreeBSD's `IFCAP_POLLING`).
 const POLLING_BIT: u64 = 0x40;
 
-/// What the names of sysctl variables begin with.
+/// Prefixes of sysctl variables.
 const ROOTS: [&str; 4] = ["kern.", "hw.", "net.", "dev."];
 
-/// Whether it is the name of a sysctl variable, and nothing else.
+/// Whether the whole text is the name of a sysctl variable.
 pub fn is_variable(text: &str) -> bool {
     let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"._".contains(&it);
     text.len() <= 80
@@ -20,7 +20,7 @@ pub fn is_variable(text: &str) -> bool {
         && text.bytes().all(is_of_name)
 }
 
-/// `kern.polling.burst: 5`, `hw.em.rxd=4096`.
+/// Reads `kern.polling.burst: 5` or `hw.em.rxd=4096`.
 pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     let began = cursor.at;
     if cursor.behind() == b'.' {
@@ -56,7 +56,7 @@ pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     Some([reading].into_iter().chain(was).map(anchor).collect())
 }
 
-/// `em0: flags=8843<UP,...>`, where what stands between angle brackets may be gone; Linux's `eth0 Link encap:`.
+/// Reads `em0: flags=8843<UP,...>`, whose angle brackets may be missing, or Linux's `eth0 Link encap:`.
 pub fn interface_head(cursor: &mut Cursor) -> Option<Seen> {
     if cursor.behind().is_ascii_alphanumeric() {
         return None;
@@ -72,7 +72,7 @@ pub fn interface_head(cursor: &mut Cursor) -> Option<Seen> {
     Some(Seen::Interface(String::from(name)))
 }
 
-/// `options=4b<RXCSUM,POLLING>`, `inet 192.168.1.1`.
+/// Reads `options=4b<RXCSUM,POLLING>` or `inet 192.168.1.1`.
 pub fn interface_body(cursor: &mut Cursor) -> Option<Seen> {
     if cursor.words("options=").is_some() {
         let bits = cursor.word(12, |it| it.is_ascii_hexdigit())?;
@@ -97,7 +97,7 @@ pub fn interface_body(cursor: &mut Cursor) -> Option<Seen> {
     Some(Seen::Address(String::from(address)))
 }
 
-/// How lines begin that tell what a machine is, and what they are called here. The value is the rest of the line.
+/// Prefixes of lines that identify a machine, and their names here. The value is the rest of the line.
 const IDENTITY: [(&str, &str); 9] = [
     ("CPU: ", "CPU"),
     ("real memory  = ", "real memory"),
@@ -109,16 +109,16 @@ const IDENTITY: [(&str, &str); 9] = [
     ("panic: ", "panic"),
     ("Fatal trap ", "panic"),
 ];
-/// Bytes of a line that are kept.
+/// Longest value in bytes.
 const VALUE_MAX: usize = 100;
 
-/// dmesg's lines about the processor, the memory, the kernel and the cards, and its cries.
+/// Reads a dmesg line about CPU, memory, kernel, or a failure.
 pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
     if cursor.behind().is_ascii_alphanumeric() {
         return None;
     }
     let name = *cursor.row(&IDENTITY)?;
-    // In prose FreeBSD is a word: a kernel has a release behind it.
+    // In prose, FreeBSD is just a word: a kernel line goes on with a release.
     let is_kernel = name == "kernel";
     if is_kernel && !cursor.peek().is_ascii_digit() {
         return None;
@@ -136,7 +136,7 @@ pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
     Some(reading(String::from(name), value, false))
 }
 
-/// Names of states, and where each belongs: user, nice, system, interrupt, idle. Longer ones come first.
+/// Names of CPU states with their index: user, nice, system, interrupt, idle. Longer names come first.
 const STATES: [(&str, usize); 15] = [
     ("user", 0),
     ("nice", 1),
@@ -148,23 +148,23 @@ const STATES: [(&str, usize); 15] = [
     ("sy", 2),
     ("ni", 1),
     ("id", 4),
-    // Waiting is idle time.
+    // I/O wait is idle time.
     ("wa", 4),
     ("hi", 3),
     ("si", 3),
-    // What a hypervisor took is in no state of this machine, and counts to the sum.
+    // Time taken by a hypervisor is no state of this host, but counts towards the sum.
     ("st", 5),
     ("swap", 5),
 ];
 const FEWEST: usize = 4;
 const MOST: usize = 9;
 
-/// `CPU states:`, `CPU:`, `%Cpu(s):`, and what follows.
+/// Reads `CPU states:`, `CPU:` or `%Cpu(s):` and the states.
 pub fn state_line(cursor: &mut Cursor) -> Option<Seen> {
     cursor.any(["CPU states:", "CPU:", "%Cpu(s):", "Cpu(s):", "%Cpu(s)"])?;
     let found = cursor.attempt(|cursor| states(cursor.gap()));
     found.or_else(|| {
-        // dmesg tells of the processor so.
+        // dmesg describes the processor with the same prefix.
         let line = cursor.word(80, |byte| byte != b'\n')?;
         let has_states = line.contains('%') && line.contains("idle");
         let why = "a redraw has written over a line of CPU states";
@@ -172,7 +172,7 @@ pub fn state_line(cursor: &mut Cursor) -> Option<Seen> {
     })
 }
 
-/// `2.7% user, 0.0% nice, ...` whose head was lost.
+/// Reads `2.7% user, 0.0% nice, ...` whose prefix is missing.
 pub fn bare_states(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
     let mut ahead = cursor.clone();
@@ -182,7 +182,7 @@ pub fn bare_states(cursor: &mut Cursor) -> Option<Seen> {
     states(cursor)
 }
 
-/// The states, in shares of 1; why they cannot be used; nothing when this is no such line.
+/// Reads the states as ratios, or why they are unusable; `None` when this is no such line.
 fn states(cursor: &mut Cursor) -> Option<Seen> {
     let mut sums = [0.0; 6];
     let mut seen: Vec<&str> = Vec::new();
@@ -215,7 +215,7 @@ fn states(cursor: &mut Cursor) -> Option<Seen> {
         let why = "the CPU states do not sum to 100 %: a redraw has written over some, or some are missing";
         return Some(Seen::Spoilt(why));
     }
-    // To the last digit that is printed.
+    // To the last printed digit.
     let share = |state: usize| (sums[state] * 100.0).round() / 1e4;
     Some(Seen::Cpu([0, 1, 2, 3, 4].map(share)))
 }

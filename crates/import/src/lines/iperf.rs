@@ -1,12 +1,12 @@
 //! Lines of iperf 2.
 //!
-//! A line of figures that is broken across lines is joined only if its bytes, times and rate then agree.
+//! A line of figures broken across lines is joined only if its bytes, times and rate then agree.
 
 use crate::cursor::{Cursor, Unit, measured_in};
 use crate::lines::seen::{Banner, Connected, Id, IperfLine, Seen};
 
-/// Reads a line of figures: `[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec`, and of datagrams with what is behind
-/// it. Nothing when it is another line, or cannot be read.
+/// Parses an interval line of TCP or UDP: `[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec`; a UDP receiver's
+/// goes on with jitter and loss. `None` for any other line.
 /// ```
 /// use nicpoll_import::iperf_line;
 ///
@@ -22,23 +22,23 @@ pub fn iperf_line(line: &str) -> Option<IperfLine> {
     }
 }
 
-/// What a line says that begins with brackets.
+/// Parses a line that begins with brackets.
 pub fn as_it_stands(line: &str) -> Option<Seen> {
     in_brackets(&mut Cursor::new(line.as_bytes(), 0), figures_as_they_stand)
 }
 
-/// Whether a line begins as one of figures does: with brackets and times.
+/// Whether a line begins like an interval line: with brackets and times.
 pub fn begins_figures(line: &str) -> bool {
     let mut cursor = Cursor::new(line.as_bytes(), 0);
     id(&mut cursor).and_then(|_| times(&mut cursor)).is_some()
 }
 
-/// `[ID]`, and what follows.
+/// Reads `[ID]` and what follows.
 pub fn bracketed(cursor: &mut Cursor) -> Option<Seen> {
     in_brackets(cursor, figures)
 }
 
-/// `[ID]` and what follows, of which `figures` reads a line of figures.
+/// Reads `[ID]` and what follows; `figures` reads the rest of an interval line.
 fn in_brackets(
     cursor: &mut Cursor,
     figures: impl Fn(&mut Cursor) -> Option<IperfLine>,
@@ -66,7 +66,7 @@ fn in_brackets(
     Some(Seen::Counted(id, "out_of_order_datagrams", count))
 }
 
-/// A line of figures whose brackets were lost.
+/// Reads an interval line whose brackets are missing.
 pub fn bare_interval(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
     let line = figures(cursor)?;
@@ -76,7 +76,7 @@ pub fn bare_interval(cursor: &mut Cursor) -> Option<Seen> {
 fn id(cursor: &mut Cursor) -> Option<Id> {
     cursor.byte(b'[')?;
     cursor.gap();
-    // The sum of several streams may have their number: [SUM-2].
+    // The sum of several streams may include their number: [SUM-2].
     let id = cursor.word(8, |byte| {
         byte.is_ascii_digit() || matches!(byte, b'S' | b'U' | b'M' | b'*' | b'-')
     })?;
@@ -94,10 +94,10 @@ fn connected(cursor: &mut Cursor, id: Id) -> Option<Connected> {
     })
 }
 
-/// `A port P`.
+/// Reads `A port P`.
 fn end(cursor: &mut Cursor) -> Option<(String, u16)> {
     let address = cursor.word(64, is_of_address)?;
-    // Without spaces, the word behind it hangs on.
+    // Without spaces, `port` is glued to the address.
     let length = address.find("port").unwrap_or(address.len());
     cursor.at -= address.len() - length;
     Some((String::from(&address[..length]), port(cursor)?))
@@ -115,7 +115,7 @@ fn times(cursor: &mut Cursor) -> Option<(f64, f64)> {
     (start <= end).then_some((start, end))
 }
 
-/// The line under the reading in which its parts agree; a line that was not wrapped has one only.
+/// Reads an interval line, joined or not, whose parts agree. A line that was not wrapped is read only one way.
 fn figures(cursor: &mut Cursor) -> Option<IperfLine> {
     let began = cursor.clone();
     let plain = figures_as_they_stand(cursor).filter(IperfLine::agrees);
@@ -137,9 +137,9 @@ fn figures(cursor: &mut Cursor) -> Option<IperfLine> {
 }
 
 fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
-    /// The times are rounded to a tenth, or better.
+    /// Times are rounded to a tenth or better.
     const TIME_STEP: f64 = 0.1;
-    /// Tools differ in what they take for the time.
+    /// Tools differ in the time they divide by.
     const REST: f64 = 0.06;
     let (start, end) = times(cursor)?;
     let transfer = measured_in(cursor.gap(), Unit::Bytes)?;
@@ -156,7 +156,7 @@ fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
     Some(line)
 }
 
-/// `jitter ms lost/total (share%)`: what a receiver knows.
+/// Reads `jitter ms lost/total (share%)` of a receiver.
 fn arrived(cursor: &mut Cursor) -> Option<(f64, [f64; 2])> {
     let jitter = cursor.gap().number()?;
     cursor.words(" ms")?;
@@ -182,13 +182,13 @@ fn arrived(cursor: &mut Cursor) -> Option<(f64, [f64; 2])> {
     (lost <= total).then_some((jitter / 1e3, [lost, total]))
 }
 
-/// `Client connecting to HOST, UDP port 5001`, `Server listening on TCP port 5001`.
+/// Reads `Client connecting to HOST, UDP port 5001` or `Server listening on TCP port 5001`.
 pub fn banner(cursor: &mut Cursor) -> Option<Banner> {
     let is_server = cursor.words("Server listening on ").is_some();
     let mut peer = None;
     if !is_server {
         cursor.words("Client connecting to ")?;
-        // A name between angle brackets may be gone.
+        // A host name in angle brackets may be missing.
         peer = cursor.word(64, is_of_address).map(String::from);
         let _ = cursor.gap().byte(b',');
         cursor.gap();
@@ -207,7 +207,7 @@ fn port(cursor: &mut Cursor) -> Option<u16> {
     cursor.count(false).map(|port| port as u16)
 }
 
-/// `TCP window size: 32.5 KByte`, `Sending 1470 byte datagrams`.
+/// Reads `TCP window size: 32.5 KByte` or `Sending 1470 byte datagrams`.
 pub fn size(cursor: &mut Cursor) -> Option<Seen> {
     const BUFFERS: [(&str, &str); 2] = [
         ("TCP window size", "tcp_window_bytes"),

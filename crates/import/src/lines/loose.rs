@@ -3,21 +3,22 @@
 use crate::cursor::{Cursor, Unit, measured};
 use crate::lines::seen::{Anchor, Seen};
 
-/// A number with the unit of a rate.
+/// Reads a rate: a number with its unit.
 pub fn figure(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
     let rate = measured(cursor).filter(|it| it.unit != Unit::Bytes)?;
     Some(Seen::Loose(rate.value, rate.unit))
 }
 
-/// A longer line is a sentence.
+/// Longer lines are sentences.
 const HEADING_MAX: usize = 80;
-/// Words that turn the meaning of another.
+/// Words that negate a setting.
 const NOT: [&str; 8] = [
     "without", "no", "not", "off", "disabled", "disable", "non", "vs",
 ];
 
-/// A heading, or a line that ends with a colon, which names a setting: `== With polling ==`, `Without polling:`.
+/// Reads a heading, or a line that ends with a colon, that names a setting: `== With polling ==`, `Without
+/// polling:`.
 pub fn heading(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     if !matches!(cursor.behind(), b'\n' | 0) {
         return None;
@@ -28,13 +29,13 @@ pub fn heading(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     let is_marked = text.starts_with(['=', '#', '*']) || text.ends_with(':');
     (line.len() <= HEADING_MAX && is_marked).then_some(())?;
     let seen = Seen::Heading(setting(text)?);
-    // What else the line holds is still looked at.
+    // The rest of the line is still searched.
     cursor.at += 1;
     let at = began..began + line.len();
     Some(vec![Anchor { at, seen }])
 }
 
-/// Whether a heading is about polling or about interrupts; nothing when it is about both or neither.
+/// Whether a heading means polling (`true`) or interrupts; `None` when it names both or neither.
 pub fn setting(text: &str) -> Option<bool> {
     let lower = text.to_ascii_lowercase();
     let words: Vec<&str> = lower

@@ -1,8 +1,8 @@
-//! Lines of tools, found anywhere in a text: the table of recognisers, and the search.
+//! The table of recognisers for lines of tools, and the search for them in a text.
 //!
-//! `seen` has what a recogniser can find; the other modules have one tool's lines each. A recogniser looks at a bounded
-//! number of bytes, so the search takes time in proportion to the text. Bytes that one recogniser has taken are offered
-//! to no other.
+//! `seen` defines what a recogniser can find; the other modules each recognise one tool's lines. A recogniser
+//! reads a bounded number of bytes, so the search is linear in the length of the text. Each byte belongs to one
+//! finding at most.
 
 pub(crate) mod command;
 mod host;
@@ -19,11 +19,11 @@ use crate::cursor::Cursor;
 use crate::lines::seen::{Anchor, Seen};
 use crate::plain::Plain;
 
-/// More findings than any session has: texts with more of them are refused, since each takes memory. A line of CPU states
-/// becomes five figures, each with its place and what was printed.
+/// More findings than any session has. Texts with more are refused, since each takes memory: a line of CPU
+/// states becomes five figures, each with its place and text.
 pub const FINDINGS_MAX: usize = 500_000;
 
-/// Findings that are left.
+/// The number of findings left.
 #[derive(Debug)]
 pub struct Budget(usize);
 
@@ -32,19 +32,19 @@ impl Budget {
         Budget(findings)
     }
 
-    /// Takes so many of them; nothing when fewer are left.
+    /// Takes this many; `None` when fewer are left.
     pub fn take(&mut self, findings: usize) -> Option<()> {
         self.0 = self.0.checked_sub(findings)?;
         Some(())
     }
 }
 
-/// Reads what begins at the cursor, and leaves the cursor behind it.
+/// Reads what begins at the cursor, and moves the cursor past it.
 #[derive(Clone, Copy)]
 enum Reader {
-    /// One finding, from where it was asked to where it left the cursor.
+    /// A single finding between the cursor's old and new position.
     One(fn(&mut Cursor) -> Option<Seen>),
-    /// Several, or one with another range. The number is where the last finding ended.
+    /// Several findings, or one with another range. The number is the end of the previous finding.
     Several(fn(&mut Cursor, usize) -> Option<Vec<Anchor>>),
 }
 
@@ -52,8 +52,7 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 const HEADINGS: &[u8] = b"=#*ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-/// The recognisers, each with the bytes that it can begin with. Where several find something at one place, the first one
-/// has it.
+/// The recognisers, each with its possible first bytes. The first one that finds something wins.
 static RECOGNISERS: [(&[u8], Reader); 21] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
@@ -78,7 +77,7 @@ static RECOGNISERS: [(&[u8], Reader); 21] = [
     (DIGITS, One(loose::figure)),
 ];
 
-/// Hands over everything that a text holds, in its order; stops, and tells nothing, when that is more than the budget.
+/// Passes everything found in a text to `found`, in order. Stops with `None` when that exceeds the budget.
 pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -> Option<()> {
     let mut by_first: Vec<Vec<Reader>> = vec![Vec::new(); 128];
     for (first, reader) in RECOGNISERS {
@@ -86,7 +85,7 @@ pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -
             by_first[usize::from(*byte)].push(reader);
         }
     }
-    // Where the last finding ended: a prompt does not reach back beyond it.
+    // The end of the last finding: a prompt does not reach back beyond it.
     let mut from = 0;
     let mut at = 0;
     while at < plain.bytes.len() {
@@ -120,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// What is seen in each text, and what a command sets.
+    /// The findings in each text, and what a command sets.
     #[test]
     fn texts_are_seen_as_recorded() {
         golden_cases("src/lines/seen.txt", |_, text| {

@@ -16,24 +16,24 @@ const FIELDS: [(&str, BlastField); 10] = [
     ("time/packet:", BlastField::ErrorRate),
 ];
 
-/// `send calls:        403121`.
+/// Reads `send calls:        403121`.
 pub fn blast_line(cursor: &mut Cursor) -> Option<Seen> {
     let field = field(cursor)?;
     let value = value(cursor, field)?;
     Some(Seen::Blast(field, value))
 }
 
-/// The label that stands here.
+/// Reads a label.
 pub fn field(cursor: &mut Cursor) -> Option<BlastField> {
     cursor.row(&FIELDS).copied()
 }
 
-/// What stands behind a label.
+/// Reads the value after a label.
 pub fn value(cursor: &mut Cursor, field: BlastField) -> Option<f64> {
     cursor.gap();
     match field {
         BlastField::Throughput => Some(measured_in(cursor, Unit::BitsPerSecond)?.value),
-        // A time has nine decimals, which tells it from other things that start.
+        // A timestamp has decimals, unlike other text after `start:`.
         BlastField::Start | BlastField::Finish => {
             let digits = cursor.at;
             let value = cursor.number()?;
@@ -44,7 +44,7 @@ pub fn value(cursor: &mut Cursor, field: BlastField) -> Option<f64> {
     }
 }
 
-/// Reads a line of netblast or netsend: `send success:      403121`. Nothing when it is another line, or cannot be read.
+/// Parses a line of netblast or netsend: `send success:      403121`. `None` for any other line.
 /// ```
 /// use nicpoll_import::{BlastField, netblast_line};
 ///
@@ -57,7 +57,7 @@ pub fn netblast_line(line: &str) -> Option<(BlastField, f64)> {
     Some((field, value(&mut cursor, field)?))
 }
 
-/// `   7244 pps    4.172 Mbps - 3622 pkts in 0.500012345 ns`.
+/// Reads `   7244 pps    4.172 Mbps - 3622 pkts in 0.500012345 ns`.
 pub fn receive_line(cursor: &mut Cursor) -> Option<Seen> {
     if cursor.behind().is_ascii_digit() {
         return None;
@@ -66,7 +66,7 @@ pub fn receive_line(cursor: &mut Cursor) -> Option<Seen> {
     Some(Seen::Receive(packets, seconds))
 }
 
-/// The packets of a line of netreceive, and the seconds that they came in, which it calls ns.
+/// Reads the packets of a netreceive line and their seconds, which it labels ns.
 pub fn line(cursor: &mut Cursor) -> Option<(f64, f64)> {
     measured_in(cursor, Unit::PacketsPerSecond)?;
     measured_in(cursor.gap(), Unit::BitsPerSecond)?;
@@ -80,7 +80,7 @@ pub fn line(cursor: &mut Cursor) -> Option<(f64, f64)> {
         .then_some((packets, seconds))
 }
 
-/// The lines of a stretch between which nothing began or ended: those within, of more than five.
+/// A stretch without its first and last line if it has more than five: traffic began or ended within these.
 pub fn steady<T>(lines: &[T]) -> &[T] {
     match lines.len() {
         0..=5 => lines,

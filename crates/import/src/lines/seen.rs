@@ -1,67 +1,67 @@
-//! Findings: commands, lines of figures, counters and settings that a recogniser reads.
+//! What recognisers find: commands, interval lines, counters and settings.
 
 use std::ops::{Deref, Range};
 
 use crate::cursor::Unit;
 
-/// Something that was found.
+/// A finding.
 #[derive(Clone, Debug)]
 pub struct Anchor {
-    /// Where, in the plain text.
+    /// Its range in the plain text.
     pub at: Range<usize>,
-    /// What.
+    /// What was found.
     pub seen: Seen,
 }
 
-/// What can be found.
+/// What recognisers can find.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
-    /// A command, with what its prompt says.
+    /// A command, with its prompt's host.
     Command(Command),
     /// `Client connecting to` or `Server listening on`.
     Banner(Banner),
-    /// A line of a banner with a size in bytes: what it is of, and the size.
+    /// A size line of a banner: what has this size, and the bytes.
     Size(&'static str, f64),
     /// `[ID] local A port P connected with B port Q`.
     Connected(Connected),
-    /// A line of figures.
+    /// An interval line.
     Interval(Box<IperfLine>),
-    /// `[ID] ... datagrams received out-of-order`, `[ID] Sent N datagrams`: what was counted.
+    /// `[ID] ... datagrams received out-of-order` or `[ID] Sent N datagrams`: id, name and count.
     Counted(Id, &'static str, f64),
     /// `[ID] Server Report:`.
     Report(Id),
     /// A line of netblast or netsend.
     Blast(BlastField, f64),
-    /// A line of netreceive: packets, and the seconds they came in.
+    /// A line of netreceive: packets, and the seconds they arrived in.
     Receive(f64, f64),
-    /// CPU time by state, in shares of 1: user, nice, system, interrupt, idle.
+    /// CPU time by state, as ratios: user, nice, system, interrupt, idle.
     Cpu([f64; 5]),
     /// A value that a command prints.
     Reading {
-        /// What it is.
+        /// Its name.
         name: String,
         /// The value.
         value: String,
-        /// Whether it counts from the host's start.
+        /// Whether it counts from boot.
         is_cumulative: bool,
     },
-    /// What a variable was before a command set it.
+    /// A variable's value before a command set it: name and value.
     Was(String, String),
-    /// An interface, by what ifconfig prints of it.
+    /// An interface that ifconfig prints.
     Interface(String),
-    /// The options of an interface: whether it polls.
+    /// Whether an interface's options include polling.
     Polls(bool),
     /// An address of the host.
     Address(String),
-    /// A heading that names a setting.
+    /// A heading that names polling (`true`) or interrupts.
     Heading(bool),
-    /// A figure with a unit that no tool's output is known around.
+    /// A figure with a unit outside any tool's known output.
     Loose(f64, Unit),
-    /// Something that looks like figures and cannot be read: why.
+    /// Something like figures that cannot be read, and why.
     Spoilt(&'static str),
 }
 
-/// Programs whose commands are looked for.
+/// Programs whose commands are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     Iperf,
@@ -88,7 +88,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The value of an option of one letter: glued to it, or the next word.
+    /// The value of a one-letter option: glued to it, or the next word.
     pub fn option(&self, letter: char) -> Option<&str> {
         let is_it = |word: &String| {
             let name = word.strip_prefix('-').filter(|it| !it.starts_with('-'));
@@ -104,7 +104,7 @@ impl Command {
         }
     }
 
-    /// Whether an option without a value is there.
+    /// Whether a flag is given.
     pub fn has(&self, letter: char) -> bool {
         // Flags may share a dash: -us.
         let flags = self.words.iter().filter_map(|word| word.strip_prefix('-'));
@@ -113,7 +113,7 @@ impl Command {
     }
 }
 
-/// What stands in brackets: a number, `*` and a number, or `SUM`. Empty where the brackets are missing.
+/// The text in brackets: a number, `*` and a number, or `SUM`. Empty where brackets are missing.
 pub type Id = String;
 
 /// A banner.
@@ -125,7 +125,7 @@ pub struct Banner {
     pub port: Option<u16>,
 }
 
-/// A connection as one end sees it.
+/// A connection as one end prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connected {
     pub id: Id,
@@ -133,24 +133,24 @@ pub struct Connected {
     pub peer: (String, u16),
 }
 
-/// A line of figures of iperf 2, or of iperf3's text.
+/// An interval line of iperf 2, or of iperf3's text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IperfLine {
-    /// What stands in its brackets: a number, `*` and a number, or `SUM`. Empty where they are missing.
+    /// The text in brackets: a number, `*` and a number, or `SUM`. Empty where brackets are missing.
     pub id: Id,
-    /// Its beginning, in seconds from that of the test.
+    /// Start, in seconds from the start of the test.
     pub start: f64,
-    /// Its end, likewise.
+    /// End, likewise.
     pub end: f64,
-    /// Payload that was sent or received.
+    /// Payload sent or received.
     pub bytes: f64,
-    /// Payload a second, in bits.
+    /// Payload in bit/s.
     pub bits_per_second: f64,
-    /// Interarrival jitter, which a receiver of datagrams prints.
+    /// Interarrival jitter, printed by a UDP receiver.
     pub jitter_seconds: Option<f64>,
-    /// Datagrams that were lost, and all that were sent.
+    /// Datagrams lost, and all datagrams sent.
     pub datagrams: Option<[f64; 2]>,
-    /// The share by which transfer over time may differ from the rate: each is rounded to its last digit.
+    /// Relative difference that rounding allows between the rate and transfer over time.
     pub(crate) rounding: f64,
 }
 
@@ -161,7 +161,7 @@ impl AsRef<IperfLine> for IperfLine {
 }
 
 impl IperfLine {
-    /// Whether its parts agree, as far as they were printed.
+    /// Whether rate, transfer and time agree within their rounding.
     pub(crate) fn agrees(&self) -> bool {
         let seconds = self.end - self.start;
         let rate = self.bytes * 8.0 / seconds;
@@ -170,7 +170,7 @@ impl IperfLine {
         seconds > 0.0 && (off == 0.0 || off <= may_be_off)
     }
 
-    /// Whether both tell the same, whatever their brackets say.
+    /// Whether both have the same figures, whatever their ids.
     pub(crate) fn is_same_as(&self, other: &IperfLine) -> bool {
         let figures = |it: &IperfLine| {
             (
@@ -190,25 +190,25 @@ impl IperfLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlastField {
-    /// When it began, in seconds of the clock.
+    /// Start, in seconds of the clock.
     Start,
-    /// When it ended.
+    /// End.
     Finish,
     /// Calls of send(2).
     Calls,
-    /// Those of them that failed.
+    /// Calls that failed.
     Errors,
-    /// Those of them that did not.
+    /// Calls that succeeded.
     Success,
-    /// Packets a second.
+    /// Packets per second.
     Rate,
-    /// It is an integer division: 0 with millions of errors.
+    /// An integer division: 0 even with millions of errors.
     ErrorRate,
-    /// Bits a second of frames without their FCS.
+    /// Bit/s of frames without FCS.
     Throughput,
 }
 
-/// The lines, in the order in which they came.
+/// Interval lines in the order they came.
 #[derive(Clone, Debug)]
 pub struct Lines<T> {
     all: Vec<T>,
@@ -247,7 +247,7 @@ impl<T: AsRef<IperfLine>> Lines<T> {
         self.all.push(line);
     }
 
-    /// The position of the line of the whole test: the last one from 0 that reaches to the latest end.
+    /// The index of the summary line: the last one from 0 to the latest end.
     pub fn whole(&self) -> Option<usize> {
         self.whole
     }

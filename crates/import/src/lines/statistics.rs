@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use crate::cursor::{Cursor, Unit, measured_in};
 use crate::lines::seen::{Anchor, Seen};
 
-/// Rows of a table of interrupts.
+/// Most rows in an interrupt table.
 const ROWS_MAX: usize = 200;
-/// Words of the name of an interrupt.
+/// Most words in the name of an interrupt.
 const NAME_MAX: usize = 6;
 
 /// A value that a command prints.
@@ -19,7 +19,7 @@ pub fn reading(name: String, value: impl ToString, is_cumulative: bool) -> Seen 
     }
 }
 
-/// The table of `vmstat -i`, below its header or behind it.
+/// Reads the table of `vmstat -i`, under its header or on the same line.
 pub fn interrupt_table(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     cursor.words("interrupt total rate")?;
     let mut found = Vec::new();
@@ -42,7 +42,7 @@ pub fn interrupt_table(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>>
     (!found.is_empty()).then_some(found)
 }
 
-/// A row of that table whose header was lost.
+/// Reads a row of that table whose header is missing.
 pub fn interrupt_row(cursor: &mut Cursor) -> Option<Seen> {
     let mut ahead = cursor.clone();
     ahead.any(["irq", "cpu"])?;
@@ -52,7 +52,7 @@ pub fn interrupt_row(cursor: &mut Cursor) -> Option<Seen> {
     Some(seen)
 }
 
-/// A row: a name of several words, with colons, then its total and its rate.
+/// Reads a row: a name of several words, with colons, then total and rate.
 fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
     let is_number = |word: &&&str| word.bytes().all(|it| it.is_ascii_digit());
     let last_numbers = |words: &[&str]| words.iter().rev().take_while(is_number).count();
@@ -69,7 +69,7 @@ fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
         }
         words.push(word);
         ended = cursor.at;
-        // The row ends where two numbers are not followed by a third.
+        // The row ends after two numbers without a third.
         let mut next = cursor.clone();
         let goes_on = next.spaces().peek().is_ascii_digit();
         if (2..words.len()).contains(&last_numbers(&words)) && !goes_on {
@@ -87,8 +87,8 @@ fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
     Some((name, seen))
 }
 
-/// Counters of `netstat -s`: the protocol, and the words behind the number in the plural. Each is called so here, but for
-/// what stands behind a sign of equality. The longer words come before the shorter ones that they begin with.
+/// Counters of `netstat -s`: protocol, and the words after the number in the plural. The words are also the
+/// name, unless one follows `=`. Longer phrases come before their own prefixes.
 const COUNTERS: &str = "\
 udp: datagrams received
 udp: with incomplete header
@@ -116,7 +116,7 @@ udp: packets to unknown port received
 packets received
 packets sent";
 
-/// What each counter of [`COUNTERS`] is called, and its words in the plural and in the singular.
+/// The name of each counter in [`COUNTERS`], and its words in the plural and the singular.
 static COUNTER_ROWS: LazyLock<Vec<(String, [String; 2])>> = LazyLock::new(|| {
     let row = |row: &str| {
         let (protocol, words) = match row.split_once(": ") {
@@ -131,7 +131,7 @@ static COUNTER_ROWS: LazyLock<Vec<(String, [String; 2])>> = LazyLock::new(|| {
     COUNTERS.lines().map(row).collect()
 });
 
-/// `18614 dropped due to full socket buffers`.
+/// Reads `18614 dropped due to full socket buffers`.
 pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
     let before = cursor.behind();
     if before.is_ascii_digit() || matches!(before, b'.' | b',' | b'/') {
@@ -142,12 +142,12 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
     let mut rows = COUNTER_ROWS.iter();
     let (name, _) =
         rows.find(|(_, words)| cursor.any(words.each_ref().map(String::as_str)).is_some())?;
-    // A word goes on: delivered becomes something else.
+    // The word goes on: this is not the whole counter.
     (!cursor.peek().is_ascii_lowercase()).then_some(())?;
     Some(reading(name.clone(), count, true))
 }
 
-/// What `netstat -m` says of buffers behind three numbers or two, and what the numbers are.
+/// Buffer lines of `netstat -m`: the words after the numbers, and what the numbers are.
 const BUFFERS: [(&str, &str); 5] = [
     ("mbufs in use", "current/cache/total"),
     ("mbuf clusters in use", "current/cache/total/max"),
@@ -156,7 +156,7 @@ const BUFFERS: [(&str, &str); 5] = [
     ("bytes allocated to network", "current/cache/total"),
 ];
 
-/// `512/133/645 mbufs in use`.
+/// Reads `512/133/645 mbufs in use`.
 pub fn buffers(cursor: &mut Cursor) -> Option<Seen> {
     if cursor.behind().is_ascii_digit() || cursor.behind() == b'/' {
         return None;
@@ -169,7 +169,7 @@ pub fn buffers(cursor: &mut Cursor) -> Option<Seen> {
     Some(reading(format!("{words} ({numbers})"), value, false))
 }
 
-/// `vr0 in 81.250 Mb/s 81.250 Mb/s 432.560 MB`; the row `out` follows with or without its interface.
+/// Reads `vr0 in 81.250 Mb/s 81.250 Mb/s 432.560 MB`; the row `out` follows, with or without its interface.
 pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     let began = cursor.at;
     if !matches!(cursor.behind(), b' ' | b'\n') {
@@ -180,7 +180,7 @@ pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
         .then(|| word_before(cursor.bytes, began, from))
         .flatten();
     let rate = |cursor: &mut Cursor| {
-        // Bars stand before figures on some screens.
+        // Some screens put bars before the figures.
         let bars = |it: u8| matches!(it, b' ' | b'\n' | b'|' | b'X' | b'#' | b'=');
         cursor.word(100, bars);
         let started = cursor.at;
@@ -192,7 +192,7 @@ pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
         Some(interface) => format!("{interface} {way}"),
         None => String::from(way),
     };
-    // The rate of the moment falls as soon as the traffic ends.
+    // The current rate falls as soon as the traffic ends.
     let rates = [("peak", peak), ("at the moment of the screen", now)];
     let anchor = |(which, rate)| Anchor {
         at: began..cursor.at,

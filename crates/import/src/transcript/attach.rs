@@ -1,4 +1,4 @@
-//! Attaches CPU states and counters to the trials that they are next to.
+//! Attaches CPU states and counters to the nearest trials.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::transcript::found;
 use crate::transcript::found::{CpuLine, HostNames, said};
 use crate::transcript::setting::Settings;
 
-/// What stands further behind a test than this, and nearer to the next one, is of the next.
+/// A figure further after a test than this, and nearer to the next one, belongs to the next.
 const FAR_BYTES: u64 = 4000;
 
-/// The trials by place, for those who look for the nearest.
+/// Finds the nearest trial.
 pub struct Near<'a> {
-    /// Place and index of each, by place.
+    /// Place and index of each trial, by place.
     by_place: Vec<(SourcePlace, usize)>,
     settings: &'a Settings<'a>,
 }
@@ -29,7 +29,7 @@ impl<'a> Near<'a> {
         Near { by_place, settings }
     }
 
-    /// The trial that a place stands in, behind, or before.
+    /// The trial that contains `place`, or the nearest before or after it.
     pub fn to(&self, place: &SourcePlace) -> Option<usize> {
         let after = self.by_place.partition_point(|(it, _)| it < place);
         let at = |at: usize| {
@@ -43,7 +43,7 @@ impl<'a> Near<'a> {
         if let (Some((one, index)), Some((other, next))) = (before, next) {
             let behind = place.start_byte.saturating_sub(one.end_byte);
             let ahead = other.start_byte.saturating_sub(place.end_byte);
-            // What follows a test is of that test, unless it stands far off.
+            // What follows a test belongs to it, unless it is far off.
             let is_near = behind <= FAR_BYTES.max(ahead);
             return Some(if is_near { *index } else { *next });
         }
@@ -51,7 +51,7 @@ impl<'a> Near<'a> {
     }
 }
 
-/// Gives each CPU line to the trials of the nearest test.
+/// Attaches each CPU line to the trials of the nearest test.
 pub fn cpu(
     trials: &mut [ImportedTrial],
     lines: &[CpuLine],
@@ -71,7 +71,7 @@ pub fn cpu(
             fails("nothing says on which host it was seen");
             continue;
         };
-        // Both ways of a test ran at once: its hosts are the same.
+        // The other directions of a test ran at the same time on the same hosts.
         let ways = (nearest.saturating_sub(3)..(nearest + 4).min(trials.len()))
             .filter(|at| trials[*at].test == test);
         let ways: Vec<usize> = ways.collect();
@@ -84,10 +84,10 @@ pub fn cpu(
     }
 }
 
-/// The end of a trial that a CPU line was seen at.
+/// The end of a trial where a CPU line was printed.
 fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &HostNames) -> Option<Side> {
     let words = line.before.to_ascii_lowercase();
-    // A name in the words just before counts more than the last prompt.
+    // A name just before the line counts more than the last prompt.
     let host = hosts.last_in(&words).or(line.host.name.as_deref());
     if let Some(host) = host {
         let is = |end: &Option<String>| end.as_deref() == Some(host);
@@ -97,7 +97,7 @@ fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &HostNames) -> Option<S
         if is(&trial.receiver) {
             return Some(Side::Receiver);
         }
-        // Where the text has two hosts, the one that is not the one is the other.
+        // Of two hosts in the text, the one that is not this end is the other.
         let is_host = |end: &Option<String>| end.as_ref().is_some_and(|it| hosts.has(it));
         let known = [&trial.sender, &trial.receiver].map(is_host);
         return match (hosts.count(), known) {
@@ -115,11 +115,11 @@ fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &HostNames) -> Option<S
     }
 }
 
-/// Trials that may lie between two readings: those of one test.
+/// Most trials of one test between two readings.
 const TRIALS_OF_TEST: usize = 64;
 
-/// Counters that count from a host's start, read before a test and after it: by how much they grew is a figure of that
-/// test. Nothing where another test lies between the readings as well, or a counter has fallen.
+/// Attaches counter differences: for a counter that runs from boot, the growth between readings before and
+/// after a test is a figure of that test. Skipped if another test is between them, or the counter fell.
 pub fn differences(trials: &mut [ImportedTrial], read: &[ImportedReading]) {
     let mut counters: BTreeMap<(Option<&str>, &str), Vec<&ImportedReading>> = BTreeMap::new();
     for one in read.iter().filter(|it| it.is_cumulative) {
@@ -140,7 +140,7 @@ pub fn differences(trials: &mut [ImportedTrial], read: &[ImportedReading]) {
                     side,
                     value: to - from,
                     printed: format!("{} -> {}", before.value, after.value),
-                    // Nothing but their places ties two readings to a test.
+                    // Only their places link two readings to a test.
                     basis: ImportedBasis::Inferred,
                     place: after.place,
                     since: Some(before.place),
@@ -150,7 +150,7 @@ pub fn differences(trials: &mut [ImportedTrial], read: &[ImportedReading]) {
     }
 }
 
-/// The trial that alone lies between two readings on a host, and the side that the host is.
+/// The only trial between two readings on a host, and the host's side.
 fn test_between(
     trials: &[ImportedTrial],
     before: &ImportedReading,
@@ -189,13 +189,13 @@ fn test_between(
     })
 }
 
-/// The count that a value begins with.
+/// Parses the leading count of a value.
 fn count(value: &str) -> Option<f64> {
     let digits = value.split(' ').next()?;
     digits.parse().ok()
 }
 
-/// Adds a line of CPU states.
+/// Attaches a line of CPU states.
 pub fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
     const NAMES: [&str; 5] = [
         "cpu_user_ratio",
@@ -206,7 +206,7 @@ pub fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
     ];
     for (name, value) in NAMES.into_iter().zip(line.states.value) {
         trial.figures.push(ImportedFigure {
-            // Nothing but its place ties a line of top to a test.
+            // Only its place links a line of top to a test.
             basis: ImportedBasis::Inferred,
             ..said(Some(side), name, value, &line.states)
         });

@@ -1,4 +1,4 @@
-//! Blocks of iperf, runs of netblast, counters, settings and loose figures: everything that the walk finds.
+//! What the walk collects: blocks of iperf, runs of netblast, counters, settings and loose figures.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use nicpoll_model::{
 use crate::cursor::Unit;
 use crate::lines::seen::{Banner, BlastField, Command, Connected, Id, IperfLine, Lines};
 
-/// A value, the text that says it, and where that stands.
+/// A value, its text, and its place.
 #[derive(Clone, Debug)]
 pub struct Printed<T> {
     pub value: T,
@@ -19,7 +19,7 @@ pub struct Printed<T> {
     pub place: SourcePlace,
 }
 
-/// Lines that one run of a tool printed.
+/// The lines that one run of a tool printed.
 #[derive(Clone, Debug)]
 pub struct Run<T> {
     pub place: SourcePlace,
@@ -28,10 +28,10 @@ pub struct Run<T> {
     pub lines: Vec<T>,
 }
 
-/// One run of netblast or netsend.
+/// A run of netblast or netsend.
 pub type Blast = Run<(BlastField, Printed<f64>)>;
 
-/// Lines of netreceive between two of silence: packets and seconds of each.
+/// Lines of netreceive between silent ones: packets and seconds of each.
 pub type Stretch = Run<(f64, f64, Printed<f64>)>;
 
 /// A line of CPU states.
@@ -39,67 +39,67 @@ pub type Stretch = Run<(f64, f64, Printed<f64>)>;
 pub struct CpuLine {
     pub host: Host,
     pub states: Printed<[f64; 5]>,
-    /// The words between it and what was found before it.
+    /// The words between the previous finding and this one.
     pub before: String,
 }
 
-/// What says that a host polls from here on, or does not.
+/// Where a host turns polling on or off.
 #[derive(Clone, Debug)]
 pub struct Switch {
     pub place: SourcePlace,
-    /// The host; none for all, where nothing says which.
+    /// The host; `None` for all hosts, if the text names none.
     pub host: Option<String>,
     pub is_polling: bool,
-    /// Whether a command changed it here: before, it was the other way.
+    /// Whether a command changed it here; before, it was the opposite.
     pub is_command: bool,
 }
 
-/// What a command sets other than polling.
+/// A setting other than polling that a command changes.
 #[derive(Clone, Debug)]
 pub struct Knob {
     pub place: SourcePlace,
-    /// The host; none where nothing says it.
+    /// The host; `None` where the text names none.
     pub host: Option<String>,
     pub name: String,
     pub value: String,
-    /// What it was before, where the command told that.
+    /// The previous value, if the command printed it.
     pub before: Option<String>,
 }
 
 /// A figure in prose or in a table.
 pub type Loose = Printed<(f64, Unit)>;
 
-/// All that was found.
+/// Everything collected.
 #[derive(Debug, Default)]
 pub struct Found {
     pub blocks: Vec<Block>,
     pub blasts: Vec<Blast>,
     pub stretches: Vec<Stretch>,
     pub cpu: Vec<CpuLine>,
-    /// Values that hosts print of themselves, each next to no trial as yet.
+    /// Values that hosts print about themselves, not yet attached to trials.
     pub readings: Vec<ImportedReading>,
     pub switches: Vec<Switch>,
     pub knobs: Vec<Knob>,
-    /// Host and name of each of them.
+    /// Host and name of each knob.
     pub knob_names: HashSet<(Option<String>, String)>,
     pub loose: Vec<Loose>,
     pub unplaced: Vec<UnplacedFigure>,
-    /// Hosts by their addresses, as ifconfig and iperf told them.
+    /// Host names by address, from ifconfig and iperf.
     pub addresses: HashMap<String, String>,
-    /// Names of hosts in prompts.
+    /// Host names in prompts.
     pub hosts: HostNames,
 }
 
-/// Names of hosts.
+/// Host names.
 #[derive(Debug, Default)]
 pub struct HostNames {
     all: HashSet<String>,
-    /// The first of them in small letters, and as they are.
+    /// The first of them, in lower case and as printed.
     looked_for: Vec<(String, String)>,
 }
 
 impl HostNames {
-    /// Names that are looked for in other words: each is held against all of these.
+    /// Most names to look for in text.
     const LOOKED_FOR_MAX: usize = 64;
 
     pub fn add(&mut self, name: &str) {
@@ -120,7 +120,7 @@ impl HostNames {
         self.all.len()
     }
 
-    /// The name that stands last in words of small letters.
+    /// The last host name in a lower-case text.
     pub fn last_in(&self, words: &str) -> Option<&str> {
         let found = self.looked_for.iter();
         let found = found.filter_map(|(small, name)| Some((words.rfind(small.as_str())?, name)));
@@ -128,7 +128,7 @@ impl HostNames {
     }
 }
 
-/// A trial of a tool, of which nothing is known yet.
+/// An empty trial of a tool.
 pub fn blank(tool: &str, place: SourcePlace) -> ImportedTrial {
     ImportedTrial {
         tool: String::from(tool),
@@ -160,16 +160,16 @@ pub fn unplaced(printed: &str, reason: &str, place: SourcePlace) -> UnplacedFigu
     }
 }
 
-/// Streams of a block; `iperf -P` runs fewer. What comes after them is taken for another test's.
+/// Most streams in a block; `iperf -P` runs fewer. Later ones count as another test's.
 pub const STREAMS_MAX: usize = 512;
-/// Banners that are kept: those of both ways, and some.
+/// Most banners kept: those of both directions, and some.
 const BANNERS_MAX: usize = 8;
-/// Sizes that are kept.
+/// Most sizes kept.
 const SIZES_MAX: usize = 16;
-/// Lines of a stream, from its last, among which one is looked for that tells the same.
+/// How many of a stream's last lines to search for a repetition.
 const TOLD_AGAIN_WITHIN: usize = 64;
 
-/// A line of figures.
+/// An interval line.
 pub type Line = Printed<IperfLine>;
 
 impl AsRef<IperfLine> for Line {
@@ -178,17 +178,17 @@ impl AsRef<IperfLine> for Line {
     }
 }
 
-/// A figure that stands alone, by its name.
+/// A single figure, by name.
 pub type Counted = Printed<(&'static str, f64)>;
 
-/// The host of a terminal, and why it is taken for that; by default none is named.
+/// The host of a terminal, and how it is known; no name by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Host {
     pub name: Option<String>,
     pub basis: ImportedBasis,
 }
 
-/// The lines with one number in brackets.
+/// The lines with one id in brackets.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
     pub id: Id,
@@ -196,7 +196,7 @@ pub struct Stream {
     pub lines: Lines<Line>,
     pub report: Option<Line>,
     pub counted: Vec<Counted>,
-    /// Where its lines are told again as they were.
+    /// Places where its lines are repeated.
     pub again: Vec<SourcePlace>,
 }
 
@@ -207,18 +207,18 @@ pub struct Block {
     pub host: Host,
     pub command: Option<Rc<Command>>,
     pub banners: Vec<Banner>,
-    /// What its banners told.
+    /// The sizes in its banners.
     pub sizes: Vec<Counted>,
     pub streams: Vec<Stream>,
     pub is_server: Option<bool>,
     awaits_report: Option<Id>,
 }
 
-/// Whose a line is.
+/// Whether a block took a line.
 pub enum Taken {
-    /// This block's.
+    /// It did.
     Yes,
-    /// Another block's.
+    /// The line belongs to another block.
     No(Line),
 }
 
@@ -228,7 +228,7 @@ impl Stream {
         self.lines.whole().map(|at| &self.lines[at])
     }
 
-    /// The other lines, by time.
+    /// The other lines, by start time.
     pub fn intervals(&self) -> Vec<&Line> {
         let total = self.total().map(|line| line.place);
         let others = self.lines.iter().filter(|line| Some(line.place) != total);
@@ -245,7 +245,7 @@ impl Stream {
         self.total().is_some()
     }
 
-    /// Whether a line from 0 can follow the only one: that one was the first interval.
+    /// Whether a line from 0 can follow the only one so far, as the total after a single interval.
     fn goes_on_with(&self, line: &Line) -> bool {
         let [first] = &self.lines[..] else {
             return false;
@@ -277,7 +277,7 @@ impl Block {
         self.streams.iter().any(Stream::has_figures)
     }
 
-    /// Whether nothing but its figures is there: no command, banner or connection.
+    /// Whether it has only figures: no command, banner or connection.
     pub fn is_bare(&self) -> bool {
         let is_connected = self.streams.iter().any(|it| it.connected.is_some());
         self.command.is_none() && self.banners.is_empty() && !is_connected
@@ -288,7 +288,7 @@ impl Block {
         self.has_figures() && self.streams.iter().all(Stream::is_over)
     }
 
-    /// Whether its streams follow one another: `-r`.
+    /// Whether its streams run one after another (`-r`).
     fn takes_turns(&self) -> bool {
         let has_both = |is_server| self.banners.iter().any(|it| it.is_server == is_server);
         match &self.command {
@@ -297,7 +297,7 @@ impl Block {
         }
     }
 
-    /// Whether both ways run at once.
+    /// Whether both directions run at the same time.
     pub fn is_dual(&self) -> bool {
         let is_asked = self.command.as_ref().is_some_and(|it| it.has('d'));
         let ways = self.streams.iter().filter_map(|it| self.sends(it));
@@ -326,7 +326,7 @@ impl Block {
         }
     }
 
-    /// Whether there is room for what a stream with this number does.
+    /// Whether there is room for a stream with this id.
     pub fn takes(&self, id: &Id) -> bool {
         self.streams.len() < STREAMS_MAX || self.streams.iter().any(|it| it.id == *id)
     }
@@ -337,7 +337,7 @@ impl Block {
         &mut self.streams[index]
     }
 
-    /// Adds a stream with this number.
+    /// Adds a stream with this id.
     fn another(&mut self, id: &Id) -> usize {
         self.streams.push(Stream {
             id: id.clone(),
@@ -346,7 +346,7 @@ impl Block {
         self.streams.len() - 1
     }
 
-    /// Whether a connection can only be another block's: the other end's view of one that is here, or the next test's.
+    /// Whether a connection must belong to another block: the other end's view of one here, or the next test.
     pub fn refuses(&self, connected: &Connected) -> bool {
         let mut known = self.streams.iter().filter_map(|it| it.connected.as_ref());
         let is_mirrored = known.any(|it| it.local == connected.peer && it.peer == connected.local);
@@ -412,7 +412,7 @@ impl Block {
         asked.or_else(told).unwrap_or(5001)
     }
 
-    /// Whether a stream is what this end sends.
+    /// Whether this end sends the stream.
     pub fn sends(&self, stream: &Stream) -> Option<bool> {
         let port = self.server_port();
         if let Some(Connected { local, peer, .. }) = &stream.connected {

@@ -1,7 +1,7 @@
-//! Tests: time and what is kept go with the length of a text, whatever it holds.
+//! Tests that time and output grow in proportion to a text's length, whatever it contains.
 //!
-//! Each kind of text is read at two lengths, one of which is sixteen times the other. What takes time that grows with
-//! the square would take 256 times as long. The time is that of the thread's own work, as a ratio: no other program and no
+//! Each kind of text is read at two lengths, one sixteen times the other. Quadratic time would take 256 times
+//! as long. Only this thread's CPU time counts, as a ratio, so other programs and slow hosts change it little.
 //! slow machine changes it much.
 
 use std::time::Duration;
@@ -16,15 +16,15 @@ use crate::transcript::table::tables;
 
 /// Pieces of the shorter text.
 const PIECES: usize = 400;
-/// How many times as long the longer one is.
+/// Length of the longer text in multiples of the shorter one.
 const TIMES: usize = 16;
-/// How much more than the length the time may grow, and what is kept: caches and growing tables are not even. What grows
-/// with the square of the length grows sixteen times as much.
+/// How much faster than the length time and output may grow, to allow for caches and growing tables. Quadratic
+/// growth would exceed the length sixteenfold.
 const TIMES_MAX: f64 = 1.8;
-/// The time is taken so often, until it is even.
+/// Most measurements until one is within the limit.
 const TRIES: usize = 4;
 
-/// A kind of text: its name, and its piece with a number, of so many.
+/// A kind of text: its name, and its piece with this number, of this many.
 type Kind = (&'static str, fn(usize, usize) -> String);
 
 const KINDS: [Kind; 16] = [
@@ -128,7 +128,7 @@ fn time_and_what_is_kept_go_with_the_length() {
         let is_even = (0..TRIES).any(|_| {
             let [(short, short_time), (long, long_time)] = [0, 1].map(|at: usize| read(&texts[at]));
             let kept = |it: &Imported| serde_json::to_string(it).unwrap().len() as f64;
-            // The document of a text with nothing in it has some hundred bytes.
+            // Even an empty text's document has some hundred bytes.
             let grown = kept(&long) / kept(&short);
             assert!(grown < most, "{}: keeps {grown} times as much", kind.0);
             let slower = long_time.as_secs_f64() / short_time.as_secs_f64();

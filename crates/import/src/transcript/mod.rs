@@ -1,12 +1,13 @@
-//! Transcripts of terminals, as web pages and mails have them, become trials with figures.
+//! Reads terminal transcripts, as found in web pages and mails, into trials with figures.
 //!
-//! Prompts, commands and the output of several tools may come in any order and be broken in any way. Nothing is guessed:
-//! a figure is in a trial because the text says so, or because it is next to one, which is marked; any other figure is
-//! listed as unplaced. Every figure keeps its line and its bytes in the source. Time and memory are proportional to the
-//! length of the text.
+//! Prompts, commands and the output of several tools may come in any order and be broken in any way. Nothing is
+//! guessed: a figure belongs to a trial because the text says so, or because it is next to one, which is
+//! marked; any other figure is listed as unplaced. Every figure keeps its line and its bytes in the source.
+//! Time and memory are proportional to the length of the text.
 //!
-//! `walk` reads a text from beginning to end into `found`; `trials` and `runs` make trials of it, `setting` says under
-//! which setting each ran, `table` reads tables of results, and `attach` adds CPU states and counters.
+//! `walk` reads a text from beginning to end into `found`; `trials` and `runs` make trials of it, `setting`
+//! decides under which setting each ran, `table` reads tables of results, and `attach` adds CPU states and
+//! counters.
 
 mod attach;
 mod found;
@@ -34,30 +35,31 @@ use crate::transcript::setting::{Map, Settings};
 use crate::transcript::table::Table;
 use crate::transcript::walk::Walk;
 
-/// A longer text is refused, in bytes.
+/// Longest text in bytes.
 pub const TRANSCRIPT_MAX_BYTES: usize = 64 << 20;
 
 /// Why transcripts cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TranscriptError {
-    /// It is too long.
+    /// A text is too long.
     #[error("{0} is longer than 64 MiB; cut it into parts, and import each")]
     Long(String),
-    /// They hold more than a study can.
+    /// The texts have more findings than a study can hold.
     #[error(
         "in {0} the texts come to more than {max} lines of tools; cut them into parts, and import each",
         max = FINDINGS_MAX
     )]
     Full(String),
-    /// A correction is about a file that is not imported.
+    /// A correction names a file that is not imported.
     #[error("'{0}' names a file that is not among those to import")]
     NoFile(String),
 }
 
-/// Reads texts, each with the name of its file, as one study.
+/// Reads texts, each with its file name, into one study.
 ///
 /// # Errors
-/// [`TranscriptError`] when a text is too long, or a correction is about none of them.
+/// [`TranscriptError`] when a text is too long, the texts have too many findings, or a correction names none of
+/// them.
 pub fn read_transcripts(
     files: &[(String, String)],
     corrections: &[Correction],
@@ -106,7 +108,7 @@ pub fn read_transcripts(
     Ok(imported)
 }
 
-/// Ends with the position of a file when there is more in it than the budget has.
+/// Assembles the study. The error is the index of the file in which the budget ends.
 fn put_together(
     imported: &mut Imported,
     mut walked: Found,
@@ -170,7 +172,7 @@ fn put_together(
     Ok(())
 }
 
-/// What commands set: where there are trials, it is in the names of their settings.
+/// Settings made by commands, as readings; only without trials, since trials name their settings.
 fn of_knobs(knobs: &[Knob]) -> impl Iterator<Item = ImportedReading> {
     knobs.iter().map(|knob| ImportedReading {
         host: knob.host.clone(),
@@ -182,7 +184,7 @@ fn of_knobs(knobs: &[Knob]) -> impl Iterator<Item = ImportedReading> {
     })
 }
 
-/// Under which setting a trial ran, by the text and by `--map`.
+/// Sets the setting and the hosts of a trial, from the text and from `--map`.
 fn set(trial: &mut ImportedTrial, settings: &Settings, map: &Map) {
     let ends = [trial.sender.as_deref(), trial.receiver.as_deref()];
     let said = settings.of_trial(ends, &trial.place);
@@ -197,7 +199,7 @@ fn set(trial: &mut ImportedTrial, settings: &Settings, map: &Map) {
     trial.receiver = said("receiver").or(trial.receiver.take());
 }
 
-/// Numbers trials and tests by the order of the text.
+/// Numbers trials and tests in text order.
 fn number(trials: &mut [ImportedTrial]) {
     let mut tests: HashMap<u32, u32> = HashMap::new();
     for (trial, sequence) in trials.iter_mut().zip(1..) {
@@ -207,7 +209,8 @@ fn number(trials: &mut [ImportedTrial]) {
     }
 }
 
-/// Where several hosts send one kind of traffic, the name says which: hosts are not compared with each other.
+/// Adds the sender to the workload's name if several hosts send the same traffic, since hosts are not compared
+/// with each other.
 fn name_by_sender(trials: &mut [ImportedTrial], map: &Map) {
     let mut senders: HashMap<String, HashSet<Option<String>>> = HashMap::new();
     for trial in trials.iter() {

@@ -1,4 +1,4 @@
-//! Trials of netblast, and what netreceive counted of them.
+//! Trials of netblast, with netreceive's counts.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use crate::lines::seen::BlastField;
 use crate::transcript::found;
 use crate::transcript::found::{Blast, Host, Stretch, blank, said};
 
-/// Lines of netreceive are compared with so many runs of netblast before and after them.
+/// How many netblast runs before and after a netreceive stretch may belong to it.
 const REACH: usize = 16;
 
-/// Runs of netblast, and what netreceive counted of them.
+/// Makes trials of netblast runs and netreceive stretches.
 pub fn of_netrate(
     blasts: &[Blast],
     stretches: &[Stretch],
@@ -79,7 +79,7 @@ pub fn of_netrate(
     trials
 }
 
-/// The run that a stretch stands next to. Clocks of two hosts may differ by years: they say nothing.
+/// The netblast run nearest to a stretch. Timestamps do not help: the clocks of two hosts may differ by years.
 fn nearest_run(runs: &[ImportedTrial], taken: &[bool], stretch: &Stretch) -> Option<usize> {
     if let [one] = runs
         && one.place.file != stretch.place.file
@@ -117,7 +117,7 @@ fn trial_of_blast(
     trial
 }
 
-/// Fills a trial with what netblast printed.
+/// Adds netblast's figures to a trial.
 pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
     let field = |which: BlastField| {
         let mut lines = blast.lines.iter();
@@ -177,7 +177,7 @@ pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
     }
 }
 
-/// Adds what netreceive counted.
+/// Adds netreceive's figures to a trial.
 pub fn of_stretch(trial: &mut ImportedTrial, stretch: &Stretch, basis: ImportedBasis) {
     let whole = netrate::steady(&stretch.lines);
     let packets: f64 = whole.iter().map(|(packets, ..)| packets).sum();

@@ -1,4 +1,4 @@
-//! The setting under which a trial ran, by the text and by the user's corrections (`--map`).
+//! The setting under which a trial ran, from the text and from the user's corrections (`--map`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use thiserror::Error;
 
 use crate::transcript::found::{Knob, Switch};
 
-/// A setting, why it is taken for that, and where it is said.
+/// A setting, how it is known, and where the text states it.
 pub type Said = (String, ImportedBasis, Option<SourcePlace>);
 
-/// The hosts that send and receive in a trial, as far as they are known.
+/// Sender and receiver of a trial, as far as known.
 pub type Ends<'e> = [Option<&'e str>; 2];
 
 fn basis(is_said: bool) -> ImportedBasis {
@@ -21,14 +21,14 @@ fn basis(is_said: bool) -> ImportedBasis {
     }
 }
 
-/// The name of trials of which nothing says how hosts received.
+/// The setting of trials for which the text does not say how hosts receive.
 pub const NOT_SAID: &str = "not-said";
 
-/// All that was said, by host.
+/// All settings in the text, by host.
 pub struct Settings<'a> {
     by_host: HashMap<Option<&'a str>, Vec<&'a Switch>>,
     all: Vec<&'a Switch>,
-    /// What was set other than polling, by host and name.
+    /// Settings other than polling, by host and name.
     knobs: BTreeMap<(Option<&'a str>, &'a str), Vec<&'a Knob>>,
     knob_places: Vec<SourcePlace>,
 }
@@ -55,14 +55,14 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The last word before a place, in the same file.
+    /// The last switch before a place, in the same file.
     fn last(of: &[&'a Switch], place: &SourcePlace) -> Option<&'a Switch> {
         let before = of.partition_point(|it| it.place < *place);
         let last = of.get(before.checked_sub(1)?)?;
         (last.place.file == place.file).then_some(*last)
     }
 
-    /// The last setting that the text gives a host, or all hosts.
+    /// The last polling setting that the text gives this host, or all hosts.
     fn of_host(&self, host: Option<&str>, place: &SourcePlace) -> Option<&'a Switch> {
         let said = |host: Option<&str>| Self::last(self.by_host.get(&host)?, place);
         let own = host.and_then(|host| said(Some(host)));
@@ -70,7 +70,7 @@ impl<'a> Settings<'a> {
         [own, all].into_iter().flatten().max_by_key(|it| it.place)
     }
 
-    /// The setting of a trial at a place, between a sender and a receiver: how they receive, and what else was set.
+    /// The setting of a trial at a place: how its ends receive, and what else was set.
     pub fn of_trial(&self, ends: Ends, place: &SourcePlace) -> Said {
         let (mut name, mut basis, mut said) = self.receiving(ends, place);
         for (words, of, at) in self.other_knobs(ends, place) {
@@ -86,8 +86,8 @@ impl<'a> Settings<'a> {
         (name, basis, said)
     }
 
-    /// What was set other than polling by then, on either host or on a third one that the text names. What a variable
-    /// held before the first command that sets it is known where that command tells it.
+    /// Settings other than polling in effect at a place, on either end or on a third host. A variable's value
+    /// before the first command that sets it is known if that command prints it.
     fn other_knobs(
         &self,
         ends: Ends,
@@ -117,7 +117,7 @@ impl<'a> Settings<'a> {
         self.knobs.iter().filter_map(of).collect()
     }
 
-    /// How the hosts of a trial receive.
+    /// How the ends of a trial receive.
     fn receiving(&self, ends: Ends, place: &SourcePlace) -> Said {
         let name = |is_polling| if is_polling { "polling" } else { "interrupt" };
         let said = |name: &str, is_said, at| (String::from(name), basis(is_said), Some(at));
@@ -145,7 +145,8 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// The first command behind a place that changes the setting, when nothing was said of it in between.
+    /// The next command that changes polling, if the text says nothing about it before; the opposite then
+    /// applied here.
     fn next_command(&self, ends: Ends, place: &SourcePlace) -> Option<&'a Switch> {
         let after = self.all.partition_point(|it| it.place < *place);
         let is_of = |it: &&&Switch| {
@@ -156,7 +157,7 @@ impl<'a> Settings<'a> {
         (next.is_command && next.place.file == place.file).then_some(*next)
     }
 
-    /// Whether anything is said between two places.
+    /// Whether any setting changes between two places.
     pub fn changes_between(&self, one: &SourcePlace, other: &SourcePlace) -> bool {
         let at = |place: &SourcePlace| self.all.partition_point(|it| it.place < *place);
         let knobs = |place: &SourcePlace| self.knob_places.partition_point(|it| it < place);
@@ -164,14 +165,14 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// What is said of lines: the host whose terminal they show; setting, sender, receiver and workload of trials that begin
-/// there; or that they are not read.
+/// Keys of a correction: the host of the terminal in these lines; setting, sender, receiver and workload of
+/// trials that begin there; or to skip the lines.
 const KEYS: [&str; 6] = ["host", "setting", "sender", "receiver", "workload", "skip"];
 
 /// One correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correction {
-    /// As it was given.
+    /// The text of the argument.
     pub(crate) text: String,
     /// The file that it names.
     pub(crate) file: Option<String>,
@@ -180,7 +181,7 @@ pub struct Correction {
     value: String,
 }
 
-/// A correction that cannot be read.
+/// A correction that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "'{0}' is no correction: give [[FILE:]FIRST[-LAST]:]KEY=VALUE, as in 120-180:setting=polling, where KEY is host, \
@@ -228,14 +229,14 @@ impl FromStr for Correction {
     }
 }
 
-/// All of them, for the files that they are about.
+/// All corrections, and the files they may name.
 pub struct Map<'a> {
     pub corrections: &'a [Correction],
     pub files: Vec<&'a str>,
 }
 
 impl Map<'_> {
-    /// What is said of a place; the last word counts.
+    /// The value for a place; the last matching correction counts.
     pub fn at(&self, key: &str, place: &SourcePlace) -> Option<&str> {
         let file = self.files.get(place.file as usize)?;
         let said = self.corrections.iter().rev().find(|it| {

@@ -1,4 +1,4 @@
-//! Tables of results in the text, and rates in its sentences, compared with the trials that are known.
+//! Tables of results, and rates in sentences, compared with the known trials.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -15,17 +15,17 @@ use crate::plain::Plain;
 use crate::transcript::found;
 use crate::transcript::found::{Loose, blank};
 
-/// Letters of a row's name that go into that of a workload.
+/// Most characters of a row's name that go into the workload's.
 const NAME_MAX: usize = 40;
-/// Columns of a table.
+/// Most columns in a table.
 const COLUMNS_MAX: usize = 64;
-/// Bytes of a cell that are looked at.
+/// Most bytes read of a cell.
 const CELL_MAX: usize = 200;
 
-/// A cell: where its text stands, and the text.
+/// A cell: the range of its text, and the text.
 type Cell<'t> = (Range<usize>, &'t str);
 
-/// A table: what its heading says, and where its rows stand.
+/// A table: its columns, and the range of its rows.
 pub struct Table {
     file: u32,
     columns: Vec<Column>,
@@ -34,15 +34,15 @@ pub struct Table {
     rows: Range<usize>,
 }
 
-/// What the heading of a column says.
+/// The heading of a column.
 struct Column {
     name: String,
     unit: Option<(Unit, f64)>,
     is_polling: Option<bool>,
 }
 
-/// Every table of a text: a row of dashes, the line before it, and the lines behind it. Nothing when there are more
-/// than the budget has.
+/// Finds all tables of a text: a row of dashes, the line before it, and the lines after it. `None` when there
+/// are more than the budget allows.
 pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Table>> {
     let mut found: Vec<Table> = Vec::new();
     let mut at = 0;
@@ -59,7 +59,7 @@ pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Table>> 
             is_open = columns > 1 && before.is_some();
             if let Some(head) = before.filter(|_| is_open) {
                 budget.take(1)?;
-                // Prose may be glued to the first row: the last cells are the table's.
+                // Prose may be glued to the heading: its last cells are the table's.
                 let cells = cells(head, 0);
                 let from = cells.len().saturating_sub(columns);
                 found.push(Table {
@@ -86,7 +86,7 @@ fn is_rule(line: &str) -> bool {
     line.contains("--") && line.contains('|') && line.bytes().all(|it| b"|:- ".contains(&it))
 }
 
-/// The cells of a row, without the empty ones at its ends.
+/// The cells of a row, without empty ones at its ends.
 fn cells(line: &str, start: usize) -> Vec<Cell<'_>> {
     let mut cells = Vec::new();
     let mut at = start;
@@ -103,7 +103,7 @@ fn cells(line: &str, start: usize) -> Vec<Cell<'_>> {
     cells
 }
 
-/// What is looked at of a cell.
+/// The part of a cell that is read.
 fn beginning(text: &str) -> &str {
     let mut end = text.len().min(CELL_MAX);
     while !text.is_char_boundary(end) {
@@ -123,7 +123,7 @@ impl Column {
 }
 
 impl Table {
-    /// The line of each row, and its cells.
+    /// The line number and the cells of each row.
     fn rows<'t>(&self, text: &'t str) -> impl Iterator<Item = (u32, Vec<Cell<'t>>)> {
         let mut at = self.rows.start;
         let columns = self.columns.len();
@@ -137,10 +137,11 @@ impl Table {
     }
 }
 
-/// What tables say of sysctl variables: a row that begins with the name of one has a value of it in each column.
+/// Reads sysctl variables from tables: a row that begins with a variable's name has its values in the other
+/// columns.
 ///
 /// # Errors
-/// The position of the file in which the budget ends.
+/// The index of the file in which the budget ends.
 pub fn variables(
     (files, tables): (&[(String, String)], &[Table]),
     budget: &mut Budget,
@@ -189,11 +190,11 @@ pub fn variables(
     Ok(readings)
 }
 
-/// Puts the figures of the tables of these files into trials, and those of prose next to the trials that have them; all
-/// others have no place.
+/// Makes trials of table figures, or adds them to trials that already have the same rate, and so with figures
+/// in prose; all others are unplaced.
 ///
 /// # Errors
-/// The position of the file in which the budget ends.
+/// The index of the file in which the budget ends.
 pub fn place(
     trials: &mut Vec<ImportedTrial>,
     loose: Vec<Loose>,
@@ -262,11 +263,11 @@ fn of_prose(figure: &Loose) -> UnplacedFigure {
     found::unplaced(&figure.printed, why, figure.place)
 }
 
-/// Trials by their rates.
+/// Trials by rate.
 struct Known(HashMap<u64, Vec<usize>>);
 
 impl Known {
-    /// What two rates share that print alike with three digits.
+    /// A key shared by rates that are equal when printed with three digits.
     fn key(value: f64) -> u64 {
         let digits = value.abs().max(1e-9).log10().floor();
         ((value / 10f64.powf(digits - 2.0)).round() as u64) * 64 + (digits.clamp(0.0, 63.0) as u64)
@@ -294,7 +295,7 @@ impl Known {
         }
     }
 
-    /// The trial that has this rate, under this setting where one is named.
+    /// The trial with this rate and, if given, this setting.
     fn find(&self, trials: &[ImportedTrial], value: f64, setting: Option<&str>) -> Option<usize> {
         let candidates = self.0.get(&Self::key(value))?.iter().take(32);
         let fits =
@@ -303,7 +304,7 @@ impl Known {
     }
 }
 
-/// The rate that a cell of a line of a file tells, with the unit of its column or row where it has none.
+/// The rate in a cell; without a unit of its own, it has that of its column or row.
 fn figure(
     (file, line): (u32, u32),
     (range, text): &Cell,
@@ -340,7 +341,7 @@ fn figure(
     })
 }
 
-/// The unit that a heading names: `UDP (Mbit/s)`.
+/// The unit in a heading: `UDP (Mbit/s)`.
 fn unit_of(heading: &str) -> Option<(Unit, f64)> {
     let plain = Plain::of(beginning(heading));
     let starts = plain.bytes.iter().enumerate().filter(|(at, _)| {

@@ -1,4 +1,4 @@
-//! Trials of iperf: ends of tests, told once however often they are quoted, paired into trials with their figures.
+//! Trials of iperf: the ends of tests, without repetitions, paired into trials with their figures.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use nicpoll_model::{
 
 use crate::transcript::found::{Block, Host, Line, Printed, Stream, blank, said};
 
-/// One way of a test, as one end printed it.
+/// One direction of a test, as one end printed it.
 pub struct End<'a> {
     pub block: &'a Block,
     pub stream: &'a Stream,
     pub sends: Option<bool>,
     pub index: usize,
     pub again: Vec<SourcePlace>,
-    /// What all streams of the block tell together is asked once, and not for each of them.
+    /// The same for all streams of a block, so computed once.
     pub is_udp: bool,
     is_dual: bool,
     pub place: SourcePlace,
@@ -38,7 +38,7 @@ impl End<'_> {
         })
     }
 
-    /// Lost and total datagrams, by whoever tells them.
+    /// Lost and total datagrams, from the server's report or the total line.
     fn datagrams(&self) -> Option<[f64; 2]> {
         let line = self.stream.report.as_ref().or(self.stream.total())?;
         line.value.datagrams.filter(|[_, total]| *total > 0.0)
@@ -74,7 +74,7 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
             None => with_figures().filter(|it| !is_sum(it)).collect(),
         };
         for stream in streams {
-            // A sum is of the connections before it.
+            // A sum covers the connections before it.
             let of = match stream.connected {
                 None => first_connected.unwrap_or(stream),
                 Some(_) => stream,
@@ -95,7 +95,7 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
     ends
 }
 
-/// From where on an end's output is this stream's, and its last byte.
+/// The place of a stream: from the start of its block or its first line to its last byte.
 fn place(block: &Block, stream: &Stream) -> SourcePlace {
     let lines = || stream.lines.iter().chain(&stream.report);
     let first = lines().map(|it| it.place).min().unwrap_or_default();
@@ -107,7 +107,7 @@ fn place(block: &Block, stream: &Stream) -> SourcePlace {
     }
 }
 
-/// The ends without those that tell a result again.
+/// Removes ends that repeat a result.
 pub fn once(ends: Vec<End<'_>>) -> Vec<End<'_>> {
     let mut known: HashMap<[u64; 4], Vec<usize>> = HashMap::new();
     let mut kept: Vec<End> = Vec::new();
@@ -155,13 +155,13 @@ fn is_told_again(known: &End, end: &End) -> bool {
     let is_next = known.place.file == end.place.file && end.index == known.index + 1;
     match (known.block.is_bare(), end.block.is_bare()) {
         (false, false) => false,
-        // Lines that were picked out of a text follow each other; a quotation stands elsewhere.
+        // Lines picked out of a text follow each other; a repetition is elsewhere.
         (true, true) => !is_next,
         _ => true,
     }
 }
 
-/// Two ends of one way.
+/// The two ends of one direction.
 pub struct Pair<'a> {
     pub sender: Option<End<'a>>,
     pub receiver: Option<End<'a>>,
@@ -190,7 +190,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The ends in pairs, by the order of the text.
+/// Pairs the ends, in text order.
 pub fn pairs(ends: Vec<End<'_>>) -> Vec<Pair<'_>> {
     let mut waiting: HashMap<(Way, bool), usize> = HashMap::new();
     let mut pairs: Vec<Option<Pair>> = Vec::new();
@@ -219,10 +219,10 @@ pub fn pairs(ends: Vec<End<'_>>) -> Vec<Pair<'_>> {
     pairs
 }
 
-/// Finds lone senders with their receivers, by their positions.
+/// Finds pairs of a lone sender and a lone receiver; returns their indices.
 type Rule = fn(&[Option<Pair>]) -> Vec<(usize, usize)>;
 
-/// Joins a lone sender with a lone receiver where a rule finds them.
+/// Joins the pairs that a rule finds.
 fn join(pairs: &mut [Option<Pair>], find: Rule) {
     for (one, other) in find(pairs) {
         let Some(receiver) = pairs[other]
@@ -241,7 +241,7 @@ fn join(pairs: &mut [Option<Pair>], find: Rule) {
     }
 }
 
-/// Both count the same lost datagrams of the same number.
+/// Both ends state the same lost and total datagrams.
 fn by_counts(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
     let key = |end: &Option<End>| Some(end.as_ref()?.datagrams()?.map(f64::to_bits));
     let all = || {
@@ -257,7 +257,7 @@ fn by_counts(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// They stand next to each other among those that are alone, and their figures agree.
+/// Both are neighbours among the lone ends, and their figures agree.
 fn by_place(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
     let is_lone = |it: &Pair| it.sender.is_some() != it.receiver.is_some();
     let lone = pairs.iter().enumerate().filter_map(|(at, pair)| {
@@ -293,7 +293,7 @@ fn agree(one: &End, other: &End) -> bool {
     !both_say_ports && are_two && is_as_long && is_near && is_one_kind
 }
 
-/// A trial of a pair; without its number, setting and name of workload.
+/// Makes a trial of a pair; its number, setting and final workload name come later.
 pub fn trial(
     pair: &Pair,
     name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
@@ -319,7 +319,7 @@ pub fn trial(
         .map(|it| it.end_byte)
         .max()
         .unwrap_or(place.end_byte);
-    // What one client ran at once is one test.
+    // What one client ran at the same time is one test.
     let first = pair.ends().map(|it| it.index).min();
     let mut trial = ImportedTrial {
         test: 1 + first.unwrap_or_default() as u32,
@@ -372,7 +372,7 @@ pub fn side(end: &End) -> Option<Side> {
         .map(|sends| if sends { Side::Sender } else { Side::Receiver })
 }
 
-/// The figures of a line of iperf: the name of each, what a sentence calls it, and its value.
+/// The figures of an interval line: name, words for a sentence, and value.
 fn figures_of(line: &Line) -> [(&'static str, &'static str, Option<f64>); 5] {
     let it = &line.value;
     let [lost, total] = it.datagrams.map_or([None; 2], |both| both.map(Some));
@@ -397,7 +397,7 @@ fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
     }
 }
 
-/// Fills a trial with what its ends printed.
+/// Adds the figures of both ends to a trial.
 pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
     for end in pair.ends() {
         let side = side(end);
@@ -405,7 +405,7 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
             of_line(trial, side, total);
         }
         for counted in end.stream.counted.iter().chain(&end.block.sizes) {
-            // What a client copies of its server's report was counted there.
+            // A client's copy of its server's report was counted at the server.
             let (name, value) = counted.value;
             let is_copied = name == "out_of_order_datagrams" && side == Some(Side::Sender);
             let side = side.map(|side| if is_copied { side.other() } else { side });
@@ -437,7 +437,7 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
     trial.duration_seconds = decides.map(|line| line.value.end - line.value.start);
     let is_udp = pair.ends().any(|it| it.is_udp);
     trial.is_sent = own.is_none() && copy.is_none() && is_udp;
-    // The receiver's intervals where it has any.
+    // The receiver's intervals, if any; otherwise the sender's.
     let ends = pair.receiver.iter().chain(&pair.sender);
     let series = ends
         .map(|it| it.stream.intervals())
@@ -469,7 +469,7 @@ fn interval(line: &Line) -> ImportedInterval {
     }
 }
 
-/// The rate that a command asks for; none where the word is no rate of bits.
+/// Adds the rate that a command requests, if it is in bits.
 fn asked(trial: &mut ImportedTrial, end: &End) {
     let Some(word) = end.block.command.as_ref().and_then(|it| it.option('b')) else {
         return;
@@ -497,7 +497,7 @@ fn asked(trial: &mut ImportedTrial, end: &End) {
     trial.figures.extend(possible.map(asked));
 }
 
-/// The client's copy of the server's report may differ in a last digit.
+/// Notes where the client's copy of the server's report differs.
 fn note_differences(trial: &mut ImportedTrial, own: &Line, copy: &Line) {
     for ((_, what, own), (.., copied)) in figures_of(own).into_iter().zip(figures_of(copy)) {
         if own != copied

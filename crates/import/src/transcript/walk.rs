@@ -1,4 +1,4 @@
-//! Reads a text from beginning to end, and keeps track of the host, the command and the block that it is in.
+//! Reads a text from beginning to end, tracking the current host, command and block.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -15,9 +15,9 @@ use crate::transcript::found::{
 };
 use crate::transcript::setting::Map;
 
-/// Things that are set other than polling: each trial is compared with all of them.
+/// Most settings other than polling, since each trial is compared with all.
 const KNOBS_MAX: usize = 32;
-/// Variables that one command sets at most, and tells of.
+/// Most variables that one command sets and prints.
 const KNOBS_TOLD: usize = 16;
 
 /// A walk through one file.
@@ -28,19 +28,19 @@ pub struct Walk<'a> {
     out: &'a mut Found,
     host: Host,
     interface: Option<String>,
-    /// The interfaces of each host that poll.
+    /// The polling interfaces of each host.
     polls: HashMap<Option<String>, HashSet<String>>,
     block: Option<Block>,
     blast: Option<Blast>,
     stretch: Option<Stretch>,
     blast_command: Option<Rc<Command>>,
-    /// The servers that run: of TCP, and of UDP.
+    /// The running servers: TCP, then UDP.
     servers: [Option<(Rc<Command>, Host)>; 2],
     last_end: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// Adds what a file holds; nothing when that is more than the budget.
+    /// Adds the findings of a file; `None` when they exceed the budget.
     pub fn through(
         plain: &'a Plain<'a>,
         file: u32,
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The host of a place.
+    /// The host at a place.
     fn host(&self, place: &SourcePlace) -> Host {
         match self.map.at("host", place) {
             Some(name) => Host {
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
         )
     }
 
-    /// The block that is open, or a new one.
+    /// The open block, or a new one.
     fn open(&mut self, place: SourcePlace) -> &mut Block {
         let host = self.host(&place);
         let block = self
@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
         block
     }
 
-    /// Ends the block, and opens the next one of a server that runs.
+    /// Ends the block, and opens the next one of a running server.
     fn next_of_server(&mut self) {
         let block = self.block.as_ref();
         let server = block.filter(|it| it.is_server == Some(true));
@@ -293,7 +293,7 @@ impl<'a> Walk<'a> {
         self.knobs(command, self.host(&place).name, place);
     }
 
-    /// What a command sets other than polling.
+    /// Records the settings other than polling that a command makes.
     fn knobs(&mut self, command: &Command, host: Option<String>, place: SourcePlace) {
         for (name, value) in command::set_by(command) {
             if name == command::POLLING_VARIABLE {
@@ -319,7 +319,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What a variable was before it was set: sysctl(8) prints that behind the command.
+    /// Records a variable's previous value, which sysctl(8) prints after the command.
     fn was(&mut self, host: Option<&str>, name: &str, before: &str) {
         let last = self.out.knobs.iter_mut().rev().take(KNOBS_TOLD);
         let mut set = last.filter(|it| it.host.as_deref() == host && it.name == name);
@@ -343,7 +343,7 @@ impl<'a> Walk<'a> {
         });
     }
 
-    /// Keeps whether an interface of a host polls, and tells whether any of them does.
+    /// Records whether an interface polls; returns whether any interface of the host does.
     fn polls_now(&mut self, host: &Option<String>, interface: String, is_polling: bool) -> bool {
         let polling = self.polls.entry(host.clone()).or_default();
         match is_polling {
@@ -420,7 +420,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Adds a line to a run, or begins one with it.
+/// Adds a line to a run, or starts one with it.
 fn add_to<T>(
     run: &mut Option<Run<T>>,
     (host, command): (Host, Option<Rc<Command>>),
