@@ -1,8 +1,8 @@
-//! Whom a server serves: shares of its places by address, refusals, and how often refusals are told.
+//! Admission of clients to a server: slots per address, refusals, and how often refusals are reported.
 //!
-//! However many places one address asks for, some are left to others; the addresses that one IPv6 host may choose share one
-//! part. A connection for which there is no descriptor is closed at once by a spare one, so its client learns of it. A client
-//! that is refused cannot fill a log.
+//! However many slots one address asks for, some remain for others; the addresses that one IPv6 host may choose
+//! from share one limit. A connection for which no descriptor is left is closed at once with the help of a
+//! spare one, so its client learns of it. Refused clients cannot flood a log.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,45 +22,45 @@ use crate::signals::LOOK_EVERY;
 /// Why a client is not served.
 #[derive(Debug, Error)]
 pub enum ClientRefusal {
-    /// The server serves as many as it may.
+    /// All slots are in use.
     #[error("{in_use}: {peer} {rule}")]
     Full {
-        /// Who came last; over TCP the kernel may not say.
+        /// The last client; TCP may not reveal it.
         peer: Caller,
-        /// What there is none left of.
+        /// What is used up.
         in_use: &'static str,
-        /// What becomes of the client, and how there will be room.
+        /// What happens to the client, and when slots become free.
         rule: &'static str,
     },
-    /// One address has as many as it may have.
+    /// The address has its full share.
     #[error("{peer} is refused: it has {most} {what} already, and the rest is for others")]
     Share {
-        /// Who came last.
+        /// The last client.
         peer: Caller,
-        /// As many as one address may have
+        /// The limit per address,
         most: usize,
-        /// of these.
+        /// and what it limits.
         what: &'static str,
     },
-    /// No descriptor.
+    /// No descriptor is left.
     #[error("{peer} is refused: {source}; raise the limit on open files (ulimit -n)")]
     Descriptor {
-        /// Who came last; over TCP the kernel does not say.
+        /// The last client; TCP does not reveal it.
         peer: Caller,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// No thread.
+    /// No thread could be created.
     #[error("{peer} is refused: no thread could be made ({source}); see the limit on processes")]
     Thread {
-        /// Who came last.
+        /// The last client.
         peer: Caller,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// Who was refused, if that is known.
+/// A refused client, if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller(pub Option<SocketAddr>);
 
@@ -79,10 +79,10 @@ impl From<SocketAddr> for Caller {
     }
 }
 
-/// Bits of an IPv6 address that one host may choose as it likes.
+/// Bits of an IPv6 address that one host may choose freely.
 const HOST_BITS_IPV6: u32 = 64;
 
-/// The places that are taken, by address.
+/// Slots in use, by address.
 #[derive(Debug)]
 pub struct AddressShares {
     most: usize,
@@ -90,7 +90,7 @@ pub struct AddressShares {
 }
 
 impl AddressShares {
-    /// No place is taken yet, and an address may have `most`.
+    /// No slots in use; an address may have `most`.
     pub fn new(most: usize) -> Self {
         AddressShares {
             most,
@@ -98,23 +98,23 @@ impl AddressShares {
         }
     }
 
-    /// As many as an address may have.
+    /// The limit per address.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// Whether an address may have so many places more.
+    /// Whether an address may have this many more slots.
     pub fn has_room(&self, address: IpAddr, places: usize) -> bool {
         let own = self.taken.get(&holder(address)).copied().unwrap_or(0);
         own + places <= self.most
     }
 
-    /// An address takes a place.
+    /// Takes a slot for an address.
     pub fn take(&mut self, address: IpAddr) {
         *self.taken.entry(holder(address)).or_default() += 1;
     }
 
-    /// It gives one back.
+    /// Returns a slot.
     pub fn give_back(&mut self, address: IpAddr) {
         let address = holder(address);
         if let Some(own) = self.taken.get_mut(&address) {
@@ -125,13 +125,13 @@ impl AddressShares {
         }
     }
 
-    /// How many places are taken, over all addresses.
+    /// Slots in use, over all addresses.
     pub fn taken(&self) -> usize {
         self.taken.values().sum()
     }
 }
 
-/// Whose share an address belongs to.
+/// The address whose share this one uses.
 fn holder(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -142,17 +142,17 @@ fn holder(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Of each kind of refusal there is one line in this time.
+/// Each kind of refusal is reported at most once in this time.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// The refusals that were told of.
+/// Limits the reports of refusals.
 #[derive(Debug, Default)]
 pub struct Notices {
     told: Vec<(Discriminant<ClientRefusal>, Instant)>,
 }
 
 impl Notices {
-    /// The refusal, unless one like it was told of lately.
+    /// Returns the refusal unless one of its kind was reported lately.
     pub fn due(&mut self, refusal: Option<ClientRefusal>) -> Option<ClientRefusal> {
         refusal.filter(|refusal| self.is_due(refusal, Instant::now()))
     }
@@ -168,10 +168,10 @@ impl Notices {
     }
 }
 
-/// Opened for no other reason than to be closed.
+/// A file for the spare descriptor.
 const NOTHING: &str = "/dev/null";
 
-/// One descriptor, when there is one. A server makes it before it takes anyone.
+/// A spare descriptor, if one is left. A server creates it before it accepts anyone.
 #[derive(Debug)]
 pub struct Spare(Mutex<Option<File>>);
 
@@ -182,8 +182,7 @@ impl Default for Spare {
 }
 
 impl Spare {
-    /// Closes the connection that is next in the queue. Takes some time when that is not possible either,
-    /// so that its caller does not try again at once.
+    /// Closes the next connection in the queue. If even that fails, sleeps before the caller tries again.
     pub fn turn_away(&self, listener: &TcpListener) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         drop(spare.take());
@@ -194,7 +193,7 @@ impl Spare {
     }
 }
 
-/// Whether a descriptor or the memory behind it could not be had, which passes.
+/// Whether an error means that descriptors or memory are used up, which may pass.
 pub fn is_exhausted(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM]
         .iter()

@@ -1,10 +1,10 @@
-//! Traffic whose two ends count for themselves: request/response and the datagrams of FreeBSD's netrate
-//! tools, and what every sender and receiver needs (signals, sockets).
+//! Traffic whose two ends count for themselves: request/response, and the datagrams of FreeBSD's netrate tools;
+//! plus what every sender and receiver needs (signals, sockets).
 //!
-//! Every loop is bounded in time and ends soon after [`Signals::cancel`]. Nothing is allocated per packet. Every byte is
-//! copied between user space and kernel, as for an ordinary program. Datagrams travel in batches only where a sender or
-//! receiver was told so. A server sends no more bytes to an address than it got from there, unless that has completed a
-//! handshake. Start with [`workload`]; [`netrate`] and [`rr`] are the two kinds of traffic.
+//! Every loop is bounded in time and ends soon after [`Signals::cancel`]. Nothing is allocated per packet.
+//! Every byte is copied between user space and kernel, as for an ordinary program. Datagrams travel in batches
+//! only on request. A server sends an address no more bytes than it received from there, until that address
+//! completes a handshake. Start with [`workload`]; [`netrate`] and [`rr`] are the two kinds of traffic.
 //!
 //! Everything runs on the caller's thread, in its network namespace and on its CPU.
 

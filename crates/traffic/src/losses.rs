@@ -1,24 +1,24 @@
-//! Losses in the account of a host, as text.
+//! Packet losses in a host's account, as text.
 //!
-//! A count that may be too small says so and why; an unknown count is never shown as none.
+//! A count that may be too low says so and why; an unknown count is never shown as 0.
 
 use nicpoll_model::{
     DropProtocol, DropReason, DropReasonGaps, HostDelta, LossPlace, UncountedLoss, Way,
 };
 
-/// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs traffic opens it, since
-/// counters are not this crate's.
+/// Closes the account of this host and returns it; `None` when it could not be read. The caller opens it, since
+/// this crate reads no counters.
 pub type CloseAccount = Box<dyn FnOnce() -> Option<HostDelta> + Send>;
 
-/// The places where packets that go one of these ways can be lost, with how many were, in the order in which a
-/// packet passes them; then a line for each reason.
+/// Lists the places where packets in these directions can be lost, with their counts, in the order in which a
+/// packet passes them; then one line per reason.
 pub fn all(host: &HostDelta, ways: &[Way]) -> String {
     let places = places(host, ways).map(|(place, packets)| figure(host, place, packets, ways));
     let places: Vec<String> = places.collect();
     told(host, ways, &places)
 }
 
-/// The same of the places at which anything was or may have been lost; nothing when there are none.
+/// Lists only the places where something was or may have been lost; empty if there are none.
 pub fn only_losses(host: &HostDelta, ways: &[Way]) -> String {
     let lost = places(host, ways).filter(|(place, packets)| {
         *packets > Some(0) || uncounted_at(host, *place, ways).is_some()
@@ -32,7 +32,7 @@ pub fn only_losses(host: &HostDelta, ways: &[Way]) -> String {
     told(host, ways, &lost)
 }
 
-/// A count, `unknown` without one.
+/// A count, or `unknown`.
 pub fn count(count: Option<u64>) -> String {
     count.map_or_else(|| String::from("unknown"), |count| count.to_string())
 }
@@ -88,13 +88,13 @@ fn uncounted_at<'a>(
     here.find(|one| can_drop(one, ways))
 }
 
-/// A filter's chain drops only what passes its hook.
+/// Whether packets in these directions pass the hook of a filter's chain.
 fn can_drop(loss: &UncountedLoss, ways: &[Way]) -> bool {
     let passes = |way: &Way| *way == Way::Either || ways.contains(way);
     loss.ways.iter().any(passes)
 }
 
-/// What the reasons leave out, a line for each kind.
+/// The drops missing from the reasons, one line per kind.
 fn left_out(gaps: DropReasonGaps) -> String {
     let kinds = [
         (
@@ -117,7 +117,7 @@ fn left_out(gaps: DropReasonGaps) -> String {
     lines.collect()
 }
 
-/// A reason without a place is told only where it may be a datagram's that nothing else explains.
+/// A reason without a place is listed only if it may explain the loss of a UDP datagram.
 fn is_told(reason: &DropReason, ways: &[Way]) -> bool {
     match reason.place {
         Some(place) => goes(place, ways),
@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// An account whose reasons leave something out, or are not there.
+    /// One account with gaps in its reasons, one without reasons.
     fn incomplete() -> [HostDelta; 2] {
         let mut gaps = host(&[(LossPlace::SocketBuffer, Some(1))]);
         gaps.drop_reason_gaps = Some(DropReasonGaps {
@@ -207,7 +207,7 @@ mod tests {
             explanation: Some(String::from("A rule dropped it.")),
             packets: 400,
         }]);
-        // A chain of another way says nothing of what is received.
+        // A chain for the other direction does not affect received packets.
         let mut out = host(&[(LossPlace::Nftables, Some(0))]);
         out.uncounted = vec![uncounted(LossPlace::Nftables, None)];
         out.uncounted[0].ways = vec![Way::Out];

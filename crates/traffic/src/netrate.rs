@@ -1,13 +1,11 @@
-//! The dialect of FreeBSD's netrate tools: netblast sends as fast as it goes, netsend at a steady rate,
-//! netreceive counts.
+//! FreeBSD's netrate tools: netblast sends as fast as possible, netsend at a steady rate, netreceive counts.
 //!
-//! A datagram is zeros, with a 32-bit big-endian counter in its first four bytes when
-//! there is room. The counter advances with every send call, whatever came of it. Arguments, printed
-//! lines and exit status are the originals'.
+//! A datagram consists of zeros, with a 32-bit big-endian counter in its first four bytes if it is long enough.
+//! The counter advances with every send call, successful or not. Arguments, output and exit status are the
+//! originals'.
 //!
-//! The facts are those of `tools/tools/netrate` in FreeBSD's source: netblast and netsend with IPv6,
-//! netreceive with threads and statistics, and the build of netblast that also prints successes
-//! and throughput.
+//! The originals are in `tools/tools/netrate` of FreeBSD's source: netblast and netsend with IPv6, netreceive
+//! with threads and statistics, and the build of netblast that also prints successes and throughput.
 
 pub mod blast;
 pub mod command;

@@ -1,30 +1,30 @@
-//! What several runs of one command come to together (`--repeat`): the middle, the ends, and how sure the
-//! middle is.
+//! The summary of several runs of one command (`--repeat`): median, range and confidence interval.
 
 use nicpoll_model::RateUnit;
 use nicpoll_model::traffic::RunsSummary;
 use nicpoll_stats::{Confidence, Interval, Summary, signed_rank_blocks_min, signed_rank_interval};
 
-/// The most runs that can be asked for.
+/// Most runs per command.
 pub const RUNS_MAX: u32 = 1_000;
-/// The level of a single interval: there is one comparison, or none.
+/// The number of intervals that share the error rate.
 const COMPARISONS: u32 = 1;
 
-/// What the runs came to.
+/// The runs of one command, and their summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// How many runs were asked for.
+    /// How many runs were requested.
     pub asked: u32,
-    /// The rate of each run that was made, in the command's own unit; `None` of a run without a result.
+    /// The rate of each run made, in the command's unit; `None` for a run without a result.
     pub rates: Vec<Option<f64>>,
-    /// Middle and ends of the rates; `None` without any.
+    /// Median and range of the rates; `None` without any.
     pub summary: Option<Summary>,
-    /// The typical rate (Hodges-Lehmann with the exact signed-rank distribution); `None` of too few runs.
+    /// Interval of the typical rate (Hodges-Lehmann with the exact signed-rank distribution); `None` with too
+    /// few runs.
     pub interval: Option<Interval>,
 }
 
 impl Outcome {
-    /// What the `rates` of so many runs that were `asked` for come to.
+    /// Summarises the `rates` of runs, given the number `asked` for.
     pub fn of(asked: u32, rates: Vec<Option<f64>>) -> Self {
         let known: Vec<f64> = rates.iter().copied().flatten().collect();
         Outcome {
@@ -40,7 +40,7 @@ impl Outcome {
         self.summary.map_or(0, |summary| summary.n as u32)
     }
 
-    /// The same as documents hold it; the rates are of that `quantity`.
+    /// The summary for a document; `quantity` is the rates' unit.
     pub fn summary_of(self, quantity: RateUnit) -> RunsSummary {
         let (summary, interval) = (self.summary, self.interval);
         RunsSummary {
@@ -57,9 +57,8 @@ impl Outcome {
         }
     }
 
-    /// The line below the last run: the median of the runs' rates, the least and the greatest, and the
-    /// interval where there are enough of them. `rate` writes a rate with its unit. No line when no run has
-    /// a rate.
+    /// The line after the last run: median, minimum and maximum rate, and the interval if there are enough
+    /// runs. `rate` formats a rate with its unit. `None` when no run has a rate.
     pub fn line(&self, rate: impl Fn(f64) -> String) -> Option<String> {
         let summary = self.summary?;
         let interval = match self.interval {
@@ -88,7 +87,7 @@ impl Outcome {
     }
 }
 
-/// How sure the interval of one rate is.
+/// The interval's confidence.
 fn confidence() -> Confidence {
     Confidence::for_family(COMPARISONS)
 }
@@ -111,7 +110,7 @@ mod tests {
             told(&[Some(30.0), Some(10.0), Some(20.0)]).unwrap(),
             "3 runs: median 20/s, range 10/s to 30/s, no interval below 6 runs"
         );
-        // With six runs the ends of the interval are those of the range.
+        // With six runs, the interval is the range.
         let six = [30.0, 10.0, 20.0, 40.0, 60.0, 50.0].map(Some);
         assert_eq!(
             told(&six).unwrap(),

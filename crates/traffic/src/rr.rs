@@ -1,8 +1,8 @@
 //! Request and response over UDP and TCP: one after another (closed loop), or at a rate (open loop).
 //!
-//! `requests sent = transactions + requests given up`, and a server sends at most one response for each request that it
-//! read; over UDP never a longer one than the request. A request that is not answered in time is not repeated: the next one
-//! has a new number, so that a late answer is recognised and never taken for a short round trip.
+//! `requests sent = transactions + requests given up`. A server sends at most one response per request it read;
+//! over UDP never a longer one than the request. A request not answered in time is not repeated: the next one
+//! has a new number, so a late answer is recognised and never taken for a short round trip.
 
 mod client;
 mod server;

@@ -1,9 +1,9 @@
-//! Datagrams at times that are known before: pulses, and what was recorded.
+//! Datagrams on a schedule known in advance: pulses, and replayed captures.
 //!
-//! Pulses are so many datagrams at once and silence until the next ones, as a server that replays a log sends. A replay has
-//! the lengths and times of a capture, but not its addresses and contents. Each datagram is due at its own time, whatever
-//! became of the one before, so a sender that was held up catches up. They are numbered as netblast's are, and netreceive
-//! counts them. What is read of a capture is bounded.
+//! Pulses are bursts of datagrams with silence between them, as from a server that replays a log. A replay has
+//! the lengths and times of a capture, but not its addresses and contents. Each datagram is due at its own
+//! time, whatever happened to the previous one, so a delayed sender catches up. Datagrams are numbered like
+//! netblast's, and netreceive counts them. The size of a capture is limited.
 
 use nicpoll_model::Refused;
 use std::io::{self, ErrorKind};
@@ -27,12 +27,12 @@ use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, RefusedSends, SocketBuffer};
 use crate::workload::{EndBooks, EndTerms, Payload, PreparedEnd, Workload, WorkloadError};
 
-/// A datagram that is to be sent.
+/// A scheduled datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Due {
-    /// When, after the beginning.
+    /// When, since the start.
     at: Duration,
-    /// How long it is.
+    /// Its length.
     payload_bytes: u16,
 }
 
@@ -48,7 +48,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// A sender that is connected to the receiver of `end`.
+    /// A sender connected to the receiver of `end`.
     fn new(
         schedule: impl Iterator<Item = Due> + Send + 'static,
         end: &EndTerms,
@@ -64,7 +64,7 @@ impl Sender {
         })
     }
 
-    /// Sends one datagram, and says whether the kernel took it. Waits for room in the socket.
+    /// Sends one datagram; returns whether the kernel took it. Waits for room in the socket buffer.
     fn send(&mut self, datagram: &[u8], signals: &Signals) -> bool {
         loop {
             let Err(errno) = send(&self.socket, datagram, self.flags) else {
@@ -81,7 +81,7 @@ impl Sender {
 
 impl PreparedEnd for Sender {
     fn run(mut self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
-        // The kernel may wake a sleeper late by the slack, 50 us by default: too late for a pulse.
+        // By default, the kernel may wake a sleeping thread 50 us late: too late for a pulse.
         let slack = current_timer_slack();
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let begun = Instant::now();
@@ -104,7 +104,7 @@ impl PreparedEnd for Sender {
                 bytes += u64::from(due.payload_bytes);
             }
             now = begun.elapsed();
-            // What was not sent in time stays unsent: the time is the receiver's, too.
+            // Datagrams late at the end stay unsent: the receiver stops then, too.
             if now >= self.duration {
                 break;
             }
@@ -117,7 +117,7 @@ impl PreparedEnd for Sender {
             packets: Some(packets),
             bytes,
         };
-        // The last pulse is over before its period is: the rate is over the time that was asked for.
+        // The last pulse ends before its period: the rate is over the requested time.
         let seconds = begun.elapsed().max(self.duration).as_secs_f64();
         Ok(EndBooks {
             control_sent: self.refused.control().to_vec(),
@@ -126,18 +126,18 @@ impl PreparedEnd for Sender {
     }
 }
 
-/// From pulse to pulse, unless something else is asked for.
+/// Time between pulses.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// What there is to choose.
+/// Parameters of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PulseWorkload {
     /// Bytes of UDP payload in each datagram.
     pub payload_bytes: u16,
-    /// Datagrams of a pulse. Pulses come 1 ms apart.
+    /// Datagrams per pulse. Pulses are 1 ms apart.
     pub packets_per_pulse: NonZeroU32,
-    /// Receive buffer to ask for; null asks for 128 KiB, as netreceive does.
+    /// Receive buffer to ask for; null is 128 KiB, as in netreceive.
     pub receive_buffer_bytes: Option<usize>,
 }
 
@@ -169,29 +169,29 @@ fn schedule(pulses: PulseWorkload) -> impl Iterator<Item = Due> {
     })
 }
 
-/// Bytes of a capture.
+/// Longest capture.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// What there is to choose.
+/// Parameters of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayWorkload {
-    /// The capture: a classic pcap file of at most 64 MiB. It starts again when it is over.
+    /// The capture: a classic pcap file of at most 64 MiB, repeated when it ends.
     pub file: PathBuf,
-    /// Receive buffer to ask for; null asks for 128 KiB, as netreceive does.
+    /// Receive buffer to ask for; null is 128 KiB, as in netreceive.
     pub receive_buffer_bytes: Option<usize>,
 }
 
 impl ReplayWorkload {
-    /// Whether the capture can be replayed.
+    /// Checks that the capture can be replayed.
     ///
     /// # Errors
-    /// Why not, with the name of the file.
+    /// Why not, with the file name.
     pub fn check(&self) -> Result<(), Refused> {
         self.datagrams().map(|_| ())
     }
 
-    /// The capture's datagrams.
+    /// The datagrams of the capture.
     fn datagrams(&self) -> Result<Vec<Due>, Refused> {
         let file = self.file.display();
         let bytes = stdio::read_bytes(&self.file, FILE_BYTES_MAX).map_err(|error| {
@@ -233,8 +233,8 @@ impl Workload for ReplayWorkload {
     }
 }
 
-/// The capture, and the capture again: its first datagram comes as long after the last one as datagrams of it are
-/// apart on average, 1 us at least.
+/// Repeats the capture. The gap between its last and first datagram is the average gap within it, at least 1
+/// us.
 fn over_and_over(datagrams: Vec<Due>) -> impl Iterator<Item = Due> {
     let first = datagrams.first().map_or(Duration::ZERO, |due| due.at);
     let length = datagrams

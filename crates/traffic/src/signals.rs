@@ -1,8 +1,8 @@
-//! What a running sender or receiver is told from outside, and the signals that stop the program.
+//! Requests to a running sender or receiver, and the signals that stop the program.
 //!
-//! After the first signal the program restores everything and ends; after a later one it ends at once, and the next start
-//! restores what is left. Signals that come together are one request: timeout(1) signals the program and then its whole
-//! process group. A later request ends the program whatever the rest of it does, and leaves the terminal as it was.
+//! After the first signal, the program restores everything and ends. After a later one it ends at once, and the
+//! next start restores what is left; the terminal is restored in either case. Signals that come together are
+//! one request: timeout(1) signals the program and then its whole process group.
 
 use std::ffi::c_int;
 use std::io::{self, Read};
@@ -16,21 +16,20 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::low_level::{self, pipe};
 
-/// The longest that any wait goes without a look at the signals.
+/// Longest wait without a check of the signals.
 pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Shared by reference between the two ends of a stream and whoever runs them.
+/// Shared between the two ends of a stream and the code that runs them.
 #[derive(Debug, Default)]
 pub struct Signals {
     /// Give up: every loop returns its `Cancelled` error within 100 ms.
     pub cancel: AtomicBool,
-    /// End well: a sender ends its stream as if its time were up. A receiver has [`sender_done`]
-    /// for that.
+    /// End normally: a sender ends its stream as if its time were up. For a receiver, set [`sender_done`].
     ///
     /// [`sender_done`]: Self::sender_done
     pub finish: AtomicBool,
-    /// The sender has ended and nothing is on its way any more: receivers take what is queued in
-    /// their sockets and end without waiting for silence.
+    /// The sender has ended and nothing is in flight: receivers read what is queued in their sockets and end
+    /// without waiting for silence.
     pub sender_done: AtomicBool,
 }
 
@@ -44,10 +43,10 @@ impl Signals {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    /// Goes on unless it is to give up.
+    /// Fails if the operation is to give up.
     ///
     /// # Errors
-    /// When it is.
+    /// [`Cancelled`] if it is.
     pub fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() {
             return Err(Cancelled);
@@ -55,25 +54,25 @@ impl Signals {
         Ok(())
     }
 
-    /// Whether to end well.
+    /// Whether to end normally.
     pub fn is_finishing(&self) -> bool {
         self.finish.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing is on its way any more.
+    /// Whether the sender is done and nothing is in flight.
     pub fn is_sender_done(&self) -> bool {
-        // What the sender sent before it was declared done must be seen in the socket after.
+        // Datagrams sent before the flag was set must be visible in the socket afterwards.
         self.sender_done.load(Ordering::Acquire)
     }
 }
 
-/// What asks the program to end.
+/// Signals that ask the program to end.
 const SIGNALS: [c_int; 3] = [SIGINT, SIGTERM, SIGHUP];
 
-/// Signals that follow the first one within this time belong to it.
+/// Signals this soon after the first belong to the same request.
 const ONE_REQUEST: Duration = Duration::from_millis(500);
 
-/// How long the last act before the end may take: the terminal may be blocked.
+/// Limit on the last act before the end: the terminal may be blocked.
 const LAST_ACT: Duration = Duration::from_millis(500);
 
 /// Which signal came, if any.
@@ -90,11 +89,11 @@ impl Stop {
         let stop = Stop::noted()?;
         let (came, told) = UnixStream::pair()?;
         for signal in SIGNALS {
-            // Last: whoever reads the pipe finds the other two set.
+            // Registered last: when the pipe is readable, the other two are set.
             pipe::register(signal, told.try_clone()?)?;
         }
         let (number, last_act) = (stop.number.clone(), stop.last_act.clone());
-        // Asleep until a signal; ends with the process.
+        // Sleeps until a signal; ends with the process.
         thread::Builder::new()
             .name(String::from("nicpoll-stop"))
             .spawn(move || {
@@ -105,14 +104,14 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Notes the signals from now on, and makes no thread: a later signal does not end the program at once.
+    /// Records the signals from now on, without a thread: a later signal does not end the program at once.
     pub fn noted() -> io::Result<Self> {
         let stop = Stop {
             asked: Arc::default(),
             number: Arc::default(),
             last_act: Arc::default(),
         };
-        // A file that may not grow is an error of whoever writes it: what was changed is put back.
+        // A file at its size limit must be an error of its writer, so changes are still undone.
         flag::register(SIGXFSZ, Arc::default())?;
         for signal in SIGNALS {
             flag::register_usize(signal, stop.number.clone(), signal as usize)?;
@@ -121,17 +120,17 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Runs `act` before a second request ends the program. Only the first act counts.
+    /// Runs `act` before a second request ends the program. Only the first call counts.
     pub fn before_end_at_once(&self, act: fn()) {
         let _ = self.last_act.set(act);
     }
 
-    /// Becomes true when a signal came.
+    /// Becomes true when a signal comes.
     pub fn asked(&self) -> &AtomicBool {
         &self.asked
     }
 
-    /// Waits until that time or a signal. Returns whether no signal came.
+    /// Waits until a time or a signal; returns `false` on a signal.
     pub fn wait_until(&self, until: Instant) -> bool {
         loop {
             if self.asked.load(Ordering::Relaxed) {
@@ -154,7 +153,7 @@ impl Stop {
     }
 }
 
-/// Each signal is a byte. Those that follow the first within a moment belong to it.
+/// Waits for a second request. Each signal is a byte; those soon after the first belong to it.
 fn await_second_request(mut came: UnixStream) -> io::Result<()> {
     came.read_exact(&mut [0])?;
     thread::sleep(ONE_REQUEST);
@@ -179,8 +178,8 @@ fn end_at_once(number: &AtomicUsize, last_act: Option<fn()>) {
     low_level::exit(128 + number.load(Ordering::Relaxed) as i32);
 }
 
-/// Calls `end` at the first signal, so that what was measured until then is still reported. A second
-/// signal ends the program at once. The thread that watches for it ends with the process.
+/// Calls `end` at the first signal, so results so far are still reported. A second signal ends the program at
+/// once. The watching thread ends with the process.
 pub fn on_signal(signals: &Arc<Signals>, end: fn(&Signals)) -> io::Result<Arc<Stop>> {
     let stop = Arc::new(Stop::on_signals()?);
     let signals = Arc::clone(signals);

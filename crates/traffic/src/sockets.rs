@@ -1,7 +1,8 @@
-//! What all senders and receivers do with their sockets: buffers, timeouts, refused sends, and how many datagrams wait.
+//! Shared by all senders and receivers: buffers, timeouts, refused sends, and the number of datagrams that wait
+//! to leave.
 //!
-//! Whoever sends datagrams for an account counts refused sends here, servers too, because the kernel counts each of them.
-//! Batches and single datagrams in the queues on the way out are together never more than single ones alone could be.
+//! Senders of accounted datagrams, servers included, count refused sends here, since the kernel counts each of
+//! them. Batches and single datagrams in local queues never exceed what single ones alone could reach.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
@@ -21,18 +22,17 @@ use crate::signals::{LOOK_EVERY, Signals};
 /// A socket buffer as asked for and as granted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketBuffer {
-    /// Bytes asked for; `None` when left to the kernel.
+    /// Bytes asked for; `None` for the kernel's choice.
     pub asked_bytes: Option<u64>,
-    /// Bytes granted as `getsockopt` reports them, which is twice what was asked unless a limit cut
-    /// it. TCP buffers left to the kernel grow: theirs is read at the end of the stream.
+    /// Bytes granted, as reported by `getsockopt`: twice the request unless a limit reduced it. The kernel lets
+    /// its default TCP buffers grow; they are read at the end of the stream.
     pub granted_bytes: u64,
 }
 
-/// Longest wait of a send. It ends so that the signals are looked at; the caller then tries again.
+/// Longest wait of a send, after which the signals are checked and the caller tries again.
 pub const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// A UDP socket connected to `peer`, from `local` where that is given, whose sends and receives end
-/// within their timeouts.
+/// A UDP socket connected to `peer`, from `local` if given, with send and receive timeouts.
 pub(crate) fn connected_udp(
     peer: SocketAddr,
     local: Option<SocketAddr>,
@@ -46,7 +46,7 @@ pub(crate) fn connected_udp(
     Ok((udp, buffer))
 }
 
-/// All addresses of this host in one family.
+/// The unspecified address of a family.
 pub fn any_address(is_ipv6: bool, port: u16) -> SocketAddr {
     match is_ipv6 {
         true => (Ipv6Addr::UNSPECIFIED, port).into(),
@@ -54,10 +54,10 @@ pub fn any_address(is_ipv6: bool, port: u16) -> SocketAddr {
     }
 }
 
-/// A socket for addresses of this one's family.
+/// Opens a socket of this address's family.
 ///
 /// # Errors
-/// When the kernel has none.
+/// When the kernel refuses.
 pub fn open(
     address: SocketAddr,
     kind: SocketType,
@@ -70,11 +70,11 @@ pub fn open(
     rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC | flags, None)
 }
 
-/// Connects a TCP socket that does not block, and has it block then, without a wait that the signals could not
-/// end: `None` when they ended it.
+/// Connects a non-blocking TCP socket and makes it blocking; the signals can end every wait: `None` if they
+/// did.
 ///
 /// # Errors
-/// When the peer or the kernel refuses, or nothing comes of it in `limit`.
+/// When the peer or the kernel refuses, or after `limit`.
 pub fn connect(
     fd: OwnedFd,
     peer: SocketAddr,
@@ -100,7 +100,7 @@ pub fn connect(
     Ok(Some(stream))
 }
 
-/// Has reads and writes wait, until the signals have to be looked at again.
+/// Makes reads and writes wait until the signals must be checked again.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -116,7 +116,7 @@ pub fn kernel_words(error: &io::Error) -> String {
     String::from(text.split(" (os error").next().unwrap_or(&text))
 }
 
-/// Asks for a send buffer, or leaves it to the kernel, and says what was granted.
+/// Asks for a send buffer, or leaves it to the kernel; returns the size granted.
 pub fn send_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuffer> {
     let granted = match asked {
         Some(bytes) => socket::set_send_buffer(fd, bytes)?,
@@ -125,7 +125,7 @@ pub fn send_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuff
     Ok(described(asked, granted))
 }
 
-/// Asks for a receive buffer, or leaves it to the kernel, and says what was granted.
+/// Asks for a receive buffer, or leaves it to the kernel; returns the size granted.
 pub fn receive_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuffer> {
     let granted = match asked {
         Some(bytes) => socket::set_receive_buffer(fd, bytes)?,
@@ -142,15 +142,15 @@ pub fn described(asked: Option<usize>, granted: usize) -> SocketBuffer {
     }
 }
 
-/// Whether a send failed in a way that passes: nothing was sent, and the next try may succeed. These
-/// are the errors after which iperf 2.1.8 goes on. Linux counts each in `Ip.OutDiscards`.
+/// Whether a send failed temporarily: nothing was sent, and the next try may succeed. iperf 2.1.8 goes on after
+/// the same errors. Linux counts each in `Ip.OutDiscards`.
 pub fn is_refused_send(error: &io::Error) -> bool {
     let no_buffers = Errno::NOBUFS.raw_os_error();
     is_no_datagram(error) || error.raw_os_error() == Some(no_buffers)
 }
 
-/// Whether a receive ended without a datagram but the socket is good: nothing came in time, a signal
-/// handler ran, or an earlier send met a closed port.
+/// Whether a receive got no datagram but the socket is still good: a timeout, a signal handler, or a closed
+/// port met by an earlier send.
 pub fn is_no_datagram(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -158,18 +158,17 @@ pub fn is_no_datagram(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a read or write of a stream ended without a byte but the stream is good.
+/// Whether a read or write of a stream moved nothing but the stream is still good.
 pub fn is_no_progress(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Waits for an event on a socket, until the signals have to be looked at again. `false` when there
-/// was none.
+/// Waits for an event on a socket until the signals must be checked again; returns `false` if there was none.
 pub fn poll_once(fd: impl AsFd, event: PollFlags) -> io::Result<bool> {
     poll_any(&[fd], event, LOOK_EVERY)
 }
 
-/// Waits for `event` at any of several descriptors, less than a second.
+/// Waits for `event` on any of several descriptors, for less than a second.
 pub fn poll_any(fds: &[impl AsFd], event: PollFlags, wait: Duration) -> io::Result<bool> {
     let timeout = Timespec {
         tv_sec: 0,
@@ -183,17 +182,18 @@ pub fn poll_any(fds: &[impl AsFd], event: PollFlags, wait: Duration) -> io::Resu
     }
 }
 
-/// Sends that were refused, by what the kernel counts them as.
+/// Refused sends, by the kernel counter that has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusedSends {
-    /// There was no room, or the host's own queue or interface dropped them.
+    /// No room, or dropped by the host's own queue or interface.
     pub unsent: u64,
-    /// A filter of the host dropped them on their way out: `EPERM`.
+    /// Dropped by a packet filter of this host on the way out: `EPERM`.
     pub filtered: u64,
 }
 
 impl RefusedSends {
-    /// Counts datagrams that met with an error, if it is one after which the next send may succeed: whether it is.
+    /// Counts refused datagrams; returns `false`, without counting, for errors after which sends cannot
+    /// succeed.
     pub fn note(&mut self, error: &io::Error, datagrams: u64) -> bool {
         let count = if error.raw_os_error() == Some(Errno::PERM.raw_os_error()) {
             &mut self.filtered
@@ -206,7 +206,7 @@ impl RefusedSends {
         true
     }
 
-    /// All of them.
+    /// All refused sends.
     pub fn all(self) -> u64 {
         self.unsent + self.filtered
     }
@@ -229,30 +229,30 @@ impl AddAssign for RefusedSends {
 
 /// Headers of UDP and IPv4, and of UDP and IPv6.
 pub const PACKET_HEADER_BYTES: [usize; 2] = [28, 48];
-/// Room that the kernel leaves in front of a packet, and that its alignment may take.
+/// Headroom that the kernel leaves before a packet, including alignment.
 const LINK_HEADER_BYTES: usize = 47;
-/// `struct skb_shared_info` behind each packet, on 64 bits.
+/// `struct skb_shared_info` after each packet, on 64 bits.
 const SHARED_INFO_BYTES: usize = 320;
 /// `struct sk_buff` of the same packet.
 const BUFFER_HEADER_BYTES: usize = 256;
 
-/// The account of what was sent and may wait.
+/// Estimates how many more datagrams single sends would let wait.
 #[derive(Debug)]
 pub struct Backlog {
     send_buffer_bytes: usize,
     packet_bytes: usize,
-    /// What the kernel charges a packet that is sent alone.
+    /// The kernel's charge for a single packet.
     single_bytes: usize,
-    /// What it charges the batches that may wait less than their datagrams alone, at most.
+    /// At most how much less the kernel charges waiting batches than their datagrams alone.
     undercharged_bytes: usize,
-    /// Datagrams that were sent alone behind the last batch.
+    /// Single datagrams since the last batch.
     singles_since: usize,
 }
 
 impl Backlog {
-    /// Nothing waits. `packet_bytes` is the length of an IP packet.
+    /// No datagrams wait. `packet_bytes` is the length of an IP packet.
     pub fn new(send_buffer_bytes: usize, packet_bytes: usize) -> Self {
-        // Memory for packets comes in pieces whose sizes are powers of two.
+        // Packet memory is allocated in powers of two.
         let data_bytes = packet_bytes + LINK_HEADER_BYTES + SHARED_INFO_BYTES;
         Backlog {
             send_buffer_bytes,
@@ -263,12 +263,12 @@ impl Backlog {
         }
     }
 
-    /// Whether only datagrams that were sent alone may wait.
+    /// Whether only single datagrams may wait.
     pub fn has_no_batch(&self) -> bool {
         self.undercharged_bytes == 0
     }
 
-    /// Takes note of a call that sent so many datagrams.
+    /// Records a call that sent this many datagrams.
     pub fn add(&mut self, datagrams: usize) {
         if datagrams > 1 {
             self.undercharged_bytes += datagrams * (self.single_bytes - self.packet_bytes);
@@ -278,10 +278,10 @@ impl Backlog {
         }
     }
 
-    /// How many more datagrams single sends would let wait, when the kernel has `unsent_bytes` of the
-    /// send buffer taken.
+    /// How many more datagrams single sends would let wait, if the kernel charges `unsent_bytes` to the send
+    /// buffer.
     pub fn room(&mut self, unsent_bytes: usize) -> usize {
-        // What was sent leaves in the same order: less than what came behind the last batch is none of it.
+        // Datagrams leave in order: if less is charged than came after the last batch, the batch has left.
         let behind_bytes = self.singles_since.saturating_mul(self.packet_bytes);
         if unsent_bytes == 0 || unsent_bytes < behind_bytes {
             self.undercharged_bytes = 0;
@@ -323,7 +323,7 @@ mod tests {
     const SEND_BUFFER_BYTES: usize = 212_992;
     const PACKET_BYTES: usize = 1498;
 
-    /// The kernel's account beside ours: what waits, as datagrams and their charge for each.
+    /// A model of the kernel's account: waiting datagrams, and the charge for each.
     #[derive(Default)]
     struct Kernel {
         queue: std::collections::VecDeque<usize>,
@@ -352,8 +352,8 @@ mod tests {
     fn no_more_wait_than_single_sends_would_leave() {
         const SINGLE_BYTES: usize = 2304;
         let most = SEND_BUFFER_BYTES.div_ceil(SINGLE_BYTES);
-        // A batch that is cut before it waits is charged as its datagrams alone, another one hardly more
-        // than its bytes.
+        // A batch segmented before it waits is charged like its single datagrams, another one little more than
+        // its bytes.
         for batch_charge_bytes in [PACKET_BYTES, SINGLE_BYTES] {
             let mut kernel = Kernel::default();
             let mut backlog = Backlog::new(SEND_BUFFER_BYTES, PACKET_BYTES);
@@ -374,7 +374,7 @@ mod tests {
                 kernel.queue.drain(..(turn % 23).min(kernel.queue.len()));
             }
             assert!(longest <= most, "{longest} of {most}");
-            // But not many less: the queue on the way out is what the test of a slow link is about.
+            // But not many fewer: a slow link test is about the queue on the way out.
             assert!(longest >= most * 3 / 5, "{longest} of {most}");
         }
     }

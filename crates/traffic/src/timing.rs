@@ -1,7 +1,7 @@
-//! Wall-clock times, delays from sender to receiver, and whether a test lasted as long as requested.
+//! Wall-clock times, one-way delays, and whether a test lasted as long as requested.
 //!
-//! The time in the kernel's queues and the time until the program looks are part of a delay. Delays are told only where both
-//! ends have one clock. A test that ended early never passes for a complete one.
+//! A delay includes the time in the kernel's queues and the time until the program reads. Delays are reported
+//! only if both ends share a clock. A test that ended early never passes for a complete one.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nicpoll_model::TimeDistribution;
 use nicpoll_stats::Latencies;
 
-/// How often both clocks are read together: whoever is preempted between two readings reads again.
+/// How often both clocks are read; the closest pair counts, in case of preemption in between.
 const READINGS: u32 = 8;
 
-/// Tells the wall-clock time of any moment by the wall clock as it stood when this value was made.
+/// Converts moments to wall-clock time, as the wall clock stood at [`Self::start`].
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
     begun: Instant,
@@ -33,17 +33,17 @@ impl WallClock {
         WallClock { begun, begun_wall }
     }
 
-    /// Time since 1970 at a moment that is not before this value was made.
+    /// Time since 1970 at a moment not before [`Self::start`].
     pub fn at(&self, moment: Instant) -> Duration {
         self.begun_wall + moment.saturating_duration_since(self.begun)
     }
 }
 
-/// A datagram that comes so much before it was sent proves that the clocks are two. A stamp in whole microseconds
-/// and two readings of two clocks make up for less.
+/// A datagram that arrives this long before its send time proves that the clocks differ. Send times in whole
+/// microseconds and two readings of two clocks account for less.
 const AHEAD_MAX: Duration = Duration::from_micros(100);
 
-/// Counts them.
+/// Collects one-way delays.
 #[derive(Clone, Debug)]
 pub struct OneWayDelays {
     clock: WallClock,
@@ -52,7 +52,7 @@ pub struct OneWayDelays {
 }
 
 impl OneWayDelays {
-    /// Begins to count.
+    /// Starts to collect.
     pub fn start() -> Self {
         OneWayDelays {
             clock: WallClock::start(),
@@ -61,36 +61,37 @@ impl OneWayDelays {
         }
     }
 
-    /// A datagram that was sent so long after 1970 is in the program's hands now, at `at`.
+    /// Records a datagram sent at `sent` since 1970 and read by the program at `at`.
     pub fn record(&mut self, sent: Duration, at: Instant) {
         let now = self.clock.at(at);
         self.is_clock_shared &= sent <= now + AHEAD_MAX;
         self.delays.record(now.saturating_sub(sent));
     }
 
-    /// All of them; `None` without any, and when the clocks prove to be two.
+    /// All delays; `None` if there are none or the clocks proved to differ.
     pub fn distribution(&self) -> Option<TimeDistribution> {
         let is_told = self.is_clock_shared && self.delays.samples() > 0;
         is_told.then(|| self.delays.distribution())
     }
 }
 
-/// A test may end earlier by this part of its time, within these bounds: clocks and last datagrams differ.
+/// The fraction of its time by which a test may end early, within these bounds: clocks and last datagrams
+/// differ.
 const TOLERANCE_PART: u32 = 8;
 const TOLERANCE_MIN: Duration = Duration::from_millis(150);
 const TOLERANCE_MAX: Duration = Duration::from_secs(1);
 
-/// A test that ended before its time.
+/// A test that ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// What was asked for.
+    /// The requested duration.
     pub asked: Duration,
     /// Until when data flowed.
     pub obtained: Duration,
 }
 
 impl Shortfall {
-    /// `None` when the test lasted as long as was asked.
+    /// `None` if the test lasted as long as requested.
     pub fn of(asked: Duration, obtained: Duration) -> Option<Self> {
         let tolerance = (asked / TOLERANCE_PART).clamp(TOLERANCE_MIN, TOLERANCE_MAX);
         (obtained.saturating_add(tolerance) < asked).then_some(Shortfall { asked, obtained })
@@ -114,7 +115,7 @@ mod tests {
         let moment = Instant::now() + Duration::from_secs(5);
         let later = clock.at(moment + Duration::from_millis(3)) - clock.at(moment);
         assert_eq!(later, Duration::from_millis(3));
-        // Within a day of what the system says: a clock that is set meanwhile is no error.
+        // Within a day of the system's time: the clock may be set meanwhile.
         let system = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         assert!(clock.at(Instant::now()).abs_diff(system) < Duration::from_secs(86_400));
     }

@@ -1,4 +1,4 @@
-//! What every UDP server is before it serves: a bound socket.
+//! The bound socket of a UDP server.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,9 +13,9 @@ use crate::workload::Because;
 pub struct ServerConfig {
     /// Address to receive at; port 0 lets the kernel choose.
     pub bind: SocketAddr,
-    /// Receive buffer to ask for; `None` leaves it to the kernel.
+    /// Receive buffer to ask for; `None` for the kernel's choice.
     pub receive_buffer_bytes: Option<usize>,
-    /// How long to wait for a datagram, the first and each further one.
+    /// How long to wait for the first datagram, and for each further one.
     pub idle_timeout: Duration,
 }
 
@@ -24,16 +24,16 @@ pub struct ServerConfig {
 pub struct BoundUdp {
     /// The socket itself.
     pub socket: UdpSocket,
-    /// The address bound to, with the port that was chosen.
+    /// The address bound to, with the actual port.
     pub address: SocketAddr,
     /// Its receive buffer.
     pub receive_buffer: SocketBuffer,
-    /// How long to wait for a datagram, the first and each further one.
+    /// How long to wait for the first datagram, and for each further one.
     pub idle_timeout: Duration,
 }
 
 impl BoundUdp {
-    /// Binds a socket; datagrams are queued from now on.
+    /// Binds a socket; the kernel queues datagrams from now on.
     pub fn bind(config: &ServerConfig) -> Result<Self, Because> {
         let bound = UdpSocket::bind(config.bind);
         let bound = bound.and_then(|socket| Self::set_up(socket, config));
@@ -46,7 +46,7 @@ impl BoundUdp {
         })
     }
 
-    /// Makes a server's of a socket that is bound already.
+    /// Sets up a socket that is already bound.
     pub fn set_up(socket: UdpSocket, config: &ServerConfig) -> io::Result<Self> {
         let receive_buffer = sockets::receive_buffer(&socket, config.receive_buffer_bytes)?;
         socket.set_write_timeout(Some(sockets::SEND_TIMEOUT))?;
@@ -59,13 +59,13 @@ impl BoundUdp {
         })
     }
 
-    /// Serves one peer from now on, and no other.
+    /// Serves only this peer from now on.
     pub fn connect(&self, peer: SocketAddr) -> Result<(), Because> {
         let connected = self.socket.connect(peer);
         connected.map_err(|source| no_answer(peer, source))
     }
 
-    /// Sends to the peer connected to; `false` when the kernel refused for now, which is counted.
+    /// Sends to the connected peer; returns `false` when the kernel refused for the moment, which is counted.
     pub fn answer(
         &self,
         peer: SocketAddr,
@@ -79,7 +79,7 @@ impl BoundUdp {
         }
     }
 
-    /// The error of a receive that failed for good.
+    /// The error of a permanently failed receive.
     pub fn receive_failed(&self, source: io::Error) -> Because {
         let address = self.address;
         let what = format!("cannot receive at {address}; see whether the interface is still there");

@@ -1,8 +1,9 @@
-//! Workloads: traffic between two hosts, of which each end counts for itself.
+//! Workloads: traffic between two hosts whose ends count separately.
 //!
-//! A workload is data, so that a study's plan, a file and another machine can hold it. A prepared end loses nothing that the
-//! other end sends from then on. Both ends' figures are kept apart; only [`Books::of`] compares them. A receiver counts the
-//! same, whether its datagrams come by a socket or are handed to it ([`DatagramReceiver`]).
+//! A workload is data, for use in a study's plan, a file or on another host. A prepared end loses nothing that
+//! the other end sends from then on. The ends' figures are kept apart; only [`Books::of`] combines them. A
+//! receiver counts the same, whether its datagrams come from a socket or are passed to it
+//! ([`DatagramReceiver`]).
 
 use std::error::Error;
 use std::io;
@@ -20,86 +21,86 @@ use thiserror::Error;
 use crate::signals::{Cancelled, Signals};
 use crate::sockets::SocketBuffer;
 
-/// How long a receiver waits in silence before it gives up.
+/// Silence after which a receiver gives up.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A kind of traffic between a sender and a receiver.
 pub trait Workload {
-    /// What its work is counted in: datagrams unless it says otherwise.
+    /// The unit of its work; datagrams by default.
     fn unit(&self) -> WorkUnit {
         WorkUnit::Datagrams
     }
 
-    /// Bytes of UDP payload in each datagram; `None` without datagrams.
+    /// UDP payload bytes per datagram; `None` without datagrams.
     fn datagram_bytes(&self) -> Option<u32> {
         None
     }
 
-    /// Makes one end ready: a receiver has its socket from now on.
+    /// Prepares one end: a receiver has its socket from now on.
     ///
     /// # Errors
-    /// When the socket cannot be had.
+    /// When the socket is not available.
     fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError>;
 
-    /// A receiver of its datagrams that has no socket; `None` for traffic that cannot be received so.
+    /// A receiver of its datagrams without a socket; `None` if the traffic needs one.
     fn datagram_receiver(&self) -> Option<Box<dyn DatagramReceiver>> {
         None
     }
 }
 
-/// One end of a workload that can run at once.
+/// One end of a workload, ready to run.
 pub trait PreparedEnd {
     /// Runs it on the calling thread: a sender for its time, a receiver until the sender is done.
     ///
     /// # Errors
-    /// [`WorkloadError::Cancelled`] when `signals` say so; when the socket fails for good.
+    /// [`WorkloadError::Cancelled`] if `signals` cancel; when the socket fails permanently.
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError>;
 }
 
-/// Which end is meant, and of what.
+/// Which end to prepare, and for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndTerms {
-    /// Sends or receives.
+    /// Whether it sends or receives.
     pub side: Side,
     /// Where the receiver listens.
     pub receiver: SocketAddr,
     /// How long the sender sends.
     pub duration: Duration,
-    /// How much later each packet arrives than it would, each way: what is waited for takes twice as much longer.
+    /// Extra delay of each packet, in each direction: timeouts are longer by twice this.
     pub link_delay: Duration,
 }
 
-/// Why an end could not do its part.
+/// Why an end failed.
 #[derive(Debug, Error)]
 pub enum WorkloadError {
-    /// Whoever ran it gave up.
+    /// The caller cancelled it.
     #[error("cancelled")]
     Cancelled,
-    /// What the workload's own code met with.
+    /// An error in the workload's own code.
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),
 }
 
 impl WorkloadError {
-    /// An error of the workload's own.
+    /// An error in the workload's own code.
     pub fn failed(error: impl Error + Send + Sync + 'static) -> Self {
         WorkloadError::Failed(Box::new(error))
     }
 
-    /// What failed in words that say what to do about it, and what the kernel said.
+    /// Combines what failed, with its remedy, and the kernel's error.
     pub(crate) fn because(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| WorkloadError::failed(Because { what, source })
     }
 }
 
-/// What the kernel refused for good.
+/// A permanent refusal by the kernel.
 #[derive(Debug, Error)]
 #[error("{what}")]
 pub struct Because {
-    /// What was tried, and what to look at.
+    /// What was tried, and what to check.
     pub what: String,
-    /// What the kernel said.
+    /// The kernel's error.
     pub source: io::Error,
 }
 
@@ -115,7 +116,7 @@ impl From<Cancelled> for WorkloadError {
     }
 }
 
-/// Two figures together, either of which may be unknown.
+/// Combines two figures, either of which may be unknown.
 pub(crate) fn merged<T>(
     one: Option<T>,
     other: Option<T>,
@@ -127,7 +128,7 @@ pub(crate) fn merged<T>(
     }
 }
 
-/// Datagrams and bytes of payload that one end sent or received.
+/// Datagrams and payload bytes that one end sent or received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     /// Datagrams; `None` for a stream.
@@ -145,7 +146,7 @@ impl Payload {
         }
     }
 
-    /// What two ends sent, or received. An end that had nothing to send or receive counts no packets.
+    /// Adds two ends' payload. An end that had nothing to send or receive has no packet count.
     fn plus(self, other: Payload) -> Payload {
         Payload {
             packets: merged(self.packets, other.packets, u64::add),
@@ -154,37 +155,36 @@ impl Payload {
     }
 }
 
-/// What one end counted.
+/// The counts of one end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EndBooks {
-    /// Payload that it sent.
+    /// Payload sent.
     pub sent: Payload,
-    /// Payload that it received.
+    /// Payload received.
     pub received: Payload,
-    /// Its own figures of its main direction: the sender's of sending, the receiver's of receiving.
+    /// Figures of its main direction: a sender's of sending, a receiver's of receiving.
     pub rates: WindowRates,
-    /// The receiver's figures, where this end is told them; `None`: the receiver's own `rates` are.
+    /// The receiver's figures, if reported to this end; otherwise the receiver's own `rates` count.
     pub receiver_rates: Option<WindowRates>,
-    /// Datagrams that it sent, or tried to, besides those of `sent`, by kind.
+    /// Datagrams sent, or tried, other than those in `sent`, by kind.
     pub control_sent: Vec<(ControlKind, u64)>,
-    /// Those that it received.
+    /// Datagrams received other than those in `received`.
     pub control_received: Vec<(ControlKind, u64)>,
     /// Interarrival jitter of what it received.
     pub jitter_seconds: Option<f64>,
-    /// From sending to this end's program, of what it received; `None` when the datagrams do not bear when they were
-    /// sent.
+    /// One-way delays to this end's program; `None` when the datagrams have no send times.
     pub one_way_delays: Option<TimeDistribution>,
-    /// Datagrams that reached it after a later one.
+    /// Datagrams that arrived after a later one.
     pub out_of_order_packets: Option<u64>,
-    /// Datagrams of `received` that it had received before; `None` when they have no numbers.
+    /// Datagrams in `received` that had arrived before; `None` when they have no numbers.
     pub duplicate_packets: Option<u64>,
-    /// Round trips that it timed.
+    /// Round trips measured at this end.
     pub round_trip: Option<RoundTrip>,
-    /// How they are distributed.
+    /// Their distribution.
     pub round_trip_distribution: Option<TimeDistribution>,
-    /// The buffer of its socket in its main direction.
+    /// The socket buffer of its main direction.
     pub socket_buffer: SocketBuffer,
-    /// Why it cannot say that all is read or sent; `None` when it can.
+    /// Why it cannot say that everything was read or sent; `None` when it can.
     pub undrained: Option<String>,
 }
 
@@ -210,12 +210,12 @@ impl EndBooks {
     }
 }
 
-/// What one run of a workload came to, as its two ends counted it.
+/// The combined counts of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Books {
-    /// Datagrams offered and delivered, each once; `None` for a stream.
+    /// Datagrams offered and delivered, without duplicates; `None` for a stream.
     pub packets: Option<(u64, u64)>,
-    /// Datagrams that arrived a second time; `None` when they have no numbers.
+    /// Datagrams that arrived again; `None` when they have no numbers.
     pub duplicate_packets: Option<u64>,
     /// Payload offered.
     pub offered_bytes: u64,
@@ -227,24 +227,24 @@ pub struct Books {
     pub receiver: WindowRates,
     /// Interarrival jitter at the receiver.
     pub jitter_seconds: Option<f64>,
-    /// From sending to the receiver's program.
+    /// One-way delays to the receiver's program.
     pub one_way_delays: Option<TimeDistribution>,
     /// Datagrams that reached the receiver after a later one.
     pub out_of_order_packets: Option<u64>,
-    /// Round trips at the sender.
+    /// Round trips measured at the sender.
     pub round_trip: Option<RoundTrip>,
-    /// How they are distributed.
+    /// Their distribution.
     pub round_trip_distribution: Option<TimeDistribution>,
-    /// Datagrams besides the workload's own.
+    /// Datagrams other than the workload's own.
     pub control: Vec<ControlLine>,
-    /// Buffers of the sockets.
+    /// The socket buffers.
     pub socket_buffers: SocketBuffers,
-    /// Why not everything that was sent could be waited for; `None` when it was.
+    /// Why not all sent data could be waited for; `None` when it was.
     pub undrained: Option<String>,
 }
 
 impl Books {
-    /// Both ends' books side by side.
+    /// Combines both ends' books.
     pub fn of(sender: EndBooks, receiver: EndBooks) -> Self {
         let offered = sender.sent.plus(receiver.sent);
         let delivered = receiver.received.plus(sender.received);
@@ -288,7 +288,7 @@ impl Books {
         }
     }
 
-    /// The books of a stream that the receiver's host sent to the sender's.
+    /// The books of a stream from the receiver's host to the sender's.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         for line in &mut self.control {
@@ -297,9 +297,9 @@ impl Books {
         self
     }
 
-    /// The books of traffic and of other traffic that ran at the same time. What was offered and delivered is of
-    /// both, so that the account of losses closes; the other's rates and round trips are added only if they are
-    /// `counted`. Where one is a stream and the other datagrams, the other stays out of the account.
+    /// Adds the books of other traffic that ran at the same time. Offered and delivered counts include both, so
+    /// the loss account closes; the other's rates and round trips are added only if `counted`. If only one of
+    /// them is a stream, the other is left out of the account.
     #[must_use]
     pub fn and(mut self, other: Books, counted: bool) -> Self {
         self.control.extend(other.control);
@@ -352,23 +352,23 @@ fn control_lines(
         .collect()
 }
 
-/// A datagram in the program's hands.
+/// A datagram read by the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
     /// Its payload.
     pub payload: &'a [u8],
-    /// When the program had it.
+    /// When the program read it.
     pub at: Instant,
 }
 
-/// The receiving end of a workload without a socket.
+/// The receiving end of a workload, without a socket.
 pub trait DatagramReceiver: Send {
-    /// Takes a datagram. What is returned is to be sent to its source.
+    /// Takes a datagram; returns the reply to its source, if any.
     fn take(&mut self, arrival: &Arrival<'_>) -> Option<Vec<u8>>;
 
-    /// What it counted.
+    /// Its counts.
     fn books(&self) -> EndBooks;
 }
 

@@ -1,4 +1,4 @@
-//! netblast's and netsend's datagrams as a plain socket gets them, and netreceive's counts.
+//! netblast's and netsend's datagrams as received by a plain socket, and netreceive's counts.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -31,7 +31,7 @@ fn blaster(peer: SocketAddr, payload_bytes: usize, is_batched: bool) -> Blaster 
     Blaster::new(socket, peer, &options).unwrap()
 }
 
-/// Blasts until `enough`, and returns what was counted.
+/// Blasts until `enough` returns; returns the counts.
 fn blast_until(blaster: &mut Blaster, enough: impl FnOnce()) -> SendCount {
     let signals = Signals::default();
     thread::scope(|scope| {
@@ -56,7 +56,7 @@ fn each_datagram_is_zeros_behind_a_counter_of_its_own() {
         assert_eq!(blaster.datagrams_per_system_call(), datagrams);
         let mut seen = Vec::new();
         let count = blast_until(&mut blaster, || {
-            // Fewer than the socket's buffer holds: none can be lost before them.
+            // Fewer than the socket buffer holds, so none before them is lost.
             for _ in 0..100 {
                 let mut datagram = [1; 128];
                 assert_eq!(receiver.recv(&mut datagram).unwrap(), 64);
@@ -67,7 +67,7 @@ fn each_datagram_is_zeros_behind_a_counter_of_its_own() {
         });
         assert_eq!(seen, (0..100).collect::<Vec<u32>>());
         assert!(count.calls >= 100);
-        // Less than a whole batch goes together where a whole one would have more wait than single ones.
+        // Less than a full batch is sent when a full one would let more wait than single sends.
         let calls = count.calls.div_ceil(datagrams as u64)..=count.calls + 1;
         assert!(calls.contains(&count.system_calls), "{count:?}");
     }
@@ -90,7 +90,7 @@ fn a_payload_without_room_for_a_counter_is_zeros() {
 
 #[test]
 fn a_closed_port_is_counted_by_its_error() {
-    // Bound and connected elsewhere: nobody else can take the port, and nothing gets in.
+    // Bound and connected elsewhere: nobody else can take the port, and nothing arrives.
     let taken = socket("127.0.0.1");
     taken.connect("127.0.0.1:9").unwrap();
     let mut blaster = blaster(taken.local_addr().unwrap(), 64, false);
@@ -105,7 +105,7 @@ fn a_closed_port_is_counted_by_its_error() {
 #[test]
 fn netreceive_counts_both_families_and_knows_what_was_dropped() {
     let sockets = loop {
-        // The port is free when both families have it.
+        // The port is free if both families can bind it.
         let port = socket("127.0.0.1").local_addr().unwrap().port();
         let sockets = listen(port).unwrap();
         if sockets.len() == 2 {
@@ -140,7 +140,7 @@ fn netreceive_counts_both_families_and_knows_what_was_dropped() {
 
 #[test]
 fn netsend_goes_through_its_ports_and_gives_each_every_number() {
-    // Two ports in a row that are free.
+    // Two adjacent free ports.
     let (first, second) = loop {
         let first = socket("127.0.0.1");
         let port = first.local_addr().unwrap().port();

@@ -1,5 +1,5 @@
-//! Command lines of netblast, netreceive and netsend: what is accepted with which meaning, and what is
-//! refused in which words.
+//! Command lines of netblast, netreceive and netsend: the meaning of those accepted, and the words that refuse
+//! the others.
 
 use nicpoll_testkit::golden_cases;
 use nicpoll_traffic::netrate::options::{NetrateOptions, Tool};

@@ -1,4 +1,4 @@
-//! The lines of netblast, netreceive and netsend, to the column.
+//! The lines of netblast, netreceive and netsend, column by column.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn sent(calls: u64, errors: u64) -> Sent {
     }
 }
 
-/// netblast's lines over so many seconds.
+/// netblast's lines over this many seconds.
 fn netblast(sent: &Sent, seconds: u64, style: NetrateStyle, payload_bytes: usize) -> String {
     let options = NetrateOptions {
         style,
@@ -47,7 +47,7 @@ fn lines_are_as_recorded() {
         netblast(&sent(12_345_678, 0), 10, freebsd, 64),
         netblast(&sent(5_166_494, 4_706_483), 60, NetrateStyle::Router, 1470),
         text::netblast(&sent(937_596, 64), Duration::from_secs(1), &batched, false),
-        // Ratios are whole numbers, and nothing is divided by zero.
+        // Ratios are integers, and nothing is divided by zero.
         netblast(&sent(7, 7), 1, freebsd, 64),
         netblast(&sent(0, 0), 1, freebsd, 64),
         text::netblast_threads(2, 9000, 10),
@@ -65,7 +65,7 @@ fn lines_are_as_recorded() {
     golden("tests/netrate_data/text.txt", &lines.concat());
 }
 
-/// What was printed on the routers of 2011, from the rates printed beside it.
+/// Output of routers in 2011, computed from the rates printed with it.
 #[test]
 fn throughput_is_that_of_frames_without_their_check_sequence() {
     for (rate, payload_bytes, is_ipv6, megabits) in [

@@ -15,7 +15,7 @@ use nicpoll_wire::rr::{Message, MessageKind};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
-/// An end of the workload of the shortest messages, at a port of the receiver that is free.
+/// An end of the workload with the shortest messages; the receiver's port is free.
 fn prepared(side: Side, receiver: SocketAddr) -> Box<dyn PreparedEnd> {
     let end = EndTerms {
         side,
@@ -30,7 +30,7 @@ fn ask(config: &RrClientConfig, signals: &Signals) -> Result<ClientReport, Workl
     run_client(config, signals, &mut |_| {})
 }
 
-/// A plain socket, whose receives end also when what they wait for does not come.
+/// A plain socket with a receive timeout.
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind(LOOPBACK).unwrap();
     let patience = Some(Duration::from_secs(10));
@@ -42,7 +42,7 @@ fn request(sequence: u64) -> Message {
     Message::request(sequence, 7)
 }
 
-/// Runs the end that answers at a free port while `ask` does something with its address.
+/// Runs a responder at a free port while `ask` uses its address.
 fn answering<T>(
     ask: impl FnOnce(SocketAddr, &Signals) -> T,
 ) -> (T, Result<EndBooks, WorkloadError>) {
@@ -71,7 +71,7 @@ fn both_ends_count_the_same_transactions() {
         asked.round_trip.unwrap(),
         Books::of(asked, answered.unwrap()),
     );
-    // What was asked and what was answered, each once.
+    // What was requested and what was answered, each once.
     let (offered, delivered) = books.packets.unwrap();
     assert!(offered > 0);
     assert_eq!((offered, books.undrained), (delivered, None));
@@ -97,7 +97,7 @@ fn a_late_answer_is_known_as_late_and_a_repeated_one_as_foreign() {
         let (_, client) = server.recv_from(&mut datagram).unwrap();
         let asked = Message::parse(&datagram).unwrap();
         assert_eq!((asked.kind, asked.sequence), (MessageKind::Request, 1));
-        // Later than the time-out, sooner than the end of the wait for late ones.
+        // After the timeout, but before the wait for late answers ends.
         thread::sleep(Duration::from_millis(150));
         for _ in 0..2 {
             server

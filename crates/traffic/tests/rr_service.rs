@@ -1,5 +1,5 @@
-//! The request/response service and its clients over loopback: both protocols, both loops, and what
-//! strangers may do.
+//! The request/response service and its clients over loopback: both protocols, both loops, and what strangers
+//! may do.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -25,7 +25,7 @@ fn open(requests_per_second: u64) -> Pacing {
     }
 }
 
-/// Runs `work` beside a service, and ends that.
+/// Runs `work` with a service, then ends the service.
 fn with_service<T>(work: impl FnOnce(SocketAddr, &Served) -> T) -> (T, Served) {
     let config = ServiceConfig {
         bind: LOOPBACK.into(),
@@ -65,7 +65,7 @@ fn closed(depth: u32) -> Pacing {
     }
 }
 
-/// A connection from one of this host's addresses, 127.0.0.`host`.
+/// Connects from one of this host's addresses, 127.0.0.`host`.
 fn connect_from(host: u8, peer: SocketAddr) -> TcpStream {
     let family = AddressFamily::INET;
     let fd = rustix::net::socket(family, SocketType::STREAM, None).unwrap();
@@ -76,7 +76,7 @@ fn connect_from(host: u8, peer: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Asks once over a connection, and says whether an answer came.
+/// Sends one request over a connection; returns whether an answer came.
 fn is_answered(mut stream: &TcpStream) -> bool {
     let written = stream.write_all(&Message::request(1, 1).to_bytes());
     let read = stream.read_exact(&mut [0; Message::BYTES]);
@@ -164,7 +164,7 @@ fn intervals_add_up_to_the_whole() {
     assert_eq!(sum(|one| one.lost_requests), report.requests.lost);
 }
 
-/// Answers nothing for 150 ms after the first request, and then everything.
+/// Answers nothing for 150 ms after the first request, then everything.
 fn answer_after_a_stall(server: &UdpSocket, requests: usize) {
     let mut buffer = [0; 128];
     for number in 0..requests {
@@ -269,11 +269,11 @@ fn noise_on_a_connection_ends_it_and_no_other() {
     assert_eq!(served.connections(), 2);
 }
 
-/// Who asks rarely holds a place only while nobody else needs it.
+/// A slow client keeps its connection only while nobody else needs one.
 #[test]
 fn whoever_asks_next_to_nothing_makes_room_for_those_who_are_refused() {
     with_service(|peer, served| {
-        // No address has all connections to itself.
+        // No address may have all connections.
         let mut hosts = (1..=3).cycle();
         let mut connect = || connect_from(hosts.next().unwrap(), peer);
         let rare: Vec<TcpStream> = (0..127).map(|_| connect()).collect();
@@ -281,7 +281,7 @@ fn whoever_asks_next_to_nothing_makes_room_for_those_who_are_refused() {
         let busy = connect();
         let begun = Instant::now();
         let mut refused = 0;
-        // Each try is refused, or has the place of a connection that has been silent.
+        // Each try is refused, or replaces a silent connection.
         let newcomer = loop {
             assert!(begun.elapsed() < PATIENCE && is_answered(&busy));
             let newcomer = connect();
@@ -292,7 +292,7 @@ fn whoever_asks_next_to_nothing_makes_room_for_those_who_are_refused() {
             thread::sleep(Duration::from_millis(100));
         };
         assert!(refused > 0 && is_answered(&busy) && is_answered(&newcomer));
-        // One for each that was refused, and no more.
+        // One per refused client, and no more.
         let is_open = |stream: &&TcpStream| {
             stream.set_nonblocking(true).unwrap();
             let seen = stream.peek(&mut [0; 1]);
@@ -317,13 +317,13 @@ fn connections_are_bounded_and_silent_ones_do_not_keep_the_service() {
         (silent, begun.elapsed())
     });
     assert_eq!(silent.len(), 140);
-    // On a slow host the first ones have been silent for so long that they make room for the last ones.
+    // On a slow host, the first ones may have been silent long enough to make room for the last.
     let is_exact = time < Duration::from_secs(1);
     assert!(served.refused_connections() == 12 || !is_exact && served.refused_connections() > 0);
     assert!(served.connections() == 128 || !is_exact && served.connections() > 128);
 }
 
-/// Whatever one address asks for, others are served.
+/// Whatever one address requests, others are served.
 #[test]
 fn one_address_has_its_share_of_the_connections_and_leaves_the_others() {
     with_service(|peer, served| {
@@ -340,7 +340,7 @@ fn one_address_has_its_share_of_the_connections_and_leaves_the_others() {
         assert!(refusal.starts_with(expected), "{refusal}");
         assert!(is_answered(&connect_from(2, peer)));
         drop(own);
-        // What was given back may be had again.
+        // A returned slot is available again.
         wait_until("there is room again", || {
             is_answered(&connect_from(1, peer))
         });

@@ -1,8 +1,9 @@
 //! netblast's loop: send, count, send again, until told to stop.
 //!
-//! No pacing, no back-off, no clock and no allocation in the loop. Each datagram carries
-//! its own counter. Only where that is asked for do they go to the kernel in batches, one system call
-//! for up to 64 of which all are taken or all refused; and no longer than until one is refused, since
+//! The loop has no pacing, no back-off, no clock and no allocation. Each datagram carries its own counter. On
+//! request, datagrams go to the kernel in batches: up to 64 per system call, all taken or all refused. After
+//! the first refusal they go one by one, since figures behind a full queue would count batches instead of
+//! packets.
 //! figures behind a queue that is full would be those of the batches and not of packets.
 
 use std::io;
@@ -17,7 +18,7 @@ use crate::netrate::sending::{self, BATCH_DATAGRAMS_MAX, SendCount, SendProgress
 use crate::signals::Signals;
 use crate::sockets::{Backlog, PACKET_HEADER_BYTES};
 
-/// Most bytes of a batch: 65535 less the headers of UDP and IPv4, or UDP and IPv6.
+/// Longest batch: 65535 less the headers of UDP and IPv4, or UDP and IPv6.
 const BATCH_BYTES_MAX: [usize; 2] = [65_507, 65_487];
 
 /// A sender with its socket and its datagrams.
@@ -26,7 +27,7 @@ pub struct Blaster {
     socket: UdpSocket,
     flags: SendFlags,
     payload_bytes: usize,
-    /// The datagrams of a batch, one after the other.
+    /// The datagrams of a batch, back to back.
     batch: Vec<u8>,
     backlog: Backlog,
     counter: u32,
@@ -34,7 +35,7 @@ pub struct Blaster {
 }
 
 impl Blaster {
-    /// Takes a socket that is connected to `peer`, and sends payloads as the options say.
+    /// Takes a socket connected to `peer`, and sends as the options say.
     pub fn new(socket: UdpSocket, peer: SocketAddr, options: &NetrateOptions) -> io::Result<Self> {
         let payload_bytes = options.payload_bytes;
         let flags = sending::set_up(&socket, peer, options.is_blocking)?;
@@ -44,7 +45,7 @@ impl Blaster {
             _ if !options.is_batched => 1,
             bytes => (most_bytes / bytes).clamp(1, BATCH_DATAGRAMS_MAX),
         };
-        // A kernel without batches refuses the option.
+        // A kernel without UDP segmentation refuses the option.
         if datagrams > 1 && socket::set_segment(&socket, payload_bytes as u16).is_err() {
             datagrams = 1;
         }
@@ -61,13 +62,13 @@ impl Blaster {
         })
     }
 
-    /// How far its next run is, for another thread to see.
+    /// Returns the progress of the next run, for another thread to watch.
     pub fn progress(&mut self) -> Arc<SendProgress> {
         self.progress = Arc::default();
         Arc::clone(&self.progress)
     }
 
-    /// The most datagrams that go to the kernel in one system call. It falls to 1 when a batch is refused.
+    /// The most datagrams per system call; 1 after a batch was refused.
     pub fn datagrams_per_system_call(&self) -> usize {
         match self.payload_bytes {
             0 => 1,
@@ -75,7 +76,7 @@ impl Blaster {
         }
     }
 
-    /// Sends until `signals` say to finish or to cancel.
+    /// Sends until `signals` finish or cancel.
     pub fn run(&mut self, signals: &Signals) -> SendCount {
         let mut count = SendCount::default();
         while !signals.is_finishing() && !signals.is_cancelled() {
@@ -85,7 +86,7 @@ impl Blaster {
             let result = send(&self.socket, &self.batch[..length], self.flags).map(|_| ());
             match result {
                 Err(errno) if sending::is_unfinished(self.flags, errno) => continue,
-                // Its datagrams are sent again, each to be refused or taken by itself.
+                // Sends the same datagrams again, one by one.
                 Err(_) if datagrams > 1 && self.go_single().is_ok() => {
                     count.system_calls += 1;
                     continue;

@@ -1,8 +1,8 @@
-//! The tools from their arguments to their last line.
+//! Runs the tools from their arguments to their last line.
 //!
-//! Without nicpoll's own options, standard output, standard error and the exit status
-//! are the originals', but for what netreceive adds when it ends. With `--json` standard output is left to
-//! one document, and what the originals print there before it goes to standard error.
+//! Without nicpoll's own options, standard output, standard error and exit status are the originals', except
+//! for netreceive's summary at the end. With `--json`, standard output has only one document; what the
+//! originals print there before it goes to standard error.
 
 mod common;
 mod receive;
@@ -18,7 +18,7 @@ use common::Refused;
 
 pub use common::OpenAccount;
 
-/// Exit status of every tool when it refuses its arguments or cannot begin: the original's -1.
+/// Exit status when a tool refuses its arguments or cannot start: the original's -1.
 const EXIT_REFUSED: u8 = 255;
 
 /// The help text of a tool.
@@ -30,10 +30,10 @@ pub fn help_text(tool: Tool) -> &'static str {
     }
 }
 
-/// Runs a tool with its arguments, and returns its exit status.
+/// Runs a tool with its arguments; returns its exit status.
 ///
 /// # Errors
-/// When something fails that the originals do not have.
+/// Errors for which the originals have no message.
 pub fn run(tool: Tool, args: &[String], open_account: OpenAccount<'_>) -> io::Result<u8> {
     let options = match NetrateOptions::parse(tool, args) {
         Ok(Some(options)) => options,

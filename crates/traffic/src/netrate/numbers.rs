@@ -1,23 +1,23 @@
-//! The numbers in the datagrams of netblast and netsend, as ids that never begin again, and which of them came twice.
+//! Turns the counters in datagrams of netblast and netsend into ids that do not wrap, and counts duplicates.
 //!
-//! netreceive counts whatever comes, so numbers are only believed of a source most of whose datagrams have one of their own.
-//! A source that puts the same bytes into all has no duplicates.
+//! netreceive counts any datagram, so a source's counters are believed only if most of its datagrams have
+//! distinct ones. A source that puts the same bytes into all datagrams has no duplicates.
 
 use std::net::SocketAddr;
 
 use nicpoll_stats::sequence::{Ids, Sequence};
 
-/// How many numbers there are.
+/// Number of counter values.
 const ROUND: u64 = 1 << 32;
 
-/// Of one sender: a 32-bit big-endian number at the start, which counts from 0 and wraps.
+/// The ids of one sender: a 32-bit big-endian counter at the start, which counts from 0 and wraps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetrateIds {
     highest: Option<u64>,
 }
 
 impl NetrateIds {
-    /// Bytes of the number.
+    /// Length of the counter.
     pub const BYTES: usize = 4;
 }
 
@@ -33,7 +33,7 @@ impl Ids for NetrateIds {
     /// ```
     fn id(&mut self, payload: &[u8]) -> Option<u64> {
         let number = u32::from_be_bytes(*payload.first_chunk()?);
-        // Room below the first one that came, for those that it overtook.
+        // Leaves room below the first id, for datagrams that it overtook.
         let near = self.highest.unwrap_or(ROUND + u64::from(number));
         let ahead = number.wrapping_sub(near as u32) as i32;
         let number = near.saturating_add_signed(ahead.into());
@@ -42,14 +42,14 @@ impl Ids for NetrateIds {
     }
 }
 
-/// Sources that are told apart; the datagrams of further ones are not looked at. One takes half a kilobyte.
+/// Most sources told apart; others are ignored. A source takes half a kilobyte.
 const SOURCES_MAX: usize = 64;
 
-/// What was seen of each source.
+/// The state of each source.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     sources: Vec<Source>,
-    /// Which of them sent the datagram before.
+    /// The source of the previous datagram.
     last: usize,
 }
 
@@ -62,7 +62,7 @@ struct Source {
 }
 
 impl Numbers {
-    /// Takes note of a datagram of netblast or netsend, as far as it has a number.
+    /// Records a datagram, if it is long enough for a counter.
     pub fn record(&mut self, address: SocketAddr, payload: &[u8]) {
         if payload.len() < NetrateIds::BYTES {
             return;
@@ -76,7 +76,7 @@ impl Numbers {
         }
     }
 
-    /// Datagrams whose number had come before; `None` when no datagram had one.
+    /// Datagrams whose counter had already arrived; `None` when no datagram had one.
     pub fn duplicates(&self) -> Option<u64> {
         let numbered = self.sources.iter().filter(|source| {
             source.datagrams > 0 && 2 * source.sequence.duplicates() <= source.datagrams

@@ -1,7 +1,7 @@
-//! The command lines: the originals' positional arguments, and the options that nicpoll adds.
+//! The command lines: the originals' positional arguments, and nicpoll's own options.
 //!
-//! Arguments that the originals accept have the same meaning here; others are refused in their words. Numbers are read as
-//! strtoul(3) reads them, except that nothing is cut to fewer bits and that an empty argument is no number.
+//! Arguments that the originals accept mean the same here; others are refused in the originals' words. Numbers
+//! are parsed like strtoul(3), except that nothing is truncated and an empty argument is not a number.
 
 use nicpoll_model::{Rate, Refused};
 
@@ -11,15 +11,15 @@ use crate::repeat::RUNS_MAX;
 pub const PAYLOAD_BYTES_MAX: u64 = 32_768;
 /// Highest rate of netsend.
 pub const PACKETS_PER_SECOND_MAX: u64 = 100_000_000;
-/// Most threads a socket of netreceive may have.
+/// Most threads per socket of netreceive.
 const RECEIVE_THREADS_MAX: u64 = 64;
 /// Most threads of netblast. The original has no limit.
 const BLAST_THREADS_MAX: u64 = 1024;
 
-/// Which of the tools.
+/// The tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
-    /// Sends as fast as it goes.
+    /// Sends as fast as possible.
     Netblast,
     /// Counts what arrives.
     Netreceive,
@@ -37,7 +37,7 @@ impl Tool {
         }
     }
 
-    /// The tool of that name.
+    /// The tool with this name.
     pub fn named(name: &str) -> Option<Self> {
         [Tool::Netblast, Tool::Netreceive, Tool::Netsend]
             .into_iter()
@@ -65,53 +65,52 @@ impl Tool {
     }
 }
 
-/// Which lines netblast prints.
+/// The lines that netblast prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NetrateStyle {
-    /// FreeBSD's, and `send success:` and `approx throughput:`, as a router distribution's build of
-    /// 2011 printed them.
+    /// FreeBSD's, plus `send success:` and `approx throughput:`, as printed by a router distribution's build of
+    /// 2011.
     #[default]
     Router,
     /// FreeBSD's.
     Freebsd,
 }
 
-/// What a tool is to do. What it takes no argument for has its default.
+/// What a tool is to do. Options that a tool does not take keep their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetrateOptions {
     /// Address or name of the receiver.
     pub host: String,
-    /// Its port, or the first of several; netreceive's own. Not 0.
+    /// The receiver's port, or the first of several; netreceive's own port. Not 0.
     pub port: u16,
-    /// netsend's last port; the same when there is one only.
+    /// netsend's last port; equal to `port` if there is only one.
     pub port_max: u16,
     /// Bytes of UDP payload, at most 32 KiB.
     pub payload_bytes: usize,
-    /// Datagrams a second of netsend; as fast as it goes without.
+    /// netsend's datagrams per second; `None` is unlimited.
     pub rate: Option<Rate>,
-    /// How long to send, whole seconds; 0 sends until a signal comes.
+    /// How long to send, in whole seconds; 0 sends until a signal.
     pub duration_seconds: u64,
-    /// Threads, for each socket of netreceive, when their number was given.
+    /// Threads, for netreceive per socket; `None` if not given.
     pub threads: Option<usize>,
-    /// How often netblast sends for so long, 1 to [`RUNS_MAX`], when that was given: then what the runs come to is
-    /// told below them.
+    /// How often netblast repeats the run (1 to [`RUNS_MAX`]), followed by a summary; `None` if not given.
     pub repeat: Option<u32>,
-    /// Which lines netblast prints.
+    /// The lines that netblast prints.
     pub style: NetrateStyle,
-    /// Up to 64 datagrams a system call.
+    /// Sends up to 64 datagrams per system call.
     pub is_batched: bool,
-    /// A send waits for room in the socket's buffer. Without it, a send for which there is no room is an
-    /// error at once, and so is one that the interface or its queue refuses.
+    /// Sends wait for room in the socket buffer. Otherwise, a full buffer is an immediate error, as is a
+    /// refusal by the interface or its queue.
     pub is_blocking: bool,
-    /// One JSON object instead of lines.
+    /// Prints one JSON object instead of lines.
     pub json: bool,
 }
 
 impl NetrateOptions {
-    /// Reads a tool's command line, without the program's name; `None` when help was asked for.
+    /// Parses a tool's arguments, without the program's name; `None` for help.
     ///
     /// # Errors
-    /// Why it was refused, to be printed as it stands.
+    /// The refusal, printed unchanged.
     pub fn parse(tool: Tool, args: &[String]) -> Result<Option<Self>, Refused> {
         let mut options = NetrateOptions::default();
         let Some(positional) = options.read_own(tool, args)? else {
@@ -159,7 +158,7 @@ impl NetrateOptions {
         Ok(Some(options))
     }
 
-    /// Reads nicpoll's own options, and returns the originals' arguments; `None` when help was asked for.
+    /// Parses nicpoll's own options; returns the originals' arguments, or `None` for help.
     fn read_own<'a>(
         &mut self,
         tool: Tool,
@@ -237,7 +236,7 @@ fn port_number(text: &str) -> Option<u16> {
 }
 
 fn port_range(text: &str) -> Option<(u16, u16)> {
-    // A sign of the first number is not the dash of a range; a port has no use for one.
+    // A sign before the first port would look like a range; ports need none.
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last) = (port_number(first)?, port_number(last)?);
     (first <= last).then_some((first, last))
@@ -248,8 +247,8 @@ fn thread_count(text: &str, most: u64) -> Option<usize> {
     (1..=most).contains(&threads).then_some(threads as usize)
 }
 
-/// A number as strtoul(3) reads it with base 10: blanks and a sign may stand before it. What would be
-/// negative as a `long`, a minus sign or an overflow, is refused.
+/// Parses a number like strtoul(3) with base 10, with leading blanks and a plus sign. Refuses values that are
+/// negative as a `long`, by a minus sign or by overflow.
 fn number(text: &str) -> Option<u64> {
     let digits = text.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']);
     let digits = digits.strip_prefix('+').unwrap_or(digits);

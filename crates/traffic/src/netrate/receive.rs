@@ -1,7 +1,7 @@
-//! netreceive: takes what comes, and counts.
+//! netreceive: receives and counts.
 //!
-//! Every datagram is received by itself. Batches are not asked for (`UDP_GRO`), because
-//! the kernel counts the loss of a batch as one drop.
+//! Datagrams are received one by one, without coalescing (`UDP_GRO`), since the kernel counts the loss of a
+//! coalesced batch as one drop.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
@@ -19,18 +19,18 @@ use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets;
 use crate::workload::{Because, merged};
 
-/// What the original asks for with SO_RCVBUF.
+/// The original's SO_RCVBUF.
 pub const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
-/// Room for one datagram, as in the original: the longest there is.
+/// Room for one datagram of any length, as in the original.
 const DATAGRAM_BYTES: usize = 65_536;
 const DATAGRAMS_A_CALL: usize = 64;
-/// How long what is queued at the end is still taken.
+/// How long to go on receiving queued datagrams at the end.
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 
-/// A socket for IPv6 and one for IPv4, or one of the two when the other cannot be had.
+/// Opens a socket for IPv6 and one for IPv4, or only the one that is possible.
 ///
 /// # Errors
-/// Why the last one could not be had, when neither could.
+/// Why the IPv4 socket failed, if both did.
 pub fn listen(port: u16) -> Result<Vec<UdpSocket>, Because> {
     match [true, false].map(|is_ipv6| listen_at(sockets::any_address(is_ipv6, port))) {
         [Err(_), Err(error)] => Err(error),
@@ -38,15 +38,15 @@ pub fn listen(port: u16) -> Result<Vec<UdpSocket>, Because> {
     }
 }
 
-/// A socket at one address, with the original's receive buffer.
+/// Opens a socket at one address, with the original's receive buffer.
 ///
 /// # Errors
-/// Which step the kernel refused.
+/// The step that the kernel refused.
 pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, Because> {
     let at = sending::at::<Errno>;
     let socket = sockets::open(address, SocketType::DGRAM, SocketFlags::empty());
     let socket = socket.map_err(at("socket"))?;
-    // As on FreeBSD, where an IPv6 socket takes IPv6 only, so that both can be bound.
+    // As on FreeBSD, an IPv6 socket takes only IPv6, so both can be bound.
     if address.is_ipv6() {
         sockopt::set_ipv6_v6only(&socket, true).map_err(at("socket"))?;
     }
@@ -55,23 +55,23 @@ pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, Because> {
     Ok(UdpSocket::from(socket))
 }
 
-/// What one thread has received.
+/// The counts of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Received {
-    /// Datagrams.
+    /// Datagrams received.
     pub datagrams: u64,
-    /// Bytes of their payload.
+    /// Bytes of payload received.
     pub bytes: u64,
-    /// When the first and the last batch of datagrams were taken, after the moment given to [`receive`]; `None`
-    /// before the first.
+    /// When the first and the last batch was read, since the start given to [`receive`]; `None` before the
+    /// first.
     pub first_and_last: Option<(Duration, Duration)>,
-    /// Datagrams whose number had come from the same source before. `None` when none had a number that can be one of
-    /// netblast's or netsend's.
+    /// Datagrams whose counter had already arrived from the same source. `None` when no source had counters
+    /// like netblast's or netsend's.
     pub duplicates: Option<u64>,
 }
 
 impl Received {
-    /// What both threads received.
+    /// Adds two threads' counts.
     pub(super) fn and(self, other: Received) -> Received {
         let span = |one: (Duration, Duration), other: (Duration, Duration)| {
             (one.0.min(other.0), one.1.max(other.1))
@@ -85,13 +85,13 @@ impl Received {
     }
 }
 
-/// What one thread has received until now, written by that thread only.
+/// The counts of one thread so far; only that thread writes them.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct ReceiveCount(Mutex<Received>);
 
 impl ReceiveCount {
-    /// The figures now.
+    /// The current counts.
     pub fn look(&self) -> Received {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,11 +101,11 @@ impl ReceiveCount {
     }
 }
 
-/// Receives at `socket`, which other threads may do as well, until `signals` say to finish, that the
-/// sender is done, or to cancel. Times are counted from `start`.
+/// Receives at `socket`, possibly with other threads, until `signals` finish, cancel, or report the sender
+/// done. Times are relative to `start`.
 ///
 /// # Errors
-/// When the socket fails for good.
+/// When the socket fails permanently.
 pub fn receive(
     socket: &UdpSocket,
     count: &ReceiveCount,

@@ -1,8 +1,8 @@
-//! netsend: sends at a steady rate, by a clock that is watched and not slept on.
+//! netsend: sends at a steady rate by watching the clock instead of sleeping.
 //!
-//! The n-th datagram is due n intervals after a start on a whole second, and the
-//! interval is the original's: whole nanoseconds, cut off. As in the original the clock is looked at
-//! before every k-th datagram only, and those in between are sent at once.
+//! The n-th datagram is due n intervals after a start on a whole second. As in the original, the interval is
+//! truncated to whole nanoseconds, and the clock is read only before every k-th datagram; those in between are
+//! sent at once.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use crate::signals::Signals;
 use crate::workload::Because;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// The original looks at the clock no more often than this, unless a datagram takes longer...
+/// Least time between the original's clock readings, unless a datagram takes longer.
 const LOOK_EVERY_NS: u64 = 200_000;
-/// ... and no less often than this.
+/// Most datagrams between clock readings.
 const DATAGRAMS_A_LOOK_MAX: u64 = 100;
-/// The start is waited for asleep until it is this close.
+/// Sleep until this close to the start, then spin.
 const SPIN_NS: u64 = 20_000_000;
 
 /// When datagrams are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// From one datagram to the next; 0 sends without waiting.
+    /// Nanoseconds between datagrams; 0 sends without waiting.
     pub interval_ns: u64,
-    /// The clock is looked at before every so manieth datagram; 0 and 1 both mean each.
+    /// The clock is read before every n-th datagram; 0 and 1 both mean each.
     pub datagrams_a_look: u64,
 }
 
 impl Schedule {
-    /// The original's schedule for a rate. At 1 a second the original mistakes the interval for none
-    /// and sends 99 datagrams at once; here it is kept.
+    /// The original's schedule for a rate. At 1 datagram per second, the original takes the interval for none
+    /// and sends 99 at once; here, the interval is kept.
     pub(crate) fn of_rate(rate: Option<Rate>) -> Self {
         let interval = rate.map_or(Duration::ZERO, |rate| rate.time_of(1, 0));
         let interval_ns = interval.as_nanos() as u64;
@@ -53,7 +53,7 @@ impl Schedule {
         }
     }
 
-    /// The clock's resolution, when an interval is no longer than that.
+    /// The clock's resolution, if the interval does not exceed it.
     pub(crate) fn finer_than_clock(&self) -> Option<Duration> {
         let resolution = clock_getres(ClockId::Realtime);
         let resolution = Duration::new(resolution.tv_sec as u64, resolution.tv_nsec as u32);
@@ -68,8 +68,8 @@ pub struct PacedSender {
     flags: SendFlags,
     /// The receiver's address and first port.
     peer: SocketAddr,
-    /// Its last port. Datagrams go to all of them in turn, each port gets every number. The socket is connected when
-    /// there is one only.
+    /// Its last port. All ports get datagrams in turn, and each port gets every counter value. With only one
+    /// port, the socket is connected.
     port_max: u16,
     schedule: Schedule,
     /// How long to send; zero sends until told to stop.
@@ -81,10 +81,10 @@ pub struct PacedSender {
 }
 
 impl PacedSender {
-    /// Makes a socket that sends to `peer` and the ports after it as the options say.
+    /// Opens a socket that sends to `peer` and its following ports as the options say.
     ///
     /// # Errors
-    /// With the original's word for what failed.
+    /// With the original's word for the failed step.
     pub fn new(peer: SocketAddr, options: &NetrateOptions) -> Result<Self, Because> {
         let mut socket = sending::open(peer)?;
         if peer.port() == options.port_max {
@@ -110,12 +110,12 @@ impl PacedSender {
         })
     }
 
-    /// How far it is, for another thread to see.
+    /// The sender's progress, for another thread to watch.
     pub fn progress(&self) -> Arc<SendProgress> {
         Arc::clone(&self.progress)
     }
 
-    /// Waits for the start, then sends until the time is up or `signals` say to finish or to cancel.
+    /// Waits for the start, then sends until the time is up or `signals` finish or cancel.
     pub fn run(&mut self, signals: &Signals) -> Sent {
         let is_over = || signals.is_finishing() || signals.is_cancelled();
         let clock = || (!is_over()).then(real_time_ns);
@@ -125,7 +125,7 @@ impl PacedSender {
         let waited = pace(schedule, start_ns, duration, clock, || {
             self.send_next(&mut count, signals);
         });
-        // A signal may have come before the start.
+        // A signal may come before the start.
         let finish_ns = real_time_ns().max(start_ns);
         let [start, finish] = [start_ns, finish_ns].map(Duration::from_nanos);
         Sent {
@@ -154,7 +154,7 @@ impl PacedSender {
         };
         let result = result.map(|_| ());
         count.count(1, result);
-        // One closed port cuts nobody off while there are others.
+        // In a range, one closed port does not cut off the others.
         let is_range = self.peer.port() < self.port_max;
         let is_closed = is_range && result == Err(Errno::CONNREFUSED);
         self.progress
@@ -181,7 +181,7 @@ impl PacedSender {
     }
 }
 
-/// A whole second, more than one from now. Returns shortly before it, or when the clock ends.
+/// Picks a whole second more than one from now. Returns shortly before it, or when the clock ends.
 fn start_ns(mut clock: impl FnMut() -> Option<u64>) -> u64 {
     let start_ns = (real_time_ns() / NS_PER_SECOND + 2) * NS_PER_SECOND;
     while let Some(now_ns) = clock() {
@@ -199,8 +199,8 @@ fn real_time_ns() -> u64 {
     now.unwrap_or_default().as_nanos() as u64
 }
 
-/// The original's loop. Calls `send_next` for each datagram that is due, and returns how often the clock
-/// was looked at in vain. The clock tells nanoseconds since 1970, and `None` to end.
+/// The original's loop. Calls `send_next` for each datagram that is due; returns how many clock readings were
+/// too early. The clock counts nanoseconds since 1970; `None` ends the loop.
 fn pace(
     schedule: Schedule,
     start_ns: u64,
@@ -235,8 +235,7 @@ fn pace(
     }
 }
 
-/// Watches the clock until it is past a time. Returns what it showed then, and how often it was looked at
-/// in vain.
+/// Watches the clock until it passes a time. Returns that reading, and how many were too early.
 fn wait_beyond(time_ns: u64, clock: &mut impl FnMut() -> Option<u64>) -> (Option<u64>, u64) {
     let mut waited = 0;
     loop {
@@ -253,7 +252,7 @@ mod tests {
 
     const START_NS: u64 = 1_000 * NS_PER_SECOND;
 
-    /// The clock goes on by a step at each look, and by a tenth of a second more once.
+    /// The clock advances by a step per reading, and once by an extra tenth of a second.
     fn sent(packets_per_second: u64, seconds: u64, step_ns: u64, stalls_at_ns: u64) -> (u64, u64) {
         let (mut now_ns, mut stalls_at_ns) = (START_NS - 10 * step_ns, stalls_at_ns);
         let clock = || {
@@ -288,7 +287,7 @@ mod tests {
             assert_eq!(schedule.interval_ns, interval_ns, "{rate}");
             assert_eq!(schedule.datagrams_a_look, datagrams_a_look, "{rate}");
         }
-        // The original's 100 looks would mean 99 datagrams at once.
+        // The original's 100 would mean 99 datagrams at once.
         assert_eq!(
             Schedule::of_rate(Rate::packets_per_second(1)).datagrams_a_look,
             0

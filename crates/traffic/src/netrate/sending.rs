@@ -1,7 +1,8 @@
-//! What netblast and netsend share: how a send is made, numbered and counted, and whether what was sent can reach anyone.
+//! Shared by netblast and netsend: sockets, datagram counters, send counts, and whether sent datagrams can
+//! reach anyone.
 //!
-//! A full queue is a send error like any other and no reason to doubt a test. A closed port at the receiver, a route that is
-//! gone and an interface that takes nothing any more are.
+//! A full queue is a send error like any other and does not fail a test. A closed port at the receiver, a
+//! missing route, or an interface that takes nothing does.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -18,34 +19,34 @@ use crate::sockets::{RefusedSends, SEND_TIMEOUT, any_address, kernel_words};
 use crate::timing::Shortfall;
 use crate::workload::Because;
 
-/// Most datagrams of a batch: `UDP_MAX_SEGMENTS` of Linux before 6.9, later kernels take more.
+/// Most datagrams per batch: `UDP_MAX_SEGMENTS` of Linux before 6.9; later kernels take more.
 pub(crate) const BATCH_DATAGRAMS_MAX: usize = 64;
 
-/// What a test came to.
+/// The result of a test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// What came of the send calls.
+    /// The send calls.
     pub count: SendCount,
-    /// The start, since 1970: that of netsend's schedule.
+    /// The start, since 1970; for netsend, that of its schedule.
     pub start: Duration,
     /// The end, since 1970.
     pub finish: Duration,
     /// How long sending took.
     pub elapsed: Duration,
-    /// How often netsend looked at the clock in vain.
+    /// How many of netsend's clock readings were too early.
     pub waited: u64,
 }
 
-/// What came of the send calls.
+/// Counts of send calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SendCount {
-    /// Datagrams that were to be sent.
+    /// Datagrams passed to the kernel.
     pub calls: u64,
     /// Datagrams that the kernel refused.
     pub errors: u64,
-    /// The errors by their number, errno(3), in the order in which they first came.
+    /// Refused datagrams by errno(3), in order of first occurrence.
     pub errors_by_number: Vec<(i32, u64)>,
-    /// System calls that were made for it.
+    /// System calls made.
     pub system_calls: u64,
 }
 
@@ -55,7 +56,7 @@ impl SendCount {
         self.calls - self.errors
     }
 
-    /// Datagrams that the kernel refused and counted where they were lost.
+    /// Datagrams that the kernel refused and also counted where it dropped them.
     pub fn refused(&self) -> RefusedSends {
         let mut refused = RefusedSends::default();
         for &(number, count) in &self.errors_by_number {
@@ -64,8 +65,7 @@ impl SendCount {
         refused
     }
 
-    /// What is wrong where a range of ports was sent to and one of them is closed: the others may well be open, so that
-    /// the test went on.
+    /// The problem if one port of a range is closed: others may be open, so the test goes on.
     pub(super) fn closed_of(&self, ports: RangeInclusive<u16>) -> Option<String> {
         let refused = Errno::CONNREFUSED.raw_os_error();
         let mut errors = self.errors_by_number.iter();
@@ -79,14 +79,14 @@ impl SendCount {
         })
     }
 
-    /// The first error that says that a datagram cannot reach its receiver.
+    /// The first error that means a datagram cannot reach its receiver.
     fn cut_off(&self) -> Option<Errno> {
         let numbers = self.errors_by_number.iter().map(|(number, _)| *number);
         let cut_off = numbers.into_iter().find(|&number| is_cut_off(number))?;
         Some(Errno::from_raw_os_error(cut_off))
     }
 
-    /// Adds what another sender counted.
+    /// Adds another sender's counts.
     pub fn add(&mut self, other: &SendCount) {
         self.calls += other.calls;
         self.system_calls += other.system_calls;
@@ -113,7 +113,7 @@ impl SendCount {
     }
 }
 
-/// The errors of a datagram that cannot reach its receiver, whatever room there is in queues.
+/// Whether an error means that datagrams cannot reach the receiver, regardless of queues.
 fn is_cut_off(errno: i32) -> bool {
     [
         Errno::CONNREFUSED,
@@ -126,7 +126,7 @@ fn is_cut_off(errno: i32) -> bool {
     .any(|one| one.raw_os_error() == errno)
 }
 
-/// How far a sender is, for whoever watches it.
+/// A sender's progress, for a watching thread.
 #[derive(Debug, Default)]
 pub struct SendProgress {
     taken: AtomicU64,
@@ -144,10 +144,10 @@ impl SendProgress {
     }
 }
 
-/// A sender whose datagrams come rarely may be silent for as long as this many of them take.
+/// A slow sender may be silent for as long as this many of its datagrams take.
 const SILENCE_DATAGRAMS: u32 = 8;
 
-/// What was seen of the senders while they ran.
+/// What the watching thread saw of the senders.
 #[derive(Debug)]
 pub(super) struct Reach {
     senders: Vec<Arc<SendProgress>>,
@@ -159,7 +159,7 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    /// Senders that begin now.
+    /// Senders that start now.
     pub fn new(senders: Vec<Arc<SendProgress>>) -> Self {
         Reach {
             senders,
@@ -171,7 +171,7 @@ impl Reach {
         }
     }
 
-    /// Looks at the senders.
+    /// Reads the senders' progress.
     pub fn look(&mut self) {
         let any = |of: fn(&SendProgress) -> &AtomicBool| {
             let mut senders = self.senders.iter();
@@ -193,7 +193,7 @@ impl Reach {
         self.taken = taken;
     }
 
-    /// What came short of what was asked for, and why; `None` when nothing did.
+    /// How the test fell short, and why; `None` if it did not.
     pub fn shortfall(&self, count: &SendCount) -> Option<String> {
         let rests = match (self.is_cut_off, count.successes()) {
             (true, _) | (_, 0) => Duration::ZERO,
@@ -220,7 +220,7 @@ pub(super) fn words_of(errno: i32) -> String {
     kernel_words(&io::Error::from_raw_os_error(errno))
 }
 
-/// An error of a step, which has the originals' name: `socket`, `connect`, `SO_RCVBUF` or `bind`.
+/// An error of a step with the original's name: `socket`, `connect`, `SO_RCVBUF` or `bind`.
 pub(super) fn at<E: Into<io::Error>>(step: &str) -> impl Fn(E) -> Because {
     move |error| Because {
         what: String::from(step),
@@ -228,10 +228,10 @@ pub(super) fn at<E: Into<io::Error>>(step: &str) -> impl Fn(E) -> Because {
     }
 }
 
-/// A socket connected to the first of the addresses that can be connected to.
+/// Connects a socket to the first address that works.
 ///
 /// # Errors
-/// What the last address met with; without any address, that there is none.
+/// The last address's error; without any address, that there is none.
 pub fn connect_first(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr), Because> {
     let mut failed = at("connect")(io::ErrorKind::AddrNotAvailable);
     for &peer in addresses {
@@ -243,7 +243,7 @@ pub fn connect_first(addresses: &[SocketAddr]) -> Result<(UdpSocket, SocketAddr)
     Err(failed)
 }
 
-/// Connects a socket. The originals have names of their own for this step.
+/// Connects a socket; the originals have different names for this step.
 pub(super) fn connect(
     socket: UdpSocket,
     peer: SocketAddr,
@@ -253,16 +253,16 @@ pub(super) fn connect(
     connected.map(|()| socket)
 }
 
-/// A socket of the peer's family at a port that the kernel chooses.
+/// Opens a socket of the peer's family on a port that the kernel chooses.
 pub(super) fn open(peer: SocketAddr) -> Result<UdpSocket, Because> {
     let bound = UdpSocket::bind(any_address(peer.is_ipv6(), 0));
     bound.map_err(at("socket"))
 }
 
-/// Sets a socket up to wait for room, or to say at once that there is none.
+/// Makes sends wait for room, or fail at once without it.
 ///
-/// Linux tells a sender about a datagram that its own interface refused only when it asks for errors;
-/// FreeBSD always does.
+/// Linux reports a refusal by the sender's own interface only to sockets that ask for errors; FreeBSD always
+/// does.
 pub(crate) fn set_up(
     socket: &UdpSocket,
     peer: SocketAddr,
@@ -276,13 +276,12 @@ pub(crate) fn set_up(
     Ok(SendFlags::DONTWAIT)
 }
 
-/// Whether a send ended without an outcome: a blocking one waited so long that the signals have to be
-/// looked at, and is made again.
+/// Whether a send has no outcome yet: a blocking one timed out so the signals can be checked, and is repeated.
 pub(super) fn is_unfinished(flags: SendFlags, errno: Errno) -> bool {
     !flags.contains(SendFlags::DONTWAIT) && matches!(errno, Errno::AGAIN | Errno::INTR)
 }
 
-/// Writes the counter to the beginning of a datagram that has room for it.
+/// Writes the counter at the start of a datagram, if it fits.
 pub(crate) fn number(datagram: &mut [u8], counter: u32) {
     if let Some(room) = datagram.first_chunk_mut() {
         *room = counter.to_be_bytes();
@@ -344,7 +343,7 @@ mod tests {
     fn the_first_address_that_works_is_taken() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let good = receiver.local_addr().unwrap();
-        // A datagram to a network's broadcast address needs a permission that is not asked for.
+        // A datagram to a broadcast address needs a permission that the socket does not request.
         let bad: SocketAddr = "255.255.255.255:9".parse().unwrap();
         assert_eq!(connect_first(&[bad, good]).unwrap().1, good);
         let error = connect_first(&[bad]).unwrap_err();

@@ -1,30 +1,29 @@
-//! The lines that the tools print. Pure: figures in, text out.
+//! The tools' output lines, as pure functions of the figures.
 //!
-//! Every line is the original's, to the column. Rates and ratios are divided as whole
-//! numbers, as the originals do it: `approx error rate` is 0 unless every send failed.
+//! Every line matches the original's columns. Rates and ratios are integer divisions, as in the originals:
+//! `approx error rate` is 0 unless every send failed.
 
 use std::time::Duration;
 
 use crate::netrate::options::{NetrateOptions, NetrateStyle};
 use crate::netrate::sending::{BATCH_DATAGRAMS_MAX, Sent};
 
-/// Headers of a frame besides the payload: UDP, IPv4 or IPv6, Ethernet without its FCS.
+/// Frame headers without payload: UDP, IPv4 or IPv6, Ethernet without FCS.
 const HEADER_BYTES: [u64; 2] = [8 + 20 + 14, 8 + 40 + 14];
 
-/// How many a second, cut off. The originals divide by the whole seconds that were asked for.
+/// Count per second, truncated. The originals divide by the requested whole seconds.
 pub fn per_second(count: u64, over: Duration) -> u64 {
     let rate = (u128::from(count) * 1_000_000_000).checked_div(over.as_nanos());
     rate.map_or(0, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
-/// Bits a second of Ethernet frames without their FCS when each datagram is one frame.
+/// Bit/s of Ethernet frames without FCS, with one datagram per frame.
 pub fn frame_bits_per_second(packets_per_second: u64, payload_bytes: usize, is_ipv6: bool) -> u64 {
     let frame_bytes = payload_bytes as u64 + HEADER_BYTES[usize::from(is_ipv6)];
     packets_per_second.saturating_mul(frame_bytes * 8)
 }
 
-/// netblast's last lines; rates are `over` that time. What they call Mib/s is 10^6 bit/s. Figures of packets that went to
-/// the kernel in batches say so.
+/// netblast's last lines, with rates over `over`. Its Mib/s is 10^6 bit/s. Figures of batched datagrams say so.
 pub fn netblast(sent: &Sent, over: Duration, options: &NetrateOptions, is_ipv6: bool) -> String {
     let remark = match options.is_batched {
         true => format!(" (datagrams, up to {BATCH_DATAGRAMS_MAX} a call)"),
@@ -45,7 +44,7 @@ pub fn netblast(sent: &Sent, over: Duration, options: &NetrateOptions, is_ipv6: 
     times(sent) + &lines(&rows, &remark)
 }
 
-/// netsend's last lines; rates are `over` that time.
+/// netsend's last lines, with rates over `over`.
 pub fn netsend_summary(sent: &Sent, over: Duration) -> String {
     let (count, waited) = (&sent.count, sent.waited);
     let elapsed_ns = sent.finish.saturating_sub(sent.start).as_nanos() as u64;
@@ -77,20 +76,20 @@ fn error_rate(sent: &Sent) -> u64 {
     sent.count.errors.checked_div(sent.count.calls).unwrap_or(0)
 }
 
-/// Labels and, in column 20, their values.
+/// Labels, and their values in column 20.
 fn lines(rows: &[(&str, String)], remark: &str) -> String {
     let line = |(label, value): &(&str, String)| format!("{label:<19}{value}{remark}\n");
     rows.iter().map(line).collect()
 }
 
-/// netblast's first line when the number of threads was given.
+/// netblast's first line if a number of threads is given.
 pub fn netblast_threads(threads: usize, port: u16, duration_seconds: u64) -> String {
     format!(
         "netblast {threads} threads sending on UDP port {port} during {duration_seconds} seconds\n"
     )
 }
 
-/// netblast's warning about more threads than there are cores for them.
+/// netblast's warning about more threads than cores.
 pub fn netblast_few_cores(threads: usize, cores: usize) -> String {
     format!("WARNING: {threads} threads but only {cores} core(s) available\n")
 }
@@ -100,12 +99,12 @@ pub fn netreceive(sockets: usize, threads: usize, port: u16) -> String {
     format!("netreceive {sockets} sockets x {threads} threads listening on UDP port {port}\n")
 }
 
-/// When netreceive began, since 1970.
+/// netreceive's start time, since 1970.
 pub fn netreceive_start(now: Duration) -> String {
     format!("start at {}\n", seconds(now))
 }
 
-/// What netreceive received in the last half second.
+/// netreceive's counts of the last half second.
 pub fn netreceive_interval(datagrams: u64, bytes: u64, elapsed: Duration) -> String {
     let ns = elapsed.as_nanos() + 1;
     let packets_per_second = u128::from(datagrams) * 1_000_000_000 / ns;
@@ -125,7 +124,7 @@ pub fn netsend(payload_bytes: usize, interval_ns: u64, duration_seconds: u64) ->
     )
 }
 
-/// netsend's warning about a clock that is too coarse.
+/// netsend's warning about a coarse clock.
 pub fn netsend_coarse_clock(interval_ns: u64, resolution: Duration) -> String {
     format!(
         "warning: interval ({}) less than resolution ({})\n",
@@ -134,7 +133,7 @@ pub fn netsend_coarse_clock(interval_ns: u64, resolution: Duration) -> String {
     )
 }
 
-/// How often netsend looks at the clock.
+/// netsend's line about its clock readings.
 pub fn netsend_looks(datagrams_a_look: u64) -> String {
     format!("calling time every {datagrams_a_look} cycles\n")
 }

@@ -1,4 +1,4 @@
-//! netblast to netreceive as a workload: datagrams one way, as fast as one sender goes.
+//! netblast to netreceive as a workload: datagrams in one direction, as fast as one sender can.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 use crate::workload::{EndBooks, EndTerms, Payload, PreparedEnd, Workload, WorkloadError};
 
-/// What there is to choose.
+/// Parameters of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetrateWorkload {
@@ -66,7 +66,7 @@ impl PreparedEnd for Sender {
         let own = Signals::default();
         let begun = Instant::now();
         let duration = self.duration;
-        // netblast's loop reads no clock; another thread does, and looks at the signals meanwhile.
+        // netblast's loop reads no clock; another thread does, and checks the signals.
         let count = thread::scope(|scope| {
             scope.spawn(|| {
                 while begun.elapsed() < duration
@@ -90,14 +90,14 @@ impl PreparedEnd for Sender {
     }
 }
 
-/// Counts what comes, as netreceive does.
+/// Counts what arrives, like netreceive.
 pub(crate) struct Receiver {
     socket: UdpSocket,
     buffer: SocketBuffer,
 }
 
 impl Receiver {
-    /// Receives at an address; asks for a receive buffer of another length than netreceive's.
+    /// Receives at an address, optionally with another receive buffer than netreceive's.
     pub(crate) fn at(
         address: SocketAddr,
         receive_buffer_bytes: Option<usize>,

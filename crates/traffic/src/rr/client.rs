@@ -1,9 +1,9 @@
-//! The end that asks: closed loop or open loop, over UDP or TCP.
+//! The client: closed loop or open loop, over UDP or TCP.
 //!
-//! `sent = answered + lost + on their way`, whatever comes in whatever order. No request is answered twice, and none that
-//! was given up counts as answered. The times of an open loop depend only on the rate and the number of the request: however
-//! late it is sent, its latency counts from its own time, so a server that stalls does not hide the wait of the requests
-//! behind it (coordinated omission).
+//! `sent = answered + lost + in flight`, whatever arrives in whatever order. No request is answered twice, and
+//! none that was given up counts as answered. The schedule of an open loop depends only on the rate and the
+//! request's number. However late a request is sent, its latency counts from its scheduled time, so a stalled
+//! server does not hide the wait of the requests behind it (coordinated omission).
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
@@ -25,44 +25,43 @@ use crate::sockets::{self, RefusedSends, SocketBuffer};
 use crate::workload::{WorkloadError, merged};
 use nicpoll_stats::Latencies;
 
-/// How long a response is waited for.
+/// How long to wait for a response.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// How long a connection may take.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Requests whose fate is kept at a time. Beyond it none is sent until some are decided, which shows
-/// as requests sent late or not at all.
+/// Most requests tracked at a time. At this limit, none is sent until some are decided; these are then sent
+/// late or not at all.
 const KEPT_MAX: usize = 1 << 20;
 
-/// Whom to ask, how, and for how long.
+/// What to request from whom, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct RrClientConfig {
     /// The server.
     pub peer: SocketAddr,
     /// Local address; the kernel's choice when `None`.
     pub bind: Option<SocketAddr>,
-    /// What carries the messages.
+    /// Transport protocol.
     pub protocol: Protocol,
-    /// When requests are sent.
+    /// When to send requests.
     pub pacing: Pacing,
-    /// How long to send; `None` without a limit. There is one request at least, and what is on its way
-    /// then is waited for.
+    /// How long to send; `None` is unlimited. Sends at least one request, and waits for those then in flight.
     pub duration: Option<Duration>,
-    /// How many to send at most; `None` without a limit.
+    /// Most requests to send; `None` is unlimited.
     pub requests: Option<NonZeroU64>,
-    /// Length of a request, from [`Message::BYTES`] on.
+    /// Length of a request, at least [`Message::BYTES`].
     pub request_bytes: u32,
-    /// Length of a response, from [`Message::BYTES`] on. A server does not answer over UDP when it is
-    /// longer than the request.
+    /// Length of a response, at least [`Message::BYTES`]. Over UDP, a server does not answer if it exceeds the
+    /// request's.
     pub response_bytes: u32,
     /// Time after which a request counts as lost.
     pub timeout: Duration,
-    /// Length of an interval that is told of; `None` for none.
+    /// Interval of the reports; `None` for none.
     pub interval: Option<Duration>,
 }
 
 impl RrClientConfig {
-    /// Over UDP, the shortest messages, one at a time.
+    /// UDP, the shortest messages, one at a time.
     pub fn udp(peer: SocketAddr, duration: Duration) -> Self {
         RrClientConfig {
             peer,
@@ -81,19 +80,19 @@ impl RrClientConfig {
     }
 }
 
-/// Asks as the pacing says until the time is up; then waits for the responses that are still on their
-/// way. Each interval is told of when it ends.
+/// Sends requests until the time is up, then waits for responses still in flight. Reports each interval when it
+/// ends.
 ///
 /// # Errors
-/// [`WorkloadError::Cancelled`] also when [`Signals::finish`] was set before there was a connection. A server that never
-/// answers is no error, and neither is a connection that ends on the way: see [`ClientReport::broken`].
+/// [`WorkloadError::Cancelled`] also when [`Signals::finish`] was set before there was a connection. A server
+/// that never answers is no error, nor is a connection that breaks later: see [`ClientReport::broken`].
 pub fn run_client(
     config: &RrClientConfig,
     signals: &Signals,
     on_interval: &mut dyn FnMut(RrClientInterval),
 ) -> Result<ClientReport, WorkloadError> {
     let channel = Channel::open(config, signals)?;
-    // The kernel may wake a sleeper late by the slack, 50 us by default: too late for a schedule.
+    // By default, the kernel may wake a sleeping thread 50 us late: too late for a schedule.
     let slack = config
         .pacing
         .is_open()
@@ -135,15 +134,15 @@ struct Client<'a> {
     requests: Outstanding,
     report: ClientReport,
     begun: Instant,
-    /// When the sending ended; `None` while it goes on.
+    /// When sending ended; `None` while it continues.
     sending_ended: Option<Duration>,
-    /// What the report's seconds last to.
+    /// End of the time that the report's seconds cover.
     ended: Duration,
     interval: Interval,
     on_interval: &'a mut dyn FnMut(RrClientInterval),
 }
 
-/// The interval that is open, and what was counted before it.
+/// The open interval, and the counts before it.
 #[derive(Default)]
 struct Interval {
     start: Duration,
@@ -183,12 +182,12 @@ impl Client<'_> {
         self.await_late_responses()
     }
 
-    /// Requests that were sent or refused.
+    /// Requests sent or refused.
     fn tried(&self) -> u64 {
         self.requests.counts.sent + self.report.refused_sends.all()
     }
 
-    /// Sends the next request when its time has come, or ends the sending.
+    /// Sends the next request if it is due, or ends the sending.
     fn send_due(&mut self, now: Duration) -> Result<(), WorkloadError> {
         let (config, tried) = (self.config, self.tried());
         let is_over = config.duration.is_some_and(|end| now >= end)
@@ -201,7 +200,7 @@ impl Client<'_> {
         let Some(from) = due.filter(|_| self.requests.kept.len() < KEPT_MAX) else {
             return Ok(());
         };
-        // Read again: what went before may have taken its time.
+        // Read the clock again: the steps before may have taken time.
         let sent = self.now();
         let message = Message {
             bytes: config.request_bytes,
@@ -234,17 +233,17 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Whether there was a way to the server: from then on its end is a test's and not an error of the set-up.
+    /// Whether there was a way to the server: a failure is then the test's, not the set-up's.
     fn has_begun(&self) -> bool {
         self.config.protocol == Protocol::Tcp || self.requests.counts.sent > 0
     }
 
-    /// Whether a closed port at the other end ends nothing: where a server has answered, it may do so again.
+    /// Whether to ignore a closed port at the other end: a server that has answered may do so again.
     fn passes(&self, source: &io::Error) -> bool {
         is_refusal(source) && !self.report.last_response.is_zero()
     }
 
-    /// How long nothing has to be done but to receive.
+    /// How long there is nothing to do but receive.
     fn wait(&self, now: Duration) -> Duration {
         let mut wait = LOOK_EVERY;
         if let Some(left) = self.requests.left(now) {
@@ -261,7 +260,7 @@ impl Client<'_> {
         wait
     }
 
-    /// One receive. Returns the time after it.
+    /// Receives once; returns the time after it.
     fn receive(&mut self, wait: Duration) -> Result<Duration, WorkloadError> {
         let incoming = self.channel.receive(wait);
         let now = self.now();
@@ -314,7 +313,7 @@ impl Client<'_> {
         }
     }
 
-    /// What is left of the last interval, unless it is next to nothing.
+    /// Closes the last interval, unless nothing happened in it.
     fn close_last_interval(&mut self, now: Duration) {
         self.close_intervals(now);
         let of = |counts: RequestCounts| [counts.sent, counts.answered, counts.lost];
@@ -349,7 +348,7 @@ impl Client<'_> {
         let due = self.config.pacing.due_by(ended);
         self.report.scheduled_requests = due.map(|due| due.min(most).max(tried));
         if !self.config.pacing.is_open() {
-            // There is always one on its way, or about to be.
+            // There is always one in flight, or about to be.
             self.report.last_request = self.report.last_request.max(ended);
         }
         self.report.requests = self.requests.counts;
@@ -358,26 +357,26 @@ impl Client<'_> {
     }
 }
 
-/// What one read of a stream takes at most.
+/// Most bytes per read of a stream.
 const READ_BYTES: usize = 65_536;
 
-/// What came.
+/// What was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Incoming {
-    /// The response to the request of this number.
+    /// The response to the request with this number.
     Response(u64),
-    /// A datagram that is no response.
+    /// A datagram that is not a response.
     Foreign,
-    /// Nothing within the wait.
+    /// Nothing in time.
     Nothing,
 }
 
-/// A way to the server and back.
+/// The connection to the server.
 #[derive(Debug)]
 struct Channel {
     carrier: Carrier,
     send_buffer: SocketBuffer,
-    /// The request: its head is written for each, its filler is zero.
+    /// The request: each one gets a new head; the filler is zero.
     request: Vec<u8>,
     received: Vec<u8>,
 }
@@ -388,15 +387,15 @@ enum Carrier {
     Tcp {
         stream: TcpStream,
         decoder: Decoder,
-        /// The part of `received` that is not decoded yet.
+        /// The part of `received` not yet decoded.
         undecoded: std::ops::Range<usize>,
-        /// How much of `request` is still to be written.
+        /// Bytes of `request` not yet written.
         unwritten: usize,
     },
 }
 
 impl Channel {
-    /// A way to the server.
+    /// Connects to the server.
     fn open(config: &RrClientConfig, signals: &Signals) -> Result<Self, WorkloadError> {
         let peer = config.peer;
         let (carrier, send_buffer, received) = match config.protocol {
@@ -405,7 +404,7 @@ impl Channel {
                 let (socket, send_buffer) = bound.map_err(WorkloadError::because(format!(
                     "cannot set up a UDP socket to {peer}; see that there is a route and the buffer is sane"
                 )))?;
-                // One byte more than a response, so that a longer datagram is not taken for one.
+                // One byte longer than a response, so a longer datagram is detected.
                 let received = config.response_bytes as usize + 1;
                 (Carrier::Udp(socket), send_buffer, received)
             }
@@ -432,8 +431,8 @@ impl Channel {
         })
     }
 
-    /// Sends a request of the channel's length: whether the kernel took it, or will take its rest in order. Counts it
-    /// when it is refused, and does nothing as long as an earlier one is not taken.
+    /// Sends a request. Returns whether the kernel took it, or will take the rest in order. Counts refused
+    /// requests; sends nothing while an earlier request is not fully written.
     fn send(&mut self, message: Message, refused: &mut RefusedSends) -> io::Result<bool> {
         if self.flush()? {
             return Ok(false);
@@ -453,7 +452,7 @@ impl Channel {
         }
     }
 
-    /// Writes what is left of a request; whether something still is.
+    /// Writes the rest of a request; returns whether some is still left.
     fn flush(&mut self) -> io::Result<bool> {
         let Carrier::Tcp {
             stream, unwritten, ..
@@ -473,10 +472,10 @@ impl Channel {
         Ok(false)
     }
 
-    /// The next message, waited for as long as `wait`, or shorter.
+    /// Returns the next message; waits for `wait` at most.
     ///
     /// # Errors
-    /// What the kernel says; a stream that ended or does not hold messages.
+    /// The kernel's error; or a stream that ended or does not contain messages.
     fn receive(&mut self, wait: Duration) -> io::Result<Incoming> {
         if let Some(incoming) = self.decode()? {
             return Ok(incoming);
@@ -498,7 +497,7 @@ impl Channel {
         }
     }
 
-    /// The next message of what was read already.
+    /// The next message already read.
     fn decode(&mut self) -> io::Result<Option<Incoming>> {
         let Carrier::Tcp {
             decoder, undecoded, ..
@@ -513,8 +512,8 @@ impl Channel {
         Ok(message.map(|message| response(Some(message))))
     }
 
-    /// One read; `None` when nothing came. A long wait is the socket's own, which takes one system
-    /// call; a short one needs a timer that is finer than that.
+    /// Reads once; `None` when nothing came. A long wait uses the socket's timeout, which takes one system
+    /// call; a short one needs a finer timer.
     fn read(&mut self, wait: Duration, is_busy: bool) -> io::Result<Option<usize>> {
         let fd = match &self.carrier {
             Carrier::Udp(socket) => socket.as_fd(),
@@ -567,7 +566,7 @@ fn is_refusal(error: &io::Error) -> bool {
     error.kind() == ErrorKind::ConnectionRefused
 }
 
-/// Why the way to the server broke.
+/// Why the connection to the server broke.
 fn why(source: &io::Error) -> String {
     match is_refusal(source) {
         true => String::from("its port is closed; see whether a server runs there: nicpoll rr -s"),
@@ -575,7 +574,7 @@ fn why(source: &io::Error) -> String {
     }
 }
 
-/// Connects; `None` when the signals say to stop meanwhile.
+/// Connects; `None` if the signals stop it.
 fn connected(
     config: &RrClientConfig,
     signals: &Signals,
@@ -592,31 +591,31 @@ fn connected(
     Ok(stream.map(|stream| (stream, send_buffer)))
 }
 
-/// Requests given up whose late answer is still known for one.
+/// Most requests given up whose late answers are recognised.
 const REMEMBERED_MAX: usize = 65_536;
 
-/// A request on its way, or one that was answered while an older one is on its way.
+/// A request in flight, or one answered while an older one is in flight.
 #[derive(Clone, Copy, Debug)]
 struct Request {
-    /// Its latency counts from here; since the first request.
+    /// Latency counts from here, since the first request.
     from: Duration,
-    /// When it was sent.
+    /// Time of sending.
     sent: Duration,
     is_answered: bool,
 }
 
-/// How many requests there were, and what became of them.
+/// Requests by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestCounts {
-    /// Requests that the kernel took: `sent = answered + lost`, once none is on its way.
+    /// Requests that the kernel took: `sent = answered + lost`, once none is in flight.
     pub sent: u64,
     /// Answered in time.
     pub answered: u64,
     /// Not answered in time.
     pub lost: u64,
-    /// Of these, answered after all.
+    /// Lost requests that were answered later.
     pub late: u64,
-    /// Messages that answer no request, or one once more.
+    /// Messages that answer no request, or repeat an answer.
     pub foreign: u64,
 }
 
@@ -630,11 +629,11 @@ impl AddAssign for RequestCounts {
     }
 }
 
-/// The account of the requests. Times count from an origin that the caller chooses.
+/// Tracks the requests. Times are relative to an origin that the caller chooses.
 #[derive(Debug)]
 struct Outstanding {
     timeout: Duration,
-    /// By number, without a gap: the first one's is `first`.
+    /// By number, without gaps, from `first`.
     kept: VecDeque<Request>,
     first: u64,
     on_their_way: usize,
@@ -643,7 +642,7 @@ struct Outstanding {
 }
 
 impl Outstanding {
-    /// Requests count as lost when `timeout` after their sending there is no answer.
+    /// Requests count as lost if not answered within `timeout` after sending.
     fn new(timeout: Duration) -> Self {
         Outstanding {
             timeout,
@@ -660,7 +659,7 @@ impl Outstanding {
         self.first + self.kept.len() as u64
     }
 
-    /// The next request was sent.
+    /// Records that the next request was sent.
     fn sent(&mut self, from: Duration, sent: Duration) {
         self.kept.push_back(Request {
             from,
@@ -671,7 +670,7 @@ impl Outstanding {
         self.counts.sent += 1;
     }
 
-    /// A response came: the latency of its request, if that was on its way.
+    /// Records a response; returns the latency of its request, if that was in flight.
     fn answered(&mut self, sequence: u64, now: Duration) -> Option<Duration> {
         self.give_up(now);
         let index = sequence.checked_sub(self.first);
@@ -693,7 +692,7 @@ impl Outstanding {
         None
     }
 
-    /// Gives up the requests whose time is over.
+    /// Gives up overdue requests.
     fn give_up(&mut self, now: Duration) {
         while let Some(request) = self.kept.front() {
             if !request.is_answered {
@@ -709,12 +708,12 @@ impl Outstanding {
         }
     }
 
-    /// Gives up all that are on their way: nothing comes any more.
+    /// Gives up all requests in flight: no more responses will come.
     fn give_up_all(&mut self) {
         self.give_up(Duration::MAX);
     }
 
-    /// Time from `now` until the oldest request's is over; `None` when none is on its way.
+    /// Time until the oldest request is overdue; `None` when none is in flight.
     fn left(&self, now: Duration) -> Option<Duration> {
         let oldest = self.kept.front()?;
         Some((oldest.sent + self.timeout).saturating_sub(now))
@@ -738,15 +737,15 @@ impl Outstanding {
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
-    /// As soon as fewer than `depth` are on their way.
+    /// As soon as fewer than `depth` are in flight.
     Closed {
-        /// Requests on their way at a time.
+        /// Most requests in flight.
         depth: NonZeroU32,
     },
-    /// At a rate, whatever becomes of them. The time of each is counted from the rate, never from the last one, so
-    /// that it does not drift.
+    /// At a rate, regardless of responses. Each request's time follows from its number, not from the previous
+    /// one, so the schedule does not drift.
     Open {
-        /// Requests a second.
+        /// Requests per second.
         rate: Rate,
     },
 }
@@ -756,8 +755,8 @@ impl Pacing {
         matches!(self, Pacing::Open { .. })
     }
 
-    /// Whether a request is due after `tried` others, and the time that it was scheduled for, which a
-    /// closed loop does not know: `Some(None)`.
+    /// Whether a request is due after `tried` others, with its scheduled time; a closed loop has none:
+    /// `Some(None)`.
     fn due(self, now: Duration, tried: u64, on_their_way: usize) -> Option<Option<Duration>> {
         match self {
             Pacing::Closed { depth } => (on_their_way < depth.get() as usize).then_some(None),
@@ -768,8 +767,7 @@ impl Pacing {
         }
     }
 
-    /// Time from `now` until a request is due, when time alone decides; `None` when an answer has to
-    /// come first.
+    /// Time until a request is due; `None` when an answer must come first.
     fn left(self, now: Duration, tried: u64, on_their_way: usize) -> Option<Duration> {
         match self {
             Pacing::Closed { .. } => {
@@ -780,7 +778,7 @@ impl Pacing {
         }
     }
 
-    /// Requests whose time came before `end`; `None` in a closed loop.
+    /// Requests scheduled before `end`; `None` in a closed loop.
     fn due_by(self, end: Duration) -> Option<u64> {
         let Pacing::Open { rate } = self else {
             return None;
@@ -790,35 +788,35 @@ impl Pacing {
     }
 }
 
-/// What the requester counted.
+/// The client's counts.
 #[derive(Clone, Debug, Default)]
 pub struct ClientReport {
-    /// Requests whose time had come; `None` in a closed loop.
+    /// Requests that were due; `None` in a closed loop.
     pub scheduled_requests: Option<u64>,
-    /// Requests, and what became of them.
+    /// Requests by outcome.
     pub requests: RequestCounts,
-    /// Sends that the kernel refused. Their requests were not sent.
+    /// Sends that the kernel refused; these requests were not sent.
     pub refused_sends: RefusedSends,
-    /// From the first request to the last answer or the end of the sending, whichever is later; to the
-    /// end of the last transaction, answered or not, in a closed loop.
+    /// From the first request to the last answer or the end of sending, whichever is later; in a closed loop,
+    /// to the end of the last transaction, answered or not.
     pub seconds: f64,
-    /// Until when there were requests to answer, from the first one's time on.
+    /// Until when there were requests to answer, since the first.
     pub last_request: Duration,
-    /// When the last response came, a late one too; zero when none did.
+    /// When the last response came, even a late one; zero if none did.
     pub last_response: Duration,
-    /// Of the requests that were answered in time: from the sending in a closed loop, from the
-    /// scheduled time in an open one.
+    /// Latencies of requests answered in time: from sending in a closed loop, from the scheduled time in an
+    /// open one.
     pub latencies: Latencies,
-    /// From the scheduled time to the sending; `None` in a closed loop.
+    /// Delays from scheduled time to sending; `None` in a closed loop.
     pub send_lags: Option<Latencies>,
     /// The send buffer.
     pub send_buffer: SocketBuffer,
-    /// Why it ended before its time; `None` when it did not.
+    /// Why the test ended early; `None` if it did not.
     pub broken: Option<String>,
 }
 
 impl ClientReport {
-    /// Adds what another client counted that asked at the same time.
+    /// Adds another client's counts from the same time.
     #[must_use]
     pub fn and(mut self, other: ClientReport) -> Self {
         self.scheduled_requests =
@@ -837,7 +835,7 @@ impl ClientReport {
         self
     }
 
-    /// The round trips, however few; `None` when there were none.
+    /// Round trips, however few; `None` if there were none.
     pub fn round_trip(&self) -> Option<RoundTrip> {
         let recorded = &self.latencies;
         (recorded.samples() > 0).then(|| RoundTrip {
@@ -855,7 +853,7 @@ impl ClientReport {
         })
     }
 
-    /// How they are distributed.
+    /// The distribution of round trips.
     pub fn round_trip_distribution(&self) -> Option<TimeDistribution> {
         (self.latencies.samples() > 0).then(|| self.latencies.distribution())
     }
@@ -893,7 +891,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against books that keep every request for good.
+        /// Compared with a model that keeps every request.
         #[test]
         fn every_request_has_one_fate(steps in proptest::collection::vec(step(), 0..400)) {
             const TIMEOUT: u64 = 100;
@@ -971,10 +969,10 @@ mod tests {
         assert_eq!(schedule.due(ms(0), 0, 0), Some(Some(ms(0))));
         assert_eq!(schedule.due(ms(0), 1, 0), None);
         assert_eq!(schedule.left(ms(0), 1, 0), Some(ms(1)));
-        // Half a second behind: the second request still counts from its own time.
+        // Half a second late: the second request still counts from its own time.
         assert_eq!(schedule.due(ms(500), 1, 9), Some(Some(ms(1))));
         assert_eq!(schedule.due_by(ms(500)), Some(500));
-        // Three million requests on, it has not drifted.
+        // After three million requests, the schedule has not drifted.
         assert_eq!(
             schedule.due(Duration::MAX, 3_000_000, 0),
             Some(Some(ms(3_000_000)))

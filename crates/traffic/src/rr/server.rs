@@ -1,10 +1,10 @@
-//! The end that answers: [`Service`] for anyone, over UDP and TCP, and [`Responder`] for the requesters of a trial, over
+//! The server: [`Service`] for anyone, over UDP and TCP, and [`Responder`] for the clients of a trial, over
 //! UDP.
 //!
-//! A datagram is answered with no more bytes than it had, so a forged address gets no more than was spent on it. Connections
-//! are bounded in number, in memory, and in how long they may be silent or leave responses unread; while clients are refused
-//! for want of a connection, idle ones are closed much sooner, and no address has all of them. Whatever is sent, the service
-//! goes on.
+//! A datagram gets no longer answer than itself, so a request with a forged address cannot amplify traffic.
+//! Connections are limited in number, in memory, and in how long they may be silent or leave responses unread.
+//! While clients are refused for lack of a connection, idle ones are closed much sooner; and no address may use
+//! all of them. Whatever arrives, the service goes on.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -25,14 +25,14 @@ use crate::sockets::{self, RefusedSends};
 use crate::udp_server::BoundUdp;
 use crate::workload::WorkloadError;
 
-/// The longest time to empty the socket after the requesters are done.
+/// Limit on emptying the socket after the clients are done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
-/// Answers datagrams, and counts.
+/// Answers datagrams, and counts them.
 struct Datagrams<'a> {
     socket: &'a UdpSocket,
     served: &'a Counters,
-    /// Responses that the kernel refused for now.
+    /// Responses that the kernel refused for the moment.
     refused: RefusedSends,
     buffer: Vec<u8>,
 }
@@ -54,7 +54,7 @@ impl<'a> Datagrams<'a> {
         }
     }
 
-    /// One receive, and the response when it was a request.
+    /// Receives once; answers a request.
     fn serve_one(&mut self) -> io::Result<Came> {
         let (length, source) = match self.socket.recv_from(&mut self.buffer) {
             Ok(received) => received,
@@ -64,7 +64,7 @@ impl<'a> Datagrams<'a> {
         };
         let served = self.served;
         add(&served.bytes_received, length);
-        // An address that may be forged is never sent more than came from it.
+        // A response longer than its request could amplify traffic to a forged address.
         let request = Message::parse(&self.buffer[..length])
             .ok()
             .filter(|message| {
@@ -75,10 +75,10 @@ impl<'a> Datagrams<'a> {
             return Ok(Came::Other);
         };
         add(&served.requests, 1);
-        // The request's own filler goes back behind the new head: no longer than it came.
+        // The response keeps the request's filler after a new head.
         let response = &mut self.buffer[..request.response_bytes as usize];
         response[..Message::BYTES].copy_from_slice(&request.response().to_bytes());
-        // What cannot be sent to one peer is no reason to stop answering the others.
+        // A failure to send to one peer must not stop the answers to others.
         match self.socket.send_to(response, source) {
             Ok(sent) => {
                 add(&served.responses, 1);
@@ -93,22 +93,22 @@ impl<'a> Datagrams<'a> {
     }
 }
 
-/// Answers the requesters of a trial over UDP.
+/// Answers the clients of a trial over UDP.
 pub(super) struct Responder(pub BoundUdp);
 
-/// What a responder came to.
+/// The result of a responder.
 pub(super) struct Responded {
     pub served: RrServed,
-    /// Responses that the kernel refused for now.
+    /// Responses that the kernel refused for the moment.
     pub refused: RefusedSends,
     /// From the first request to the last.
     pub seconds: f64,
-    /// Whether no request came for so long that it gave up.
+    /// Whether it gave up after a long silence.
     pub is_idle: bool,
 }
 
 impl Responder {
-    /// Answers until the requesters are done and the socket is empty.
+    /// Answers until the clients are done and the socket is empty.
     pub fn run(&self, signals: &Signals) -> Result<Responded, WorkloadError> {
         let failed = |source| WorkloadError::failed(self.0.receive_failed(source));
         let served = Counters::default();
@@ -117,7 +117,7 @@ impl Responder {
         let mut drained_by = None;
         let is_idle = loop {
             signals.check()?;
-            // Looked at before the receive, so that an empty socket afterwards is empty for good.
+            // Checked before the receive: if the socket is then empty, it stays empty.
             if signals.is_sender_done() && drained_by.is_none() {
                 self.0.socket.set_nonblocking(true).map_err(failed)?;
                 drained_by = Some(Instant::now() + DRAIN_LIMIT);
@@ -143,30 +143,30 @@ impl Responder {
     }
 }
 
-/// Connections served at a time.
+/// Most connections at a time.
 const CONNECTIONS_MAX: usize = 128;
-/// Those of one address, at most.
+/// Most connections for one address.
 const CONNECTIONS_PER_ADDRESS: usize = CONNECTIONS_MAX / 8 * 7;
-/// All of them in words, and what becomes of the next one.
+/// All connections in words, and what happens to the next client.
 const IN_USE: &str = "all 128 connections are in use";
 const RULE: &str = "is refused; a connection that asks nothing for 1 s makes room for the next one";
-/// Connections that wait to be accepted.
+/// Connections waiting to be accepted.
 const BACKLOG: i32 = 128;
-/// The longest datagram there is.
+/// The longest datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
-/// Enough that a burst of requests is not lost while the thread is not running.
+/// Holds a burst of requests while the thread does not run.
 const UDP_RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
-/// Where to answer.
+/// Where to serve.
 #[derive(Clone, Copy, Debug)]
 pub struct ServiceConfig {
-    /// Address and port, for both protocols. The unspecified address of IPv6 takes IPv4 as well.
+    /// Address and port, for both protocols. IPv6's unspecified address takes IPv4, too.
     pub bind: SocketAddr,
-    /// How long to serve; `None` until the signals say so.
+    /// How long to serve; `None` until the signals end it.
     pub duration: Option<Duration>,
 }
 
-/// What was done so far. It may be read while it grows.
+/// Counts of the service; may be read while they grow.
 #[derive(Debug)]
 pub struct Served {
     udp: Counters,
@@ -176,16 +176,16 @@ pub struct Served {
     places: Mutex<Places>,
 }
 
-/// Who has connections, and who has none.
+/// Connections by address, and refused clients.
 #[derive(Debug)]
 struct Places {
     open: AddressShares,
-    /// Clients that were refused for want of a connection, and for each of whom one is to make room.
+    /// Refused clients for which a connection is yet to be closed.
     waiting: usize,
     refusal: Option<ClientRefusal>,
 }
 
-/// What was done over one protocol.
+/// The counts of one protocol.
 #[derive(Debug, Default)]
 struct Counters {
     requests: AtomicU64,
@@ -231,12 +231,12 @@ impl Default for Served {
 }
 
 impl Served {
-    /// Over UDP.
+    /// Counts of UDP.
     pub fn udp(&self) -> RrServed {
         self.udp.look()
     }
 
-    /// Over TCP.
+    /// Counts of TCP.
     pub fn tcp(&self) -> RrServed {
         self.tcp.look()
     }
@@ -246,21 +246,21 @@ impl Served {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Why a connection was refused last, unless that was asked before.
+    /// Takes the reason of the last refusal that was not yet reported.
     pub fn refusal(&self) -> Option<ClientRefusal> {
         self.places().refusal.take()
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
-        // A panic elsewhere leaves what is locked as it is.
+        // The state stays valid when another thread panics.
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for a connection, or says why there is none.
+    /// Takes a slot for a connection, or returns why there is none.
     fn take(&self, address: SocketAddr) -> Result<(), ClientRefusal> {
         let (mut places, peer) = (self.places(), Caller::from(address));
         if places.open.taken() >= CONNECTIONS_MAX {
-            // Room for more than there are connections cannot be made.
+            // No more slots can be freed than there are connections.
             places.waiting = CONNECTIONS_MAX.min(places.waiting + 1);
             let (in_use, rule) = (IN_USE, RULE);
             return Err(ClientRefusal::Full { peer, in_use, rule });
@@ -269,14 +269,14 @@ impl Served {
             let (most, what) = (CONNECTIONS_PER_ADDRESS, "connections");
             return Err(ClientRefusal::Share { peer, most, what });
         }
-        // Perhaps it is one that was refused before.
+        // This may be a client refused before.
         places.waiting = places.waiting.saturating_sub(1);
         places.open.take(address.ip());
         Ok(())
     }
 
-    /// Whether a connection that does next to nothing is to end, so that another client has its place. Of
-    /// several that ask, as many are told so as clients were refused.
+    /// Whether an idle connection must end for another client. As many callers are told so as clients were
+    /// refused.
     fn wants_room(&self) -> bool {
         let mut places = self.places();
         let wants = places.open.taken() >= CONNECTIONS_MAX && places.waiting > 0;
@@ -289,13 +289,13 @@ impl Served {
         self.places().refusal = Some(refusal);
     }
 
-    /// Connections closed at once: there were too many, or no descriptor or thread for them.
+    /// Connections closed at once, because of the limit or for lack of a descriptor or thread.
     pub fn refused_connections(&self) -> u64 {
         self.refused_connections.load(Ordering::Relaxed)
     }
 }
 
-/// Bound sockets: datagrams and connections are queued from now on.
+/// Bound sockets: the kernel queues datagrams and connections from now on.
 #[derive(Debug)]
 pub struct Service {
     udp: UdpSocket,
@@ -305,10 +305,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// Binds both sockets to one port; the kernel chooses it when it is 0.
+    /// Binds both sockets to one port; with port 0 the kernel chooses it.
     ///
     /// # Errors
-    /// When the address or the port cannot be had.
+    /// When the address or the port is not available.
     pub fn bind(config: &ServiceConfig) -> Result<Self, WorkloadError> {
         let bound = || {
             let tcp = listen(config.bind)?;
@@ -331,16 +331,16 @@ impl Service {
         })
     }
 
-    /// The address bound to, with the port that was chosen.
+    /// The address bound to, with the actual port.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers until the time is up or one of the `signals` is set. Returns how long that was. Counts as it goes in
-    /// `served`.
+    /// Serves until the time is up or one of the `signals` is set; returns how long that was. Keeps `served` up
+    /// to date.
     ///
     /// # Errors
-    /// When its sockets or threads fail for good.
+    /// When its sockets or threads fail permanently.
     pub fn run(&self, signals: &Signals, served: &Served) -> Result<Duration, WorkloadError> {
         let begun = Instant::now();
         let has_failed = AtomicBool::new(false);
@@ -350,7 +350,7 @@ impl Service {
             is_late || is_ended || signals.is_cancelled() || has_failed.load(Ordering::Relaxed)
         };
         let guarded = |outcome: io::Result<()>| {
-            // The other half must not go on alone.
+            // One protocol must not continue without the other.
             has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
             outcome
         };
@@ -401,7 +401,7 @@ impl Service {
                     served.refuse(ClientRefusal::Descriptor { peer, source });
                     continue;
                 }
-                // Gone before it was accepted: not the end of the service.
+                // The client left before it was accepted: the service goes on.
                 Err(_) => {
                     thread::sleep(Duration::from_millis(1));
                     continue;
@@ -413,7 +413,7 @@ impl Service {
             }
             let serve = move || {
                 add(&served.connections, 1);
-                // A connection that fails has ended; its client is told by the kernel.
+                // A failed connection has ended; the kernel tells its client.
                 let _ = serve_connection(stream, served, is_over);
                 served.places().open.give_back(peer.ip());
             };
@@ -437,24 +437,24 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(TcpListener::from(fd))
 }
 
-/// Silence, or unread responses, after which a connection is closed.
+/// How long a connection may be silent, or leave responses unread.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The same while others are refused: the least rate of a connection in a full service is a request a second.
+/// The same while others are refused: at least one request per second keeps a connection.
 const IDLE_TIMEOUT_CROWDED: Duration = Duration::from_secs(1);
-/// Read from a connection at a time.
+/// Most bytes per read of a connection.
 const READ_BYTES: usize = 65_536;
-/// Head and filler that are written at once, so that a short response is one segment.
+/// Head and filler written at once, so a short response is one segment.
 const FIRST_WRITE_BYTES: usize = 2_048;
-/// What responses are filled with, piece by piece.
+/// Filler of responses, written in pieces.
 static FILLER: [u8; READ_BYTES] = [0; READ_BYTES];
 
-/// Answers a client's requests until it has no more, says what is none, or keeps silent.
+/// Answers a client's requests until it closes, sends something else, or goes silent.
 fn serve_connection(
     mut stream: TcpStream,
     served: &Served,
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<()> {
-    // Whether nothing has come of it for too long since then.
+    // Whether the connection has made no progress for too long.
     let is_idle = |since: Instant| {
         let silence = since.elapsed();
         silence >= IDLE_TIMEOUT || silence >= IDLE_TIMEOUT_CROWDED && served.wants_room()
@@ -478,7 +478,7 @@ fn serve_connection(
             let message = match decoder.next(&mut received) {
                 Ok(Some(message)) if message.kind == MessageKind::Request => message,
                 Ok(None) => break,
-                // Where the next message would begin is not known any more.
+                // The start of the next message is unknown.
                 Ok(Some(_)) | Err(_) => {
                     add(&counters.foreign, 1);
                     return Ok(());
@@ -486,7 +486,7 @@ fn serve_connection(
             };
             last_request = Instant::now();
             add(&counters.requests, 1);
-            // A reader that takes nothing for a while is as idle as one that asks nothing.
+            // A client that leaves responses unread is as idle as one that requests nothing.
             let is_given_up = |since| is_over() || is_idle(since);
             respond(&mut stream, message.response(), &is_given_up)?;
             add(&counters.responses, 1);
@@ -496,7 +496,7 @@ fn serve_connection(
     Ok(())
 }
 
-/// Writes a response, as long as its reader takes some of it from time to time.
+/// Writes a response as long as the client keeps reading.
 fn respond(
     stream: &mut TcpStream,
     response: Message,

@@ -1,6 +1,7 @@
-//! A client or server from its beginning to its end, as the records that it becomes.
+//! Runs a client or server from start to end and reports it as records.
 //!
-//! Reports a record as soon as it is complete. The receiver of the records may end the session by failing.
+//! Each record is reported as soon as it is complete. The receiver of the records may end the session by an
+//! error.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
@@ -19,7 +20,7 @@ use crate::signals::Signals;
 use crate::timing::Shortfall;
 use crate::workload::WorkloadError;
 
-/// How often a server looks whether an interval has ended.
+/// How often a server checks for the end of an interval.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Something that happened.
@@ -29,20 +30,19 @@ pub enum Event {
     Start(RrSideStart),
     /// An interval has ended.
     Interval(RrInterval),
-    /// A server did not serve a client. Of each kind of refusal there is one in a minute.
+    /// A server refused a client. Each kind of refusal is reported at most once a minute.
     Refused(ClientRefusal),
-    /// All was measured.
+    /// The test is complete.
     End(RrEnd),
 }
 
-/// Who is told of it.
+/// Receives the events.
 pub type Tell<'a, E> = &'a mut dyn FnMut(Event) -> Result<(), E>;
 
-/// Runs a client. `is_interrupted` says whether a signal ended it. Returns what was wrong with a test that could be
-/// carried out.
+/// Runs a client. `is_interrupted`: whether a signal ended it. Returns what was wrong with a test that ran.
 ///
 /// # Errors
-/// Those of [`run_client`], and of whoever is told.
+/// Those of [`run_client`] and of `tell`.
 pub fn run_client_session<E: From<WorkloadError>>(
     config: &RrClientConfig,
     signals: &Signals,
@@ -119,7 +119,7 @@ fn problem_of(report: &ClientReport, config: &RrClientConfig) -> Option<String> 
              packet filter lets it answer"
         ));
     }
-    // A slow schedule may have its last request long before its end.
+    // In a slow schedule, the last request may be long before the end.
     let silence = Shortfall::of(report.last_request, report.last_response)?;
     let shortfall = Shortfall {
         asked: asked.unwrap_or(silence.asked),
@@ -130,10 +130,10 @@ fn problem_of(report: &ClientReport, config: &RrClientConfig) -> Option<String> 
     ))
 }
 
-/// Runs a server. `interval` is the time from one interval's record to the next.
+/// Runs a server; `interval` is that of its reports.
 ///
 /// # Errors
-/// Those of [`Service`], and of whoever is told.
+/// Those of [`Service`] and of `tell`.
 pub fn run_server_session<E: From<WorkloadError> + Send>(
     config: &ServiceConfig,
     interval: Option<Duration>,
@@ -172,7 +172,7 @@ pub fn run_server_session<E: From<WorkloadError> + Send>(
     })))
 }
 
-/// Tells of each interval when it ends, and of refusals, until the serving ends.
+/// Reports intervals and refusals until serving ends.
 fn tell_meanwhile<E>(
     interval: Option<Duration>,
     served: &Served,
@@ -185,7 +185,7 @@ fn tell_meanwhile<E>(
     let mut before = [served.udp(), served.tcp()];
     let mut notices = Notices::default();
     loop {
-        // Looked at first, so that the last refusal is told of, too.
+        // Checked first, so the last refusal is reported, too.
         let is_last = is_over();
         if let Some(refusal) = notices.due(served.refusal()) {
             tell(Event::Refused(refusal))?;
@@ -207,7 +207,7 @@ fn tell_meanwhile<E>(
             tcp: now[1].since(before[1]),
         })))?;
         (start, before) = (end, now);
-        // Counted from the last one's time, not from its end, so that they do not drift.
+        // Counted from the scheduled time, so the intervals do not drift.
         due = due.zip(interval).map(|(due, length)| due + length);
     }
 }

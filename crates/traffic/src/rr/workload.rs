@@ -1,5 +1,5 @@
-//! Request and response over UDP or TCP as a workload: the shortest messages, of one client or of many, each one at
-//! a time or all together at a rate.
+//! Request and response over UDP or TCP as a workload: the shortest messages, from one client or many, each
+//! with one request at a time or all together at a rate.
 
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 use std::panic::resume_unwind;
@@ -19,22 +19,22 @@ use crate::workload::{
     EndBooks, EndTerms, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError,
 };
 
-/// Over TCP an answer may come after several retransmissions; a session that hears nothing for so long is dead.
+/// Over TCP, an answer may need several retransmissions; after this silence, the session is dead.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
-/// What there is to choose.
+/// Parameters of the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RrWorkload {
-    /// Clients that ask at once, each from a socket of its own; one when null.
+    /// Clients that run in parallel, each with its own socket; null is one.
     pub clients: Option<NonZeroU16>,
-    /// Requests a second, of all clients together and whatever becomes of them; each client asks one at a time,
-    /// as fast as it is answered, when null.
+    /// Requests per second, of all clients together and regardless of responses; null lets each client send one
+    /// at a time, as fast as it is answered.
     pub requests_per_second: Option<NonZeroU32>,
-    /// What carries the messages; UDP when null. Over TCP a request that is lost on the way is sent again, and
-    /// counts as answered when its answer comes.
+    /// Transport protocol; null is UDP. Over TCP, a lost request is retransmitted and counts as answered when
+    /// its answer comes.
     #[serde(default)]
     pub protocol: Option<Protocol>,
-    /// Receive buffer of the end that answers over UDP; null leaves it to the kernel.
+    /// Receive buffer of the server over UDP; null is the kernel's default.
     pub receive_buffer_bytes: Option<usize>,
 }
 
@@ -70,12 +70,12 @@ impl Workload for RrWorkload {
 }
 
 impl RrWorkload {
-    /// How many clients ask.
+    /// The number of clients.
     pub fn clients(&self) -> u16 {
         self.clients.map_or(1, NonZeroU16::get)
     }
 
-    /// What carries the messages.
+    /// The transport protocol.
     pub fn protocol(&self) -> Protocol {
         self.protocol.unwrap_or(Protocol::Udp)
     }
@@ -96,7 +96,7 @@ impl RrWorkload {
     }
 }
 
-/// Clients that begin together. At a rate, each has its share of it, and their requests are evenly apart.
+/// Clients that start together. At a rate, each has its share, and their requests are evenly spaced.
 struct Clients {
     config: RrClientConfig,
     count: NonZeroU16,
@@ -104,7 +104,7 @@ struct Clients {
 }
 
 impl Clients {
-    /// The n-th client, and how long after the others' beginning it begins.
+    /// The configuration of a client, and its start relative to the first.
     fn client(&self, index: u16) -> (RrClientConfig, Duration) {
         let all = self
             .requests_per_second
@@ -122,7 +122,7 @@ impl Clients {
     }
 }
 
-/// Over TCP, the kernel decides which packets messages go in: they are bytes.
+/// Over TCP, the kernel divides messages into packets, so only bytes count.
 fn messages(protocol: Protocol, count: u64) -> Payload {
     match protocol {
         Protocol::Udp => Payload::datagrams(count, Message::BYTES as u64),
@@ -133,7 +133,7 @@ fn messages(protocol: Protocol, count: u64) -> Payload {
     }
 }
 
-/// The end that answers connections.
+/// The server over TCP.
 struct Sessions(Service);
 
 impl PreparedEnd for Sessions {
@@ -145,7 +145,7 @@ impl PreparedEnd for Sessions {
         let received = messages(Protocol::Tcp, served.requests_received);
         Ok(EndBooks {
             sent: messages(Protocol::Tcp, served.responses_sent),
-            // The buffers of accepted connections are the kernel's choice.
+            // The kernel sizes the buffers of accepted connections.
             ..EndBooks::of_receiver(received, seconds, SocketBuffer::default())
         })
     }
@@ -168,7 +168,7 @@ impl PreparedEnd for Clients {
                 let reports = clients
                     .into_iter()
                     .map(|client| client.join().unwrap_or_else(|panic| resume_unwind(panic)));
-                // Each begins a moment after the one before it: the longest time counts.
+                // The clients start at slightly different times: the longest duration counts.
                 let all = reports.reduce(|sum, report| Ok(sum?.and(report?)));
                 all.unwrap_or(Err(WorkloadError::Cancelled))
             })?,
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::rr::client::RESPONSE_TIMEOUT;
 
-    /// Over a link of 60 ms each way, no answer comes in the time that a near one has.
+    /// Over a link with 60 ms of delay each way, an answer takes longer than a local client waits.
     #[test]
     fn an_answer_has_the_links_own_time_too() {
         let end = |link_delay| EndTerms {

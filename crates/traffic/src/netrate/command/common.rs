@@ -1,4 +1,4 @@
-//! What the three tools share: how they refuse, and what they print and tell in the same way.
+//! Shared by the three tools: refusals and common output.
 
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,11 +15,11 @@ use crate::workload::Because;
 /// Opens the account of this host; `None` when it cannot be read.
 pub type OpenAccount<'a> = &'a dyn Fn() -> Option<CloseAccount>;
 
-/// Why a tool could not do its work.
+/// Why a tool failed.
 pub enum Refused {
-    /// What the original says too, as it stands.
+    /// The original's message.
     Because(String),
-    /// Something that the originals do not have.
+    /// An error that the originals do not have.
     Failed(io::Error),
 }
 
@@ -30,7 +30,7 @@ impl From<io::Error> for Refused {
 }
 
 impl From<Because> for Refused {
-    /// As perror(3) prints it: what failed, and what the kernel said.
+    /// As perror(3) prints it: what failed, and the kernel's words.
     fn from(Because { what, source }: Because) -> Self {
         Refused::Because(format!("{what}: {}", kernel_words(&source)))
     }
@@ -54,12 +54,12 @@ pub fn since_1970() -> Duration {
     now.unwrap_or_default()
 }
 
-/// A time since 1970 as RFC 3339 writes it, in UTC.
+/// Formats a time since 1970 per RFC 3339, in UTC.
 pub fn time_of_day(since_1970: Duration) -> String {
     (jiff::Timestamp::UNIX_EPOCH + since_1970).to_string()
 }
 
-/// What every object begins with.
+/// The start of every document.
 pub fn head(schema: &str) -> NetrateHead {
     let argv = std::env::args_os();
     NetrateHead {

@@ -1,4 +1,4 @@
-//! netreceive: threads that receive, and one that tells every half second what came.
+//! netreceive: threads that receive, and one that prints their counts every half second.
 
 use std::io;
 use std::net::UdpSocket;
@@ -20,13 +20,13 @@ use crate::netrate::receive::{RECEIVE_BUFFER_BYTES, ReceiveCount, Received, list
 use crate::netrate::text;
 use crate::signals::{LOOK_EVERY, Signals, Stop};
 
-/// How often the original tells what came.
+/// Interval between the original's lines.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 
-/// A socket, and what each of its threads counted.
+/// A socket, and the counts of its threads.
 type Counted = (UdpSocket, Vec<ReceiveCount>);
 
-/// Receives until a signal comes, and tells what came and what was dropped.
+/// Receives until a signal, then prints what arrived and what was dropped.
 pub fn run(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, Refused> {
     let stop = Stop::on_signals()?;
     let account = open_account();
@@ -103,7 +103,7 @@ fn receive_all(counted: &[Counted], start: Instant, json: bool, stop: &Stop) -> 
     })
 }
 
-/// The original's lines, until a signal comes or a thread has failed.
+/// Prints the original's lines until a signal comes or a thread fails.
 fn tell(counted: &[Counted], json: bool, is_over: impl Fn() -> bool) -> io::Result<()> {
     let mut told_at = Instant::now();
     let mut told = Received::default();
@@ -124,7 +124,7 @@ fn tell(counted: &[Counted], json: bool, is_over: impl Fn() -> bool) -> io::Resu
     Ok(())
 }
 
-/// The original's results are on standard error; where a document has them, what is said there is none.
+/// Prints to standard error, like the original. With a document, a failure to print is ignored.
 fn say(text: &str, json: bool) -> io::Result<()> {
     if json {
         stdio::print_error(text);

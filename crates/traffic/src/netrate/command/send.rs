@@ -29,10 +29,10 @@ use crate::repeat::Outcome;
 use crate::signals::{LOOK_EVERY, Signals, Stop};
 use crate::sockets::kernel_words;
 
-/// The exit status of a test that obtained less than was asked for, where the originals' is 0.
+/// Exit status of a test that fell short; the originals' is 0.
 const EXIT_SHORT: u8 = 1;
 
-/// netblast: sends as often as was asked for, tells each run, and of several what they come to.
+/// netblast: sends as often as requested, prints each run, and a summary of several.
 pub fn blast(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, Refused> {
     let addresses = resolve(&options.host, options.port)?;
     let cpus = schedule::allowed_cpus()?;
@@ -106,7 +106,7 @@ fn blast_once(
     let senders = blasters.iter_mut().zip(cpus.iter().cycle());
     let senders = senders.map(|(blaster, &cpu)| {
         move |signals: &Signals| {
-            // As in the original, a thread that cannot be bound sends all the same.
+            // As in the original, a thread that cannot be pinned still sends.
             if is_pinned && let Err(error) = schedule::pin(cpu) {
                 tell!("unable to set thread affinity: {error}");
             }
@@ -165,18 +165,18 @@ pub fn paced(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<
     Ok(status)
 }
 
-/// The addresses of a host in the resolver's order, or a refusal in its words when there is none.
+/// Resolves a host, in the resolver's order; the error is in the resolver's words.
 fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Refused> {
     let addresses = (host, port).to_socket_addrs();
     let addresses = addresses.map_err(|error| {
         let words = kernel_words(&error);
-        // The standard library puts words of its own before the resolver's.
+        // The standard library prefixes the resolver's message.
         Refused::Because(String::from(words.rsplit(": ").next().unwrap_or(&words)))
     })?;
     Ok(addresses.collect())
 }
 
-/// What senders are run with, from the moment that signals are caught.
+/// The common state of senders, from the moment that signals are caught.
 struct Test<'a> {
     tool: Tool,
     options: &'a NetrateOptions,
@@ -185,10 +185,10 @@ struct Test<'a> {
     stop: Stop,
 }
 
-/// What a run came to.
+/// The outcome of a run.
 struct Run {
     sent: Sent,
-    /// What it came short of, and why.
+    /// How it fell short, and why.
     error: Option<String>,
     host: Option<HostDelta>,
 }
@@ -223,7 +223,7 @@ impl<'a> Test<'a> {
         })
     }
 
-    /// Runs senders, each on a thread, until the deadline, a signal, or they end.
+    /// Runs senders, one per thread, until the deadline, a signal, or their end.
     fn watch<T: Send>(
         &self,
         deadline: Option<Instant>,
@@ -260,12 +260,12 @@ impl<'a> Test<'a> {
         })
     }
 
-    /// Whether a signal ended it. Whoever sent that knows what was obtained.
+    /// Whether a signal ended the test. Its sender knows what was obtained.
     fn is_cut_short(&self) -> bool {
         self.stop.signal().is_some()
     }
 
-    /// What rates are taken over: the time asked for, unless there was none or a signal came before.
+    /// The time that rates are divided by: the requested one, unless there was none or a signal ended the test.
     fn span(&self, elapsed: Duration) -> Duration {
         match self.options.duration_seconds {
             asked @ 1.. if !self.is_cut_short() => Duration::from_secs(asked),
@@ -273,7 +273,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Says how a run ended, and its lines unless a document has them. Returns the exit status.
+    /// Prints a run's lines (unless a document has them) and its error. Returns the exit status.
     fn tell(&self, run: &Run, lines: impl FnOnce() -> String) -> io::Result<u8> {
         if !self.options.json {
             print(&lines())?;
@@ -288,7 +288,7 @@ impl<'a> Test<'a> {
         Ok(if self.is_cut_short() { 0 } else { EXIT_SHORT })
     }
 
-    /// What the documents of both senders hold. Rates are over the time that sending took.
+    /// The fields common to both senders' documents. Rates are over the actual sending time.
     fn sender(&self, run: &Run) -> NetrateSender {
         let (options, peer, count) = (self.options, self.peer, &run.sent.count);
         let seconds = run.sent.elapsed.as_secs_f64();
