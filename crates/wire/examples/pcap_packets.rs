@@ -1,4 +1,4 @@
-//! Lists what UDP carried in a classic pcap file: the time of each datagram and its payload.
+//! Lists the UDP datagrams in a classic pcap file: time and payload length of each.
 //!
 //! ```console
 //! $ cargo run -p nicpoll-wire --example pcap_packets FILE.pcap

@@ -1,8 +1,9 @@
-//! Ethernet frames: reads what a frame carries, and builds frames of UDP.
+//! Ethernet frames: parses what a frame carries, and builds UDP frames.
 //!
-//! Frames have no check sequence (FCS). Bytes behind the IP packet are padding and ignored. A length that a header claims is
-//! never believed beyond the bytes that are there. Only [`Ip::checksums_hold`] reads checksums: the receiver decides whether
-//! to trust its card. Any byte string may be parsed and none panics; what is built parses back to the same.
+//! Frames have no check sequence (FCS). Bytes after the IP packet are padding and ignored. A length in a header
+//! is never trusted beyond the bytes present. Only [`Ip::checksums_hold`] verifies checksums: the receiver
+//! decides whether to trust its card. No byte string makes a parser panic; what is built parses back to the
+//! same.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -17,30 +18,30 @@ use thiserror::Error;
 #[cfg(test)]
 mod tests;
 
-/// Ethernet's header without a tag.
+/// Length of the Ethernet header without a tag.
 pub const ETHERNET_BYTES: usize = 14;
 /// The shortest frame, without FCS; shorter ones are padded.
 pub const FRAME_BYTES_MIN: usize = 60;
 
-/// Why bytes are no frame, or a frame cannot be built.
+/// Why bytes are not a frame, or a frame cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// They are fewer than Ethernet's header.
+    /// Fewer bytes than an Ethernet header.
     #[error("a frame has 14 bytes at least")]
     Short,
-    /// A header of the packet is cut off or contradicts itself.
+    /// A header is cut off or contradicts itself.
     #[error("a header of the packet is cut off, or says what cannot be")]
     Malformed,
-    /// There is no room for what is to be built.
+    /// The buffer is too small.
     #[error("the frame needs {needed} bytes, there is room for {room}")]
     NoRoom {
-        /// What it takes.
+        /// Bytes needed.
         needed: usize,
-        /// What there is.
+        /// Bytes available.
         room: usize,
     },
-    /// One address is IPv4's, the other IPv6's.
+    /// One address is IPv4, the other IPv6.
     #[error("one address is IPv4's and the other IPv6's")]
     MixedFamilies,
 }
@@ -48,56 +49,56 @@ pub enum FrameError {
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// To whom.
+    /// Hardware address of the receiver.
     pub destination: Mac,
-    /// From whom.
+    /// Hardware address of the sender.
     pub source: Mac,
-    /// Number of the outermost VLAN, where it has a tag.
+    /// VLAN id of the outermost tag, if any.
     pub vlan: Option<u16>,
-    /// What it carries.
+    /// The packet in the frame.
     pub packet: Packet<'a>,
 }
 
-/// What a frame carries.
+/// The packet in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Packet<'a> {
     /// IPv4 or IPv6.
     Ip(Ip<'a>),
-    /// Something else, by its Ethernet type.
+    /// Another packet, with its EtherType.
     Other(u16),
 }
 
 /// An IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ip<'a> {
-    /// From whom.
+    /// Address of the sender.
     pub source: IpAddr,
-    /// To whom.
+    /// Address of the receiver.
     pub destination: IpAddr,
     /// Routers that may still forward it: TTL or hop limit.
     pub hop_limit: u8,
-    /// Number of the protocol that it carries, behind extension headers.
+    /// Protocol number of the payload, after extension headers.
     pub protocol: u8,
-    /// Whether it is a part of a packet that was cut up.
+    /// Whether it is a fragment.
     pub is_fragment: bool,
-    /// Whether IPv4 options or IPv6 extension headers stand before what it carries.
+    /// Whether there are IPv4 options or IPv6 extension headers.
     pub has_extensions: bool,
-    /// What it carries.
+    /// The payload.
     pub transport: Transport<'a>,
-    /// IPv4's header, whose checksum is to be looked at; empty for IPv6.
+    /// The IPv4 header, for its checksum; empty for IPv6.
     header: &'a [u8],
-    /// All that follows on the headers, as long as these say.
+    /// Everything after the headers, by their length fields.
     payload: &'a [u8],
 }
 
-/// What an IP packet carries.
+/// The payload of an IP packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport<'a> {
     /// A UDP datagram.
     Udp(Udp<'a>),
-    /// Something else, or a fragment.
+    /// Another protocol, or a fragment.
     Other,
 }
 
@@ -108,15 +109,15 @@ pub struct Udp<'a> {
     pub source: u16,
     /// Port of the receiver.
     pub destination: u16,
-    /// What is in it.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
-    /// Reads a frame.
+    /// Parses a frame.
     ///
     /// # Errors
-    /// When it is no frame, or a header within it is cut off or contradicts itself.
+    /// When it is too short for a frame, or a header in it is cut off or contradicts itself.
     ///
     /// ```
     /// use nicpoll_wire::frame::{Frame, Mac, Packet, Transport, UdpPath};
@@ -166,7 +167,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The UDP datagram that it carries, with the addresses of its packet.
+    /// The UDP datagram in the frame, with its packet.
     pub fn udp(&self) -> Option<(&Ip<'a>, Udp<'a>)> {
         let Packet::Ip(ip) = &self.packet else {
             return None;
@@ -210,8 +211,8 @@ impl<'a> Ip<'a> {
         }
     }
 
-    /// Whether the checksums hold that can be looked at: that of IPv4's header, and that of a whole UDP datagram or
-    /// ICMPv6 message. A UDP datagram over IPv4 may go without one.
+    /// Whether all verifiable checksums are right: that of the IPv4 header, and that of a whole UDP datagram or
+    /// ICMPv6 message. Over IPv4, a UDP datagram may have none.
     pub fn checksums_hold(&self) -> bool {
         let header = Sum::default().bytes(self.header).is_whole();
         let has_none = self.source.is_ipv4() && self.payload.get(6..8) == Some(&[0, 0]);
@@ -240,11 +241,11 @@ impl<'a> Transport<'a> {
     }
 }
 
-/// A hardware address of Ethernet.
+/// An Ethernet hardware address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mac(pub [u8; 6]);
 
-/// Text is no hardware address.
+/// The text is not a hardware address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("six bytes in hexadecimal were expected, such as 02:00:00:00:00:01")]
 pub struct MacError;
@@ -278,12 +279,13 @@ impl FromStr for Mac {
     }
 }
 
-/// A sum of 16-bit words in one's complement, not yet folded. It has room for 2^48 words.
+/// A one's complement sum of 16-bit words, not yet folded. Has room for 2^48 words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// The pseudo header of UDP and ICMPv6 (RFC 768, RFC 8200 section 8.1). The addresses are of one family.
+    /// The pseudo header of UDP and ICMPv6 (RFC 768, RFC 8200 section 8.1). Both addresses must be of one
+    /// family.
     fn of_pseudo_header(
         source: IpAddr,
         destination: IpAddr,
@@ -313,24 +315,24 @@ impl Sum {
         self
     }
 
-    /// Adds a number of 32 bits, as it stands in a packet.
+    /// Adds a 32-bit number in network byte order.
     #[must_use]
     fn word(self, word: u32) -> Self {
         Sum(self.0 + u64::from(word >> 16) + u64::from(word & 0xffff))
     }
 
-    /// Adds a number of 64 bits.
+    /// Adds a 64-bit number.
     #[must_use]
     fn long(self, long: u64) -> Self {
         self.word((long >> 32) as u32).word(long as u32)
     }
 
-    /// The checksum over all that was added.
+    /// The checksum of everything added.
     pub fn checksum(self) -> u16 {
         !self.folded()
     }
 
-    /// The same for UDP, where 0 says that there is none.
+    /// The same for UDP, where 0 means no checksum.
     fn udp_checksum(self) -> u16 {
         match self.checksum() {
             0 => 0xffff,
@@ -338,12 +340,12 @@ impl Sum {
         }
     }
 
-    /// Whether what was added contains its own checksum, and that holds.
+    /// Whether the data added contain their own checksum, and it is right.
     fn is_whole(self) -> bool {
         self.folded() == 0xffff
     }
 
-    /// The sum in 16 bits.
+    /// The sum folded to 16 bits.
     pub fn folded(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -353,26 +355,26 @@ impl Sum {
     }
 }
 
-/// Bytes of a mark.
+/// Length of a mark.
 pub const MARK_BYTES: usize = 18;
 
-/// A stamp of a later time is none, and so is one that is older than this.
+/// Send times in the future or older than this are not valid.
 const AGE_NS_MAX: u64 = 3_600_000_000_000;
 
-/// What a frame says of itself.
+/// The mark in a frame's payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Number within the flow, from 0.
+    /// Sequence number within the flow, from 0.
     pub sequence: u64,
-    /// When it was sent, by CLOCK_MONOTONIC of the sender.
+    /// Send time by the sender's CLOCK_MONOTONIC.
     pub time_ns: u64,
     /// The flow, from 0.
     pub flow: u16,
 }
 
 impl Mark {
-    /// The mark at the start of a payload; `None` when that is too short. Any 18 bytes are a mark: [`Mark::age_ns`]
-    /// tells whether they are likely to be one.
+    /// Reads the mark at the start of a payload; `None` when that is too short. Any 18 bytes parse as a mark;
+    /// [`Mark::age_ns`] tells whether they are likely to be one.
     pub fn parse(payload: &[u8]) -> Option<Mark> {
         let bytes: &[u8; MARK_BYTES] = payload.first_chunk()?;
         let half = |at: usize| {
@@ -386,15 +388,15 @@ impl Mark {
         })
     }
 
-    /// How long ago it was sent, by the clock that its sender read; `None` for a time that is not within the last hour.
-    /// The chance that other bytes pass for a time is one in five million; those of a sender on another host are
-    /// not told apart by it.
+    /// Time since it was sent, by the sender's clock; `None` if that is not within the last hour. Other bytes
+    /// pass for a valid time with a probability of one in five million; marks from another host are not
+    /// detected.
     pub fn age_ns(&self, now_ns: u64) -> Option<u64> {
         let age_ns = now_ns.checked_sub(self.time_ns)?;
         (self.time_ns > 0 && age_ns <= AGE_NS_MAX).then_some(age_ns)
     }
 
-    /// The mark as bytes of a payload.
+    /// The mark as payload bytes.
     pub fn to_bytes(self) -> [u8; MARK_BYTES] {
         let mut bytes = [0; MARK_BYTES];
         bytes[..4].copy_from_slice(&(self.sequence as u32).to_be_bytes());
@@ -404,28 +406,28 @@ impl Mark {
         bytes
     }
 
-    /// What it adds to a checksum.
+    /// Adds the mark to a checksum.
     fn sum(self, sum: Sum) -> Sum {
-        // The halves of the sequence number may stand in either order.
+        // The order of the sequence number's halves does not matter.
         sum.long(self.sequence)
             .long(self.time_ns)
             .word(u32::from(self.flow))
     }
 }
 
-/// The hop limit that hosts send with.
+/// The hop limit that hosts use.
 const HOP_LIMIT: u8 = 64;
 
-/// From where to where a datagram goes.
+/// The endpoints of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpPath {
-    /// Hardware address of the interface that sends.
+    /// Hardware address of the sending interface.
     pub source_mac: Mac,
-    /// That of the receiver, or of the next router.
+    /// Hardware address of the receiver, or of the next router.
     pub destination_mac: Mac,
     /// Address and port of the sender.
     pub source: SocketAddr,
-    /// Those of the receiver.
+    /// Address and port of the receiver.
     pub destination: SocketAddr,
 }
 
@@ -439,10 +441,10 @@ impl UdpPath {
         ETHERNET_BYTES + network + UdpHeader::LEN
     }
 
-    /// Writes a frame with this payload, padded with zeros to the shortest length. Returns its length.
+    /// Writes a frame with this payload, padded with zeros to the minimum length; returns its length.
     ///
     /// # Errors
-    /// When there is no room for it, or the addresses are of two families.
+    /// When it does not fit, or the addresses are of two families.
     pub fn write(&self, payload: &[u8], into: &mut [u8]) -> Result<usize, FrameError> {
         let headers = self.header_bytes();
         let needed = (headers + payload.len()).max(FRAME_BYTES_MIN);
@@ -465,11 +467,11 @@ impl UdpPath {
         Ok(needed)
     }
 
-    /// The headers of a datagram whose checksum somebody else completes: it holds the sum of the pseudo header, as the
-    /// kernel and cards want it of a long datagram that they cut up.
+    /// Headers of a datagram whose checksum is completed elsewhere: it holds the sum of the pseudo header, as
+    /// the kernel and cards expect for a long datagram that they segment.
     ///
     /// # Errors
-    /// When the payload is longer than a datagram can be, or the addresses are of two families.
+    /// When the payload is too long for a datagram, or the addresses are of two families.
     pub fn partial_headers(&self, payload_bytes: usize) -> Result<Vec<u8>, FrameError> {
         let (headers, needed) = (self.header_bytes(), UdpHeader::LEN + payload_bytes);
         let room = usize::from(u16::MAX);
@@ -481,7 +483,7 @@ impl UdpPath {
         Ok(head)
     }
 
-    /// UDP's header, which ends the headers.
+    /// Writes the UDP header at the end of the headers.
     fn write_udp(&self, source_port: u16, length: u16, checksum: u16, frame: &mut [u8]) {
         let udp = UdpHeader {
             source_port,
@@ -498,7 +500,7 @@ impl UdpPath {
         Sum::of_pseudo_header(source, destination, IpNumber::UDP.0, u32::from(length))
     }
 
-    /// Ethernet's header and that of IP.
+    /// Writes the Ethernet and IP headers.
     fn write_network(&self, datagram_bytes: u16, frame: &mut [u8]) -> Result<(), FrameError> {
         let no_room = FrameError::NoRoom {
             needed: usize::from(datagram_bytes) + self.header_bytes(),
@@ -540,7 +542,7 @@ impl UdpPath {
     }
 }
 
-/// What does not change of a frame that is sent over and over, each time with another mark and from another port.
+/// The constant parts of a frame sent repeatedly with another mark and source port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpTemplate {
     header_bytes: usize,
@@ -548,10 +550,10 @@ pub struct UdpTemplate {
 }
 
 impl UdpTemplate {
-    /// Fills `frame`, all of it: headers without port and checksum, room for a mark, and digits behind it.
+    /// Fills all of `frame`: headers without port and checksum, room for a mark, then digits.
     ///
     /// # Errors
-    /// When `frame` is shorter than headers and mark, or longer than a datagram can be.
+    /// When `frame` is shorter than headers and mark, or too long for a datagram.
     pub fn new(path: &UdpPath, frame: &mut [u8]) -> Result<Self, FrameError> {
         let (header_bytes, room) = (path.header_bytes(), frame.len());
         let needed = header_bytes + MARK_BYTES;

@@ -1,7 +1,7 @@
-//! Wire formats as bytes: build and parse, nothing else.
+//! Wire formats as bytes: builds and parses, nothing else.
 //!
-//! No I/O, no clock, no allocation per frame. It parses untrusted input: any byte string may be parsed and none panics.
-//! What is built parses back to the same.
+//! No I/O, no clock, no allocation per frame. Parses untrusted input: no byte string makes a parser panic. What
+//! is built parses back to the same.
 
 pub mod frame;
 pub mod pcap;

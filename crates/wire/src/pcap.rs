@@ -1,44 +1,44 @@
-//! Classic pcap files: the packets that were recorded, and what UDP carried in them.
+//! Classic pcap files: the recorded packets, and the UDP payloads in them.
 //!
-//! Any byte string may be parsed. Both byte orders and both resolutions are read (microseconds,
-//! and nanoseconds with their own magic number); the next generation (pcapng) is told apart and refused.
-//! Times are nanoseconds since the first packet, and never run backwards.
+//! Any byte string may be parsed. Supports both byte orders and both resolutions (microseconds, and nanoseconds
+//! with their own magic number); detects and refuses the newer format (pcapng). Times are nanoseconds since the
+//! first packet, and never run backwards.
 //!
-//! The format: draft-ietf-opsawg-pcap, "PCAP Capture File Format"; its link types are tcpdump's.
+//! Format: draft-ietf-opsawg-pcap, "PCAP Capture File Format"; link types are tcpdump's.
 
 use etherparse::{LaxSlicedPacket, TransportSlice, UdpHeader};
 use thiserror::Error;
 
 const HEADER_BYTES: usize = 24;
 const RECORD_HEADER_BYTES: usize = 16;
-/// Microseconds, as the file's own byte order has it.
+/// Microseconds, in the file's own byte order.
 const MAGIC_MICROSECONDS: u32 = 0xa1b2_c3d4;
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
-/// A pcapng file begins with this, in either byte order.
+/// The start of a pcapng file, in either byte order.
 const PCAPNG_BLOCK: u32 = 0x0a0d_0d0a;
-/// The longest packet that is believed: that of libpcap.
+/// The longest packet accepted: libpcap's limit.
 const CAPTURED_BYTES_MAX: u32 = 262_144;
 
 const LINK_ETHERNET: u32 = 1;
 const LINK_RAW_IP: u32 = 101;
 const LINK_LINUX_COOKED: u32 = 113;
 
-/// Linux's own header; the type of the packet ends it.
+/// Length of Linux's cooked header; it ends with the packet type.
 const COOKED_BYTES: usize = 16;
 
 /// Why a file cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PcapError {
-    /// It is no capture.
+    /// Not a capture.
     #[error("it is no pcap file: it does not begin with the magic number of one")]
     NotPcap,
-    /// It is of the newer format.
+    /// The newer format.
     #[error(
         "it is a pcapng file; make a classic one of it: editcap -F pcap NEW OLD, or tcpdump -r NEW -w OLD"
     )]
     Pcapng,
-    /// Its packets begin with headers that are not known here.
+    /// The packets have an unsupported link type.
     #[error(
         "its packets are of link type {link_type}; Ethernet (1), raw IP (101) and Linux cooked (113) are read"
     )]
@@ -46,12 +46,12 @@ pub enum PcapError {
         /// tcpdump's number.
         link_type: u32,
     },
-    /// A packet is longer than any can be.
+    /// A packet is impossibly long.
     #[error("packet {packet} claims {bytes} bytes; the file is damaged from there on")]
     TooLong {
         /// The packet's number, from 1.
         packet: u64,
-        /// What it claims.
+        /// The length stated.
         bytes: u32,
     },
     /// The file ends within a packet.
@@ -62,7 +62,7 @@ pub enum PcapError {
     },
 }
 
-/// A file's packets.
+/// The packets of a file.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Capture<'a> {
@@ -72,24 +72,24 @@ pub struct Capture<'a> {
     link_type: u32,
 }
 
-/// A packet that was recorded.
+/// A recorded packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordedPacket<'a> {
-    /// Since the first packet.
+    /// Time since the first packet.
     pub time_ns: u64,
-    /// What was recorded of it, from the link's header on.
+    /// The recorded bytes, starting with the link header.
     pub bytes: &'a [u8],
-    /// Its length when it was on the wire.
+    /// Length on the wire.
     whole_bytes: u32,
     link_type: u32,
 }
 
 impl<'a> Capture<'a> {
-    /// Reads the header of a file.
+    /// Parses the header of a file.
     ///
     /// # Errors
-    /// When it is not a classic pcap file, or of a link type that is not known.
+    /// When it is not a classic pcap file, or its link type is unsupported.
     /// ```
     /// use nicpoll_wire::pcap::Capture;
     ///
@@ -120,7 +120,7 @@ impl<'a> Capture<'a> {
             Some((*is_swapped, kind.1))
         });
         let (is_swapped, fractions_a_second) = found.ok_or(PcapError::NotPcap)?;
-        // The upper bits say whether frames end with their check sequence.
+        // The upper bits say whether frames include their FCS.
         let link_type = word(file, 20, is_swapped).ok_or(PcapError::NotPcap)? & 0x0fff_ffff;
         if ![LINK_ETHERNET, LINK_RAW_IP, LINK_LINUX_COOKED].contains(&link_type) {
             return Err(PcapError::LinkType { link_type });
@@ -133,7 +133,7 @@ impl<'a> Capture<'a> {
         })
     }
 
-    /// The packets, in the order of the file. An error is the last thing that comes.
+    /// The packets, in file order. An error ends the iteration.
     pub fn packets(self) -> impl Iterator<Item = Result<RecordedPacket<'a>, PcapError>> {
         let mut rest = self.records;
         let mut number = 0;
@@ -164,7 +164,7 @@ impl<'a> Capture<'a> {
         })
     }
 
-    /// When the first packet of `rest` was recorded, what was recorded of it, and how long it was.
+    /// The time, the recorded bytes and the wire length of the first packet in `rest`.
     fn packet(self, rest: &'a [u8], packet: u64) -> Result<(u64, &'a [u8], u32), PcapError> {
         let cut_off = PcapError::CutOff { packet };
         let field = |at| word(rest, at, self.is_swapped).ok_or(cut_off);
@@ -182,18 +182,18 @@ impl<'a> Capture<'a> {
 }
 
 impl RecordedPacket<'_> {
-    /// Whether it begins with Ethernet's header.
+    /// Whether it begins with an Ethernet header.
     pub fn is_ethernet(&self) -> bool {
         self.link_type == LINK_ETHERNET
     }
 
-    /// Whether only its beginning was recorded.
+    /// Whether only its start was recorded.
     pub fn is_cut_off(&self) -> bool {
         (self.bytes.len() as u64) < u64::from(self.whole_bytes)
     }
 
-    /// Bytes of payload of the UDP datagram that the packet carries, as its header says: the recording may have cut
-    /// them off. `None` for what is not UDP, and for fragments.
+    /// UDP payload length by the UDP header; the recording may be shorter. `None` for other protocols and for
+    /// fragments.
     pub fn udp_payload_bytes(&self) -> Option<u16> {
         let packet = match self.link_type {
             LINK_RAW_IP => LaxSlicedPacket::from_ip(self.bytes).ok()?,
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame with a UDP datagram over IPv4, behind a VLAN tag if asked for.
+    /// A frame with a UDP datagram over IPv4, optionally with a VLAN tag.
     fn frame(payload_bytes: u16, is_tagged: bool) -> Vec<u8> {
         let mut frame = vec![2; 12];
         if is_tagged {
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_packet_that_was_longer_on_the_wire_is_cut_off() {
         let mut file = file(MAGIC_MICROSECONDS, false, &[(0, 0, frame(9, false))]);
-        // The lower byte of the length on the wire.
+        // The low byte of the wire length.
         file[24 + 12] += 1;
         let packet = Capture::parse(&file).unwrap().packets().next().unwrap();
         assert!(packet.unwrap().is_cut_off());
@@ -320,7 +320,7 @@ mod tests {
         let packets: Vec<_> = Capture::parse(&file).unwrap().packets().collect();
         assert_eq!(packets.len(), 2);
         for packet in packets {
-            // The second one's time is earlier than the first one's.
+            // The second one's time is before the first one's.
             assert_eq!(packet.unwrap().time_ns, 0);
             assert_eq!(packet.unwrap().udp_payload_bytes(), None);
         }

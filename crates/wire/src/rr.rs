@@ -1,8 +1,9 @@
 //! nicpoll's request and response messages.
 //!
-//! Each message is a head of 64 bytes and filler up to the length in the head. Over UDP a message is a datagram; over TCP
-//! messages follow each other, and [`Decoder`] finds where they end. A response repeats the request's number and time,
-//! which tell late answers from timely ones, and is as long as the request asks.
+//! Each message is a head of 64 bytes and filler up to the length stated in the head. Over UDP a message is a
+//! datagram; over TCP messages follow each other, and [`Decoder`] finds where they end. A response repeats the
+//! request's number and time, which distinguish late answers from timely ones, and has the length that the
+//! request asks for.
 
 use thiserror::Error;
 use zerocopy::byteorder::big_endian::{U32, U64};
@@ -13,7 +14,7 @@ const MAGIC: [u8; 4] = *b"npRR";
 const REQUEST: u32 = 1;
 const RESPONSE: u32 = 2;
 
-/// The longest message: what a stranger may make a reader of a stream wait for.
+/// The longest message: limits how long a stranger can keep a stream's reader waiting.
 pub const MESSAGE_BYTES_MAX: u32 = 1 << 20;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -28,7 +29,7 @@ struct HeadWords {
     filler: [u8; 32],
 }
 
-/// Which way a message goes.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// Asks for exactly one response.
@@ -40,24 +41,23 @@ pub enum MessageKind {
 /// One request or response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Which way it goes.
+    /// Request or response.
     pub kind: MessageKind,
-    /// Number of the request, from 1. A request is never asked again under the same number.
+    /// Number of the request, from 1. No request is repeated under the same number.
     pub sequence: u64,
-    /// When the request was sent: nanoseconds by the requester's monotonic clock, from an origin of
-    /// its own choice.
+    /// When the request was sent: nanoseconds by the client's monotonic clock, from an arbitrary origin.
     pub sent_ns: u64,
     /// Length of the whole message, from [`Message::BYTES`] to [`MESSAGE_BYTES_MAX`].
     pub bytes: u32,
-    /// Length of the whole response, within the same bounds.
+    /// Length of the whole response, within the same limits.
     pub response_bytes: u32,
 }
 
 impl Message {
-    /// Length of the head, which is the shortest message.
+    /// Length of the head: the shortest message.
     pub const BYTES: usize = size_of::<HeadWords>();
 
-    /// A request that is as long as its response: a head and nothing else.
+    /// A request and response of the shortest length, a head only.
     pub fn request(sequence: u64, sent_ns: u64) -> Self {
         Message {
             kind: MessageKind::Request,
@@ -68,7 +68,7 @@ impl Message {
         }
     }
 
-    /// The head as sent; unused bytes are zero. Filler of any kind follows it, up to the length.
+    /// The head as sent; unused bytes are zero. Any filler follows, up to the stated length.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let words = HeadWords {
             magic: MAGIC,
@@ -85,10 +85,10 @@ impl Message {
         zerocopy::transmute!(words)
     }
 
-    /// Reads a whole datagram. The unused bytes and the filler may hold anything.
+    /// Parses a whole datagram. Unused bytes and filler may have any value.
     ///
     /// # Errors
-    /// [`MessageError`] when the length, the mark or the kind is not that of a message.
+    /// [`MessageError`] when length, magic or kind is wrong.
     pub fn parse(datagram: &[u8]) -> Result<Self, MessageError> {
         let length = || MessageError::Length {
             found_bytes: datagram.len(),
@@ -101,7 +101,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Reads the head of a message.
+    /// Parses the head of a message.
     fn parse_head(head: &[u8; Self::BYTES]) -> Result<Self, MessageError> {
         let words: HeadWords = zerocopy::transmute!(*head);
         if words.magic != MAGIC {
@@ -137,12 +137,12 @@ impl Message {
     }
 }
 
-/// Finds messages in a stream, however it is cut. Filler is passed over, never kept.
+/// Finds messages in a stream, however it is cut. Skips filler without storing it.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     head: [u8; Message::BYTES],
     head_bytes: usize,
-    /// The message whose head was read, and how much of its filler is still to come.
+    /// The message whose head was read, and the bytes of filler still to come.
     open: Option<(Message, usize)>,
 }
 
@@ -157,11 +157,11 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Takes bytes from the front of `stream` up to the end of the next message, and returns that
-    /// message; `None` when the stream has no more for now.
+    /// Consumes bytes of `stream` up to the end of the next message and returns it; `None` when the stream has
+    /// no more for now.
     ///
     /// # Errors
-    /// [`MessageError`] when what comes is no message. The stream cannot be read on after that.
+    /// [`MessageError`] when the bytes are not a message. The stream cannot be read further.
     /// ```
     /// use nicpoll_wire::rr::{Decoder, Message};
     ///
@@ -201,7 +201,7 @@ impl Decoder {
         Ok(Some(message))
     }
 
-    /// Whether the stream stands within a message.
+    /// Whether the stream is within a message.
     pub fn is_within_message(&self) -> bool {
         self.head_bytes > 0
     }
@@ -211,7 +211,7 @@ impl Decoder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// Not as long as its head says, or too short for one.
+    /// Too short for a head, or not as long as the head states.
     #[error(
         "a datagram of {found_bytes} bytes is no request or response, which tell their length and \
          have at least 64; ignore it"
@@ -220,22 +220,22 @@ pub enum MessageError {
         /// Length of the payload.
         found_bytes: usize,
     },
-    /// The message, or the response that it asks for, is too short or too long.
+    /// The stated length of the message or its response is out of range.
     #[error("a message tells a length of {told_bytes} bytes; it must be from 64 to 1048576")]
     ToldLength {
-        /// The length as read.
+        /// The length stated.
         told_bytes: u32,
     },
     /// Does not begin with `npRR`.
     #[error("a message begins with {found:02x?} instead of npRR; another program uses the port")]
     Magic {
-        /// What it begins with.
+        /// The first four bytes.
         found: [u8; 4],
     },
     /// The kind is neither 1 nor 2.
     #[error("a message has the kind {found}, neither request nor response; ignore it")]
     Kind {
-        /// The kind as read.
+        /// The kind stated.
         found: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! What holds for all values: what is built parses back, and no bytes make a parser panic.
+//! Properties for all values: what is built parses back, and no input makes a parser panic.
 
 use nicpoll_wire::rr::{Decoder, MESSAGE_BYTES_MAX, Message, MessageKind};
 use proptest::collection::vec;

@@ -27,7 +27,7 @@ fn what_is_no_message_is_refused_with_its_reason() {
     let of = |datagram: &[u8]| Message::parse(datagram).unwrap_err();
     let short = MessageError::Length { found_bytes: 63 };
     assert_eq!(of(&message(64).to_bytes()[..63]), short);
-    // Its head tells 65.
+    // Its head states 65.
     let cut = MessageError::Length { found_bytes: 64 };
     assert_eq!(of(&message(65).to_bytes()), cut);
     for told_bytes in [0, 63, (1 << 20) + 1, u32::MAX] {

@@ -1,4 +1,4 @@
-//! Tests: what is built reads back, and damaged bytes are never read as something else.
+//! What is built parses back, and damaged bytes never parse as something else.
 
 use std::net::SocketAddr;
 
@@ -47,7 +47,7 @@ fn a_datagram_is_read_as_it_was_written() {
             assert_eq!(udp.payload, payload);
             assert_eq!((ip.hop_limit, ip.protocol, ip.is_fragment), (64, 17, false));
             assert!(!ip.has_extensions && ip.checksums_hold());
-            // Each byte of the packet is covered, but for padding and Ethernet's header.
+            // Every byte of the packet is covered, except padding and the Ethernet header.
             let (flipped, end) = (14 + 8, path.header_bytes() + payload.len());
             for at in [flipped, end - 1] {
                 memory[at] ^= 1;
@@ -113,7 +113,7 @@ fn a_marked_template_is_a_datagram_of_its_port_with_a_checksum_that_holds() {
             }
         }
     }
-    // The shortest frame of Ethernet has room for a mark.
+    // The shortest Ethernet frame has room for a mark.
     assert_eq!(paths()[0].header_bytes() + MARK_BYTES, FRAME_BYTES_MIN);
 }
 
