@@ -99,5 +99,5 @@ fn a_file_that_cannot_be_read_is_named_with_its_line() {
     let folder = files([FAST, "1\n2\nthree\n"]);
     let output = run(&folder, NICPOLL, &["study", "compare", "before", "after"]);
     assert_code(&output, 2);
-    assert_has(stderr(&output), "after, line 3: 'three' is no number");
+    assert_has(stderr(&output), "after, line 3: 'three' is not a number");
 }

@@ -77,7 +77,7 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
     let table = format!(
         "
         2 | import nowhere.txt | nowhere.txt
-        2 | import {PAGE} --map 7:colour=red | is no correction
+        2 | import {PAGE} --map 7:colour=red | is not a correction
         2 | import {PAGE} --map b.txt:7:host=PC1 | not among those
         "
     );

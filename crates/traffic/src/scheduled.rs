@@ -211,10 +211,9 @@ impl ReplayWorkload {
             }));
         }
         if datagrams.is_empty() {
-            return Err(format!(
-                "{file} holds no UDP datagram that is whole; UDP is what is replayed"
-            )
-            .into());
+            return Err(
+                format!("{file} has no complete UDP datagram, and only UDP is replayed").into(),
+            );
         }
         Ok(datagrams)
     }
@@ -302,7 +301,7 @@ mod tests {
         };
         told("cannot read");
         std::fs::write(&file, "GET / HTTP/1.1").unwrap();
-        told("no pcap file");
+        told("not a pcap file");
         let mut empty = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
         empty.resize(20, 0);
         empty.extend(1_u32.to_le_bytes());

@@ -28,10 +28,10 @@ pub const FRAME_BYTES_MIN: usize = 60;
 #[non_exhaustive]
 pub enum FrameError {
     /// Fewer bytes than an Ethernet header.
-    #[error("a frame has 14 bytes at least")]
+    #[error("a frame has at least 14 bytes")]
     Short,
     /// A header is cut off or contradicts itself.
-    #[error("a header of the packet is cut off, or says what cannot be")]
+    #[error("a header in the packet is cut off or contradicts itself")]
     Malformed,
     /// The buffer is too small.
     #[error("the frame needs {needed} bytes, there is room for {room}")]

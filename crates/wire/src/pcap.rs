@@ -31,16 +31,16 @@ const COOKED_BYTES: usize = 16;
 #[non_exhaustive]
 pub enum PcapError {
     /// Not a capture.
-    #[error("it is no pcap file: it does not begin with the magic number of one")]
+    #[error("it is not a pcap file: it does not begin with the magic number")]
     NotPcap,
     /// The newer format.
     #[error(
-        "it is a pcapng file; make a classic one of it: editcap -F pcap NEW OLD, or tcpdump -r NEW -w OLD"
+        "it is a pcapng file; convert it to the classic format: editcap -F pcap NEW OLD, or tcpdump -r NEW -w OLD"
     )]
     Pcapng,
     /// The packets have an unsupported link type.
     #[error(
-        "its packets are of link type {link_type}; Ethernet (1), raw IP (101) and Linux cooked (113) are read"
+        "its packets are of link type {link_type}; Ethernet (1), raw IP (101) and Linux cooked (113) are supported"
     )]
     LinkType {
         /// tcpdump's number.

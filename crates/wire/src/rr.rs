@@ -213,15 +213,15 @@ impl Decoder {
 pub enum MessageError {
     /// Too short for a head, or not as long as the head states.
     #[error(
-        "a datagram of {found_bytes} bytes is no request or response, which tell their length and \
-         have at least 64; ignore it"
+        "a datagram of {found_bytes} bytes is not a request or response: they state their length, \
+         64 or more; ignore it"
     )]
     Length {
         /// Length of the payload.
         found_bytes: usize,
     },
     /// The stated length of the message or its response is out of range.
-    #[error("a message tells a length of {told_bytes} bytes; it must be from 64 to 1048576")]
+    #[error("a message states a length of {told_bytes} bytes; it must be from 64 to 1048576")]
     ToldLength {
         /// The length stated.
         told_bytes: u32,

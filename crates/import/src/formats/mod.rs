@@ -91,10 +91,7 @@ impl ResultFormat {
         if runs.is_empty() {
             return Err(FileError {
                 line: 1,
-                message: format!(
-                    "there is no result in this text, which was read as {}",
-                    self.name
-                ),
+                message: format!("no result was found in this text, read as {}", self.name),
             });
         }
         Ok(runs)

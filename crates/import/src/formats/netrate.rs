@@ -45,7 +45,7 @@ pub fn parse_netblast(text: &str) -> Result<Vec<ToolRun>, FileError> {
             let rest = line[cursor.at..].trim();
             rest.is_empty() || rest.starts_with('(')
         });
-        let wrong = || error(at, format!("'{behind}' is no count or time"));
+        let wrong = || error(at, format!("'{behind}' is not a count or a time"));
         values[place] = Some(value.ok_or_else(wrong)?);
     }
     blocks.into_iter().map(run_of_block).collect()

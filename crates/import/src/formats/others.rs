@@ -73,7 +73,7 @@ pub fn parse_sockperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
             .and_then(|(_, rest)| rest.split_once(" Mbps"))
             .and_then(|(number, _)| rate(number));
         let Some(megabits) = megabits else {
-            let message = "after 'BandWidth is' comes a number of Mbps in brackets";
+            let message = "expected a number of Mbps in brackets after 'BandWidth is'";
             return Err(error(index + 1, message));
         };
         let mut run = ToolRun::new(index + 1, Quantity::BitsPerSecond);
@@ -104,7 +104,7 @@ fn round_trips(text: &str) -> Result<Option<ToolRun>, FileError> {
     let Some(mean_ns) = mean_ns else {
         return Err(error(
             index + 1,
-            "after 'Latency is' comes a number of usec",
+            "expected a number of usec after 'Latency is'",
         ));
     };
     let after = |words: &str| {
@@ -169,5 +169,5 @@ fn unread(word: &str, is_first: bool) -> String {
         true => ", and the text is not that of iperf3 -J, iperf 2, netblast or netreceive",
         false => "",
     };
-    format!("'{word}' is no number{other}; comments begin with #")
+    format!("'{word}' is not a number{other}; comments begin with #")
 }

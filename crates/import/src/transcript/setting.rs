@@ -184,7 +184,7 @@ pub struct Correction {
 /// A correction that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "'{0}' is no correction: give [[FILE:]FIRST[-LAST]:]KEY=VALUE, as in 120-180:setting=polling, where KEY is host, \
+    "'{0}' is not a correction: give [[FILE:]FIRST[-LAST]:]KEY=VALUE, as in 120-180:setting=polling, where KEY is host, \
      setting, sender, receiver or workload; or FIRST-LAST:skip"
 )]
 pub struct NoCorrection(String);
