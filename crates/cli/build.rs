@@ -1,6 +1,6 @@
-//! Tells the program its version, with the commit that it is built from when that is known, and its features.
+//! Sets the program's version, with the commit that it is built from, if known, and its features.
 //!
-//! What must hold: it builds without git, and from an archive that lies in a repository of something else.
+//! It must build without git, and from an archive inside another project's repository.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn main() {
     }
 }
 
-/// The commit that a working tree stands at, and its day: `0123456789ab 2026-01-31`. `None` when the directory is no
+/// Returns the commit of a working tree and its day: `0123456789ab 2026-01-31`. `None` if the directory is no
 /// repository's top, or there is no git.
 pub fn commit(root: &Path) -> Option<String> {
     let top = PathBuf::from(git(root, &["rev-parse", "--show-toplevel"])?);
@@ -30,14 +30,14 @@ pub fn commit(root: &Path) -> Option<String> {
     is_own.then(|| git(root, &["log", "-1", "--abbrev=12", "--format=%h %cs"]))?
 }
 
-/// The file that grows with each commit and each checkout.
+/// Returns the file that grows with each commit and each checkout.
 fn log_of_head(root: &Path) -> Option<PathBuf> {
     commit(root)?;
     let path = root.join(git(root, &["rev-parse", "--git-path", "logs/HEAD"])?);
     path.exists().then_some(path)
 }
 
-/// What git prints, without the end of the line.
+/// Returns git's output, without the end of the line.
 fn git(root: &Path, args: &[&str]) -> Option<String> {
     let output = Command::new("git")
         .arg("-C")

@@ -1,15 +1,15 @@
-//! What strangers get of a server that is open to them: how many bytes come back for each byte that a
-//! forged peer sends, what thousands of short connections leave behind, and what a thousand at once hold. All of it is on loopback,
-//! every address of which is this host's, so that a socket of each stands for a forged source.
+//! The cost of strangers to an open server: bytes that come back for each byte of a forged peer, leftovers of
+//! thousands of short connections, and memory of a thousand connections at once. All of it is on loopback: every
+//! address there is this host's, so a socket of each represents a forged source.
 //!
 //! ```console
 //! $ cargo build --release && cargo run --release -p nicpoll --example strangers [PEERS] [CONNECTIONS]
 //! ```
 //!
-//! Then 1,000 of them connect at once and stay: `serve` is asked for a page of 33 MB by each, which takes nothing of it.
-//! What the server's processes held at the most is printed as the table of docs/testing.md.
+//! Then 1,000 of them connect at once and stay: `serve` is asked for a page of 33 MB by each, which takes nothing of
+//! it. The peak memory of the server's processes is printed as a table.
 //!
-//! It ends with 1 when a peer got more than it sent, or the server serves nobody afterwards.
+//! Exits with 1 if a peer got more than it sent, or the server serves nobody afterwards.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -28,9 +28,9 @@ use nicpoll_model::{Study, StudyKind, Trial};
 use nicpoll_store::Store;
 use nicpoll_wire::rr::Message;
 
-/// Peers at a time, so that this program's descriptors last.
+/// Peers at a time, limited by this program's descriptors.
 const PEERS_AT_ONCE: u32 = 200;
-/// How long answers are waited for.
+/// Time to wait for answers.
 const PATIENCE: Duration = Duration::from_millis(400);
 /// A server of either kind, with its client for as short a test as there is.
 const SERVERS: [(&str, &[&str], &[&str]); 2] = [
@@ -57,7 +57,7 @@ fn main() -> Result<ExitCode> {
     }
     for (name, options, client) in [("iperf", &["-s"][..], &["-n", "10K"][..]), SERVERS[1]] {
         let server = Server::start(name, options)?;
-        // What a first client has made stays.
+        // Memory of a first client stays.
         is_well &= server.serves(name, client)?;
         let before = server.holds()?;
         for number in 0..connections {
@@ -85,20 +85,20 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!is_well)))
 }
 
-/// Strangers that are there at once.
+/// Strangers at once.
 const AT_ONCE: u32 = 1_000;
-/// What `serve` may hold then.
+/// Memory limit of `serve` then, KiB.
 const SERVE_MAX_KIB: u64 = 64 << 10;
-/// A study whose page is made long.
+/// A study whose page is made long below.
 const STUDY: &str = include_str!("../../report/tests/golden/demo.json");
-/// Times that its trials are in the long one.
+/// Copies of its trials in the long page.
 const TIMES: u32 = 1_700;
 
 fn mib(kib: u64) -> f64 {
     (kib as f64 / 102.4).round() / 10.0
 }
 
-/// Connections that have said this and stay.
+/// Opens connections that send this and stay.
 fn strangers(server: SocketAddr, says: &[u8]) -> Result<Vec<TcpStream>> {
     let connect = |_| -> Result<TcpStream> {
         let mut stream = TcpStream::connect(server)?;
@@ -109,7 +109,7 @@ fn strangers(server: SocketAddr, says: &[u8]) -> Result<Vec<TcpStream>> {
     (0..AT_ONCE).map(connect).collect()
 }
 
-/// What a process held at the most.
+/// Returns the peak memory of a process.
 fn peak_kib(pid: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let peak = status
@@ -118,7 +118,7 @@ fn peak_kib(pid: u32) -> Option<u64> {
     peak.split_whitespace().next()?.parse().ok()
 }
 
-/// Starts `serve`, which says at which address it listens.
+/// Starts `serve`, which prints its address.
 fn serving(command: &mut Command) -> Result<Server> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut line = String::new();
@@ -131,7 +131,7 @@ fn serving(command: &mut Command) -> Result<Server> {
     })
 }
 
-/// A thousand strangers ask `serve` for the same long page. Returns whether all was well.
+/// Has a thousand strangers ask `serve` for the same long page. Returns whether all was well.
 fn of_serve() -> Result<bool> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("studies.db");
@@ -198,7 +198,7 @@ fn of_serve() -> Result<bool> {
     Ok(own + page < SERVE_MAX_KIB)
 }
 
-/// What the child that stays held at the most, and the greatest of those that come and go.
+/// Returns the peak memory of the permanent child, and the greatest of the others.
 fn watch_children(pid: u32, is_over: &AtomicBool) -> (u64, u64) {
     let mut peaks = BTreeMap::<u32, u64>::new();
     while !is_over.load(Ordering::Relaxed) {
@@ -211,7 +211,7 @@ fn watch_children(pid: u32, is_over: &AtomicBool) -> (u64, u64) {
         }
         thread::sleep(Duration::from_millis(10));
     }
-    // The first child meets strangers.
+    // The first child answers strangers.
     let first = peaks.pop_first().map_or(0, |(_, peak)| peak);
     (first, peaks.into_values().max().unwrap_or_default())
 }
@@ -230,12 +230,12 @@ impl Server {
         command.args(options).args(["-B", "127.0.0.1", "-p", &port]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
-        // It listens when its kernel has the socket; a connection would be a stranger's.
+        // A connection to check that it listens would count as a stranger's.
         thread::sleep(Duration::from_secs(3));
         Ok(Server { child, address })
     }
 
-    /// Whether a client of ours is served now.
+    /// Returns whether our own client is served now.
     fn serves(&self, name: &str, options: &[&str]) -> Result<bool> {
         let port = self.address.port().to_string();
         let mut client = nicpoll(name)?;
@@ -244,7 +244,7 @@ impl Server {
         Ok(client.status()?.success())
     }
 
-    /// Its memory in KiB, its threads and its descriptors.
+    /// Returns its memory in KiB, its threads and its descriptors.
     fn holds(&self) -> Result<(u64, usize, usize)> {
         let process = format!("/proc/{}", self.child.id());
         let status = fs::read_to_string(format!("{process}/status"))?;
@@ -267,7 +267,7 @@ impl Drop for Server {
     }
 }
 
-/// The program beside this example.
+/// Returns the program next to this example.
 fn nicpoll(name: &str) -> Result<Command> {
     let example = env::current_exe()?;
     let folder = example
@@ -279,7 +279,7 @@ fn nicpoll(name: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Bytes of payload that came back, over those that were sent: of all peers, and of the one that got most.
+/// Returns the ratio of returned to sent payload: of all peers, and of the one that got most.
 fn amplification(name: &str, server: SocketAddr, peers: u32) -> Result<(f64, f64)> {
     let (mut sent, mut received, mut most) = (0, 0, 0.0f64);
     let numbers: Vec<u32> = (0..peers).collect();
@@ -312,7 +312,7 @@ fn amplification(name: &str, server: SocketAddr, peers: u32) -> Result<(f64, f64
     Ok((received as f64 / sent as f64, most))
 }
 
-/// What one peer sends: by its number, one of what might make a server answer with more.
+/// Returns the datagrams of a peer, by its number: a kind that might make a server answer with more.
 fn datagrams(name: &str, number: u32) -> Vec<Vec<u8>> {
     if name == "rr" {
         let request = |bytes: u32| Message {
@@ -361,12 +361,12 @@ fn datagram(id: i64, bytes: usize) -> Vec<u8> {
     payload
 }
 
-/// A connection that ends after nothing, a byte, or a part of a header or message.
+/// Makes a connection that ends after nothing, a byte, or a part of a header or message.
 fn connect_shortly(server: SocketAddr, number: u32) -> Result<()> {
     let bytes = [0, 1, 20][number as usize % 3];
     for _ in 0..1_000 {
         let Ok(mut stream) = TcpStream::connect(server) else {
-            // No room for it yet.
+            // The server has no room yet.
             thread::sleep(Duration::from_millis(10));
             continue;
         };

@@ -1,4 +1,4 @@
-//! Command lines of contenders and feeders, as constants: what those of one program have in common stands here once.
+//! Command lines of contenders and feeders, as constants; a macro for what those of one program share.
 
 /// nicpoll's sink on the receiver's core.
 macro_rules! sink {
@@ -14,14 +14,14 @@ macro_rules! forward_user {
     };
 }
 
-/// Knobs for bursts as large as what comes in a tick, in few calls.
+/// Knobs for bursts as large as a tick's arrivals, in few calls.
 macro_rules! large_bursts {
     () => {
         "--set burst_max=4000 --set each_burst=64"
     };
 }
 
-/// The controller that takes what there is at once, where `freebsd` raises its burst by a packet a tick.
+/// The controller that raises its burst at once, where `freebsd` raises it by a packet a tick.
 macro_rules! share {
     () => {
         concat!("--controller share ", large_bursts!())
@@ -35,7 +35,7 @@ macro_rules! blast {
     };
 }
 
-/// DPDK's program: its main thread on one core, and one that moves packets on the other.
+/// dpdk-testpmd: its main thread on one core, and the thread that moves packets on the other.
 macro_rules! testpmd {
     ($cores:literal, $devices:literal, $mode:literal) => {
         concat!(

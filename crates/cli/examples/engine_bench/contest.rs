@@ -1,4 +1,4 @@
-//! Contenders take turns at the same link; their medians are compared.
+//! Runs contenders in turn on the same link, and compares their medians.
 
 use std::fmt;
 
@@ -9,28 +9,28 @@ use crate::course::{Course, Place};
 use crate::kernel::Kernel;
 use crate::trial::{Outcome, Receiver, Trial};
 
-/// A peer counts if it was fed at least so many times what it took.
+/// A peer counts if it was fed at least this many times what it took.
 const SURPLUS: f64 = 1.3;
 
 /// A receiver under a setting of the kernel's.
 #[derive(Clone, Copy)]
 pub struct Contender {
-    /// What the row calls it.
+    /// Its name in the row.
     pub name: &'static str,
     /// How the kernel receives.
     pub kernel: Kernel,
-    /// Who receives.
+    /// The receiving program.
     pub receiver: Receiver,
-    /// What feeds it in place of the row's feeder: the contender itself, where senders are compared.
+    /// Feeder in place of the row's: the contender itself, if senders are compared.
     pub feeder: Option<&'static str>,
 }
 
-/// What is aimed at: one contender beside others, by their indices.
+/// An aim: one contender against others, by their indices.
 #[derive(Clone, Copy)]
 pub enum Target {
-    /// The best of ours delivers at least so many times what the best of the others does.
+    /// The best of ours delivers at least this many times what the best of the others does.
     Delivers(f64, &'static [usize], &'static [usize]),
-    /// It sends at least so many times what the best of the others does.
+    /// It sends at least this many times what the best of the others does.
     Sends(f64, usize, &'static [usize]),
     /// The best of ours that takes no more than this share of that peer's CPU time delivers at least so many times what
     /// the peer does.
@@ -43,19 +43,19 @@ pub enum Target {
 
 /// One comparison.
 pub struct Row {
-    /// By which it is chosen.
+    /// Name by which it is chosen.
     pub name: &'static str,
     /// What is measured.
     pub title: &'static str,
-    /// Where its contenders are.
+    /// Place of its contenders.
     pub place: Place,
-    /// What feeds it; nothing to leave the link idle.
+    /// The feeder; `None` leaves the link idle.
     pub feeder: Option<&'static str>,
     /// Whether contenders must be fed more than they take.
     pub needs_surplus: bool,
-    /// Who takes part.
+    /// The contenders.
     pub contenders: &'static [Contender],
-    /// What is aimed at.
+    /// The aims.
     pub targets: &'static [Target],
 }
 
@@ -87,14 +87,14 @@ impl Medians {
         Medians { rounds, of }
     }
 
-    /// Whether it was fed enough for what it took.
+    /// Returns whether it was fed enough for what it took.
     pub fn has_surplus(&self) -> bool {
         self.of.fed >= SURPLUS * self.of.delivered
     }
 }
 
 impl Row {
-    /// Runs every contender in turn, so often.
+    /// Runs every contender in turn, this many rounds.
     pub fn hold(&self, course: &Course, rounds: usize) -> Result<Vec<Medians>> {
         let mut outcomes = vec![Vec::new(); self.contenders.len()];
         for _ in 0..rounds {
@@ -113,7 +113,7 @@ impl Row {
 }
 
 impl Target {
-    /// What was reached, and whether that is what is aimed at; `None` where nothing can be compared.
+    /// Returns what was reached, and whether that meets the aim; `None` if nothing can be compared.
     pub fn reached(&self, medians: &[Medians]) -> Option<(f64, bool)> {
         let delivered = |index: &usize| medians[*index].of.delivered;
         let cpu = |index: usize| medians[index].of.receiver_cpu;

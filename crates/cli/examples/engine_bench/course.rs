@@ -1,7 +1,6 @@
-//! Where contenders work: at the end of a link, or as a router in the middle of two.
+//! The course of contenders: at the end of a link, or as a router between two.
 //!
-//! What must hold: what leaves a router is dropped by an XDP program as soon as it comes to the receiver, the same way
-//! for every contender.
+//! An XDP program at the receiver drops every frame behind a router, the same way for every contender.
 
 use std::fs;
 use std::path::Path;
@@ -14,18 +13,18 @@ use nicpoll_switch::Control;
 use nicpoll_switch::knob::table;
 use nicpoll_sys::netns::NetnsThread;
 
-/// Where a row's contenders are.
+/// Place of a row's contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// At the receiving end.
     End,
-    /// In the middle: what comes in by em0 is for a host behind em1.
+    /// In the middle: frames that arrive at em0 are for a host behind em1.
     Middle,
 }
 
 /// The namespaces.
 pub struct Course {
-    // Declared first: the program leaves before its interface.
+    // Dropped first: the program leaves before its interface.
     _drops: Option<AttachedXdp>,
     router: Option<NetnsThread<()>>,
     veth: Veth,
@@ -43,8 +42,8 @@ impl Course {
             Place::Middle => Course::routed()?,
         };
         set_features(course.contender(), |feature| feature == "rx-gro", true)?;
-        // A veth with any TSO gives packets to the per-CPU backlog, past its other end's NAPI. And long datagrams are cut
-        // up before the link: a receiver sees single packets in any case.
+        // A veth with any TSO gives packets to the per-CPU backlog, past its other end's NAPI. Long datagrams are cut
+        // up before the link, so a receiver always sees single packets.
         let is_segmentation =
             |feature: &str| table::TSO.stands_for(feature) || feature == "tx-udp-segmentation";
         set_features(course.sender(), is_segmentation, false)?;
@@ -72,12 +71,12 @@ impl Course {
         })
     }
 
-    /// Who feeds.
+    /// Returns the namespace of the feeder.
     pub fn sender(&self) -> &NetnsThread<()> {
         self.veth.inside(Side::Sender)
     }
 
-    /// Where contenders run.
+    /// Returns the namespace of contenders.
     pub fn contender(&self) -> &NetnsThread<()> {
         match &self.router {
             Some(router) => router,
@@ -85,13 +84,13 @@ impl Course {
         }
     }
 
-    /// Where frames come to in the end.
+    /// Returns the namespace at the end of frames' path.
     pub fn receiver(&self) -> &NetnsThread<()> {
         self.veth.inside(Side::Receiver)
     }
 }
 
-/// Frames of no other protocol are on the links, and the kernel does not look for where a packet's answer would go.
+/// Turns off IPv6 and reverse path checks: the links carry IPv4 only.
 fn route_ipv4_only() -> Result<()> {
     for interface in ["all", "em0", "em1"] {
         for (setting, value) in [
@@ -99,7 +98,7 @@ fn route_ipv4_only() -> Result<()> {
             (format!("ipv6/conf/{interface}/disable_ipv6"), "1"),
         ] {
             let path = Path::new("/proc/sys/net").join(setting);
-            // A kernel may be without IPv6, and a host without em1.
+            // A kernel may lack IPv6, and a host em1.
             if path.exists() {
                 fs::write(path, value)?;
             }

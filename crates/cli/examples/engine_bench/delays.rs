@@ -1,5 +1,5 @@
-//! How long packets take from sender to program: every discipline at a low load, and at half of what the slowest of
-//! them takes.
+//! Delays of packets from sender to program: every discipline at a low load, and at half of what the slowest one
+//! takes.
 
 use anyhow::{Context, Result};
 use nicpoll_model::engine::{Delays, DelaysAtLoad, DisciplineDelay};
@@ -16,14 +16,14 @@ use crate::trial::{Delivered, End, Outcome, Receiver, Trial};
 pub const NAME: &str = "delays";
 const LOW_LOAD: u32 = 10_000;
 
-/// nicpoll's sink, which times each packet by the mark that it bears.
+/// nicpoll's sink, which times each packet by its mark.
 macro_rules! delay_sink {
     ($($options:expr),+) => {
         sink!("--json --check mark", $($options),+)
     };
 }
 
-/// A way to learn of packets.
+/// A discipline.
 struct Discipline {
     name: &'static str,
     kernel: Kernel,
@@ -83,7 +83,7 @@ const DISCIPLINES: [Discipline; 7] = [
     ),
 ];
 
-/// Measures all of them so often at each load, in turn.
+/// Measures all disciplines in turn at each load, this many rounds.
 pub fn hold(course: &Course, rounds: usize) -> Result<Delays> {
     let mut most = Vec::new();
     for discipline in &DISCIPLINES {

@@ -1,5 +1,5 @@
-//! Programs that the benchmark starts of itself: a receiver with a plain socket, one that waits for each packet, one
-//! that says how long packets took, a spinner, one that only sleeps, and one that has an XDP program send all frames on.
+//! Helper programs of the benchmark: a receiver with a plain socket, one that waits for each packet, one that
+//! measures delays, a spinner, one that only sleeps, and one whose XDP program redirects all frames.
 
 use std::hint;
 use std::io;
@@ -26,10 +26,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::trial::CPUS;
 
-/// What netreceive asks for.
+/// netreceive's receive buffer.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 
-/// Runs one of them: `socket PORT WORK_NS`, `poll PORT`, `delay PORT`, `spin MILLISECONDS`, `sleep HZ`, `redirect`.
+/// Runs a helper: `socket PORT WORK_NS`, `poll PORT`, `delay PORT`, `spin MILLISECONDS`, `sleep HZ`, `redirect`.
 /// `delay` ends with a line of input, `spin` by itself, all others with their process.
 pub fn run(words: &[String]) -> Result<()> {
     let number = |index: usize| -> Result<u64> {
@@ -79,7 +79,7 @@ fn wait_for_each(port: u16) -> Result<()> {
     }
 }
 
-/// How long packets took that say when they were sent.
+/// Reports the delays of packets that carry their sending time.
 fn tell_delay(port: u16) -> Result<()> {
     let socket = socket(port)?;
     let latencies = Arc::new(Mutex::new(Latencies::default()));
@@ -102,7 +102,7 @@ fn tell_delay(port: u16) -> Result<()> {
     Ok(())
 }
 
-/// Sleeps until each tick, on the core and in the way of an engine: what waking up alone takes.
+/// Sleeps until each tick, on the core and at the priority of an engine: the cost of waking up alone.
 fn sleep_by_ticks(hz: u64) -> Result<()> {
     schedule::pin(CPUS[1])?;
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
@@ -116,7 +116,7 @@ fn sleep_by_ticks(hz: u64) -> Result<()> {
     }
 }
 
-/// The share of a core that an ordinary program gets.
+/// Returns the share of a core that an ordinary program gets.
 fn spin(duration: Duration) -> f64 {
     let used = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -129,7 +129,7 @@ fn spin(duration: Duration) -> f64 {
     (used() - before) / begun.elapsed().as_secs_f64()
 }
 
-/// Has an XDP program send every frame that comes to em0 out by em1, and looks at none.
+/// Has an XDP program redirect every frame from em0 to em1, unseen.
 fn redirect() -> Result<()> {
     let mut control = Control::new();
     let mut ifindex = |name| control.interface(name).map(|it| it.ifindex);

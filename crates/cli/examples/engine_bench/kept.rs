@@ -1,4 +1,4 @@
-//! The file that keeps what was measured, and the plots and tables that are drawn of it.
+//! The file of measurements, and the plots and tables drawn from it.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::overload::{CONTENDERS, Climbed};
 use crate::peers::{leashed, our_program};
 use crate::predicted;
 
-/// What the file holds; nothing was measured where there is none.
+/// Reads the file; empty if there is none.
 pub fn read(path: &Path) -> Result<EngineBenchmark> {
     if !path.exists() {
         return Ok(EngineBenchmark::default());
@@ -46,7 +46,7 @@ pub fn draw(file: &Path, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What was measured, beside what the simulator says of this machine.
+/// Returns the measurements, with the simulator's predictions for this machine.
 pub fn overload(climbed: &[Climbed], fit: &SimFitHost, rounds: usize) -> Result<Overload> {
     let measured = CONTENDERS
         .iter()
@@ -82,7 +82,7 @@ pub fn overload(climbed: &[Climbed], fit: &SimFitHost, rounds: usize) -> Result<
     })
 }
 
-/// What receiving costs on this machine, measured now.
+/// Measures the costs of receiving on this machine.
 pub fn measured_costs() -> Result<SimFitHost> {
     let mut fit = Command::new(our_program()?);
     fit.args(["sim", "fit", "--host", "--json"]);

@@ -1,4 +1,4 @@
-//! How the kernel receives at the benchmark's link, and how that is taken back.
+//! Sets how the kernel receives at the benchmark's link, and restores it.
 
 use std::fs;
 
@@ -9,9 +9,9 @@ use nicpoll_sys::schedule;
 use crate::course::Course;
 use crate::trial::CPUS;
 
-/// The contender's interface as the kernel shows it.
+/// The contender's interface in sysfs.
 const INTERFACE: &str = "/sys/class/net/em0";
-/// Begins a round of polls.
+/// Values for rounds that a timer begins.
 const TIMER: [(&str, &str); 2] = [
     ("napi_defer_hard_irqs", "2147483647"),
     ("gro_flush_timeout", "200000"),
@@ -20,22 +20,22 @@ const TIMER: [(&str, &str); 2] = [
 /// The kernel's part of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
-    /// NAPI on the core of whoever sends: what a veth does by itself.
+    /// NAPI on the sender's core: a veth's default.
     OfSender,
     /// A timer begins the rounds, every 200 us.
     Timer,
     /// A kernel thread receives, on the receiver's core, as an ordinary program.
     Threaded,
-    /// The same, before all ordinary programs.
+    /// A kernel thread on the receiver's core, before all ordinary programs.
     ThreadedFifo,
     /// Receive packet steering hands packets to the receiver's core, where a soft interrupt works on them.
     Rps,
-    /// As the receiver's program sets it up itself, and puts back.
+    /// Set and restored by the receiver's own program.
     OfProgram,
 }
 
 impl Kernel {
-    /// What a row says of it.
+    /// Returns its words in a row.
     pub fn words(self) -> &'static str {
         match self {
             Kernel::OfSender => "NAPI on the sender's core",
@@ -47,12 +47,12 @@ impl Kernel {
         }
     }
 
-    /// Puts it in force.
+    /// Applies it.
     pub fn put(self, course: &Course) -> Result<()> {
         self.write(course, true)
     }
 
-    /// Sees to what is there only once a program receives: an XDP program makes the NAPI anew.
+    /// Applies what needs a running receiver: an XDP program recreates the NAPI.
     pub fn follow(self, course: &Course) -> Result<()> {
         match self {
             Kernel::Threaded | Kernel::ThreadedFifo => self.bind_thread(course),
@@ -60,7 +60,7 @@ impl Kernel {
         }
     }
 
-    /// Takes it back.
+    /// Restores the defaults.
     pub fn take_away(self, course: &Course) -> Result<()> {
         self.write(course, false)
     }
@@ -88,7 +88,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Binds the thread that polls the contender's interface, once there is one.
+    /// Binds the thread that polls the contender's interface, if there is one.
     fn bind_thread(self, course: &Course) -> Result<()> {
         let pids = course.contender().run(|()| -> Result<Vec<u32>> {
             let mut control = Control::new();

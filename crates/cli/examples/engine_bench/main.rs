@@ -1,5 +1,5 @@
-//! The engine beside its peers: one run, interleaved, medians of five, in namespaces joined by veth pairs, sender on CPU
-//! 0 and receiver or router on CPU 1.
+//! The engine against its peers: one run, interleaved, medians of five, in namespaces joined by veth pairs, sender on
+//! CPU 0 and receiver or router on CPU 1.
 //!
 //! As root, with dpdk-testpmd (package dpdk-dev), trafgen (netsniff-ng), iperf 2 and taskset installed:
 //!
@@ -7,12 +7,12 @@
 //! # cargo build --release && cargo run --release -p nicpoll --example engine_bench [-- --rows NAME,...] [--rounds N]
 //! ```
 //!
-//! `--keep FILE` puts what the rows `delays` and `overload` measured into a file; `engine_bench draw FILE FOLDER` draws
-//! it again.
+//! `--keep FILE` writes the measurements of the rows `delays` and `overload` to a file; `engine_bench draw FILE
+//! FOLDER` draws it again.
 //!
-//! Frames have 64 bytes (60 without FCS). Each row shows the commands of all contenders, what they were fed, what they
-//! had, and their CPU time: of their own threads, and busy time of both cores. A peer that was not fed 1.3 times what it
-//! took voids its row.
+//! Frames have 64 bytes (60 without FCS). Each row shows the commands of all contenders, frames fed and delivered,
+//! and CPU time: of their own threads, and busy time of both cores. A peer that was not fed 1.3 times what it took
+//! voids its row.
 
 #[macro_use]
 mod commands;
@@ -45,13 +45,13 @@ use trial::Outcome;
 
 const ROUNDS: usize = 5;
 
-/// What is asked for.
+/// The options.
 struct Asked {
-    /// The rows.
+    /// Names of the rows.
     rows: Vec<&'static str>,
-    /// How often each is run.
+    /// Rounds of each.
     rounds: usize,
-    /// The file that keeps what is drawn.
+    /// File for the measurements to draw.
     keep: Option<PathBuf>,
 }
 
@@ -108,7 +108,7 @@ fn hold_overload(asked: &Asked) -> Result<()> {
     keep(asked, |kept| kept.overload = Some(figures))
 }
 
-/// Changes the file that keeps what was measured, if one is asked for.
+/// Changes the file of measurements, if one is named.
 fn keep(
     asked: &Asked,
     change: impl FnOnce(&mut nicpoll_model::engine::EngineBenchmark),
@@ -121,7 +121,7 @@ fn keep(
     kept::write(file, &figures)
 }
 
-/// Where and how something was measured.
+/// Returns where and how something was measured.
 fn facts(how: &str) -> Result<String> {
     let host = host_facts()?;
     let kernel = host.kernel.split(' ').take(2).collect::<Vec<_>>().join(" ");
@@ -129,7 +129,7 @@ fn facts(how: &str) -> Result<String> {
     Ok(format!("measured on two cores ({cpu}, {kernel}): {how}"))
 }
 
-/// The rows that were asked for, how often each is run, and where it is kept.
+/// Parses the options.
 fn asked(words: &[String]) -> Result<Asked> {
     let names = rows::ROWS.iter().map(|row| row.name);
     let names: Vec<&str> = names.chain([delays::NAME, overload::NAME]).collect();
@@ -248,7 +248,7 @@ fn print_overload(all: &[Climbed]) {
         .map(Climbed::kept)
         .fold(f64::INFINITY, f64::min);
     if worst >= overload::BREAKS_DOWN {
-        // Where nothing breaks down, holding proves nothing.
+        // If no socket breaks down, holding proves nothing.
         println!(
             "  VOID: the kernel's sockets keep {:.0} % of their peak here",
             100.0 * worst

@@ -1,4 +1,5 @@
-//! Beyond the knee: what is delivered of a load that is more than can be received, and what is left to others.
+//! Beyond the knee: the delivered part of a load that exceeds what can be received, and the CPU share left to
+//! programs.
 //!
 //! Each contender spends the same CPU time on each packet, and the kernel's receive work is on the receiver's core. A
 //! ladder of loads, each rung 1.41 times the one below, goes eight times beyond the knee: the least load at which nearly
@@ -13,28 +14,28 @@ use crate::course::Course;
 use crate::kernel::Kernel;
 use crate::trial::{Delivered, End, Outcome, Receiver, Trial};
 
-/// The name by which the row is chosen.
+/// Name of the row.
 pub const NAME: &str = "overload";
 /// Work on each packet.
 pub const WORK_NS: u64 = 2000;
 /// The lowest load of the ladder, frames a second, and the most that one core sends one by one.
 const LADDER: [f64; 2] = [25_000.0, 1_200_000.0];
-/// From each rung to the next: two of them double the load.
+/// Factor from each rung to the next: two rungs double the load.
 const RUNG: f64 = std::f64::consts::SQRT_2;
 const RUNGS_TO_DOUBLE: usize = 2;
-/// Nearly as much as at any load.
+/// Share of the peak that counts as nearly all.
 const AT_PEAK: f64 = 0.95;
 /// Loads beyond the knee, as multiples of it.
 pub const BEYOND: [usize; 3] = [2, 4, 8];
-/// Of its own peak, at the greatest load.
+/// Share of its own peak to hold at the greatest load.
 pub const HOLDS: f64 = 0.98;
-/// A kernel's socket that keeps more of its peak does not break down.
+/// Share of its peak below which a kernel's socket breaks down.
 pub const BREAKS_DOWN: f64 = 0.6;
-/// What the sink leaves to programs, and how far the share that one gets may be from it.
+/// Share that the sink leaves to programs.
 pub const USER_SHARE: f64 = 0.5;
 pub const SHARE_TOLERANCE: f64 = 0.02;
 
-/// Ours first, beside a program and alone on its core; then references of the kernel's.
+/// Ours first, next to a program and alone on its core; then the kernel's references.
 pub const CONTENDERS: [Contender; 4] = [
     Contender {
         name: "sink, polling",
@@ -62,7 +63,7 @@ pub const CONTENDERS: [Contender; 4] = [
     },
 ];
 
-/// The contender without a program beside it.
+/// The contender without a program on its core.
 const ALONE: &str = "sink, polling, alone";
 
 const SINK: Receiver = Receiver {
@@ -83,9 +84,9 @@ const SOCKET: Receiver = Receiver {
     delivered: Delivered::Sockets,
 };
 
-/// What one contender came to.
+/// Results of one contender.
 pub struct Climbed {
-    /// Loads that were asked for, and what came of each.
+    /// Requested loads with their results.
     pub rungs: Vec<(u32, Medians)>,
     knee: usize,
 }
@@ -103,14 +104,14 @@ impl Climbed {
         }
     }
 
-    /// The load at the knee, and the most that was delivered at any up to there.
+    /// Returns the load at the knee, and the highest delivered rate up to there.
     pub fn knee(&self) -> (u32, f64) {
         let below = self.rungs[..=self.knee].iter();
         let most = below.map(|(_, medians)| medians.of.delivered);
         (self.rungs[self.knee].0, most.fold(0.0, f64::max))
     }
 
-    /// What came of so many times the load at the knee; `None` where no sender offers that.
+    /// Returns the result at this multiple of the knee's load; `None` if no sender offers that.
     pub fn beyond(&self, times: usize) -> Option<&Medians> {
         let rungs = RUNGS_TO_DOUBLE * times.ilog2() as usize;
         self.rungs
@@ -118,7 +119,7 @@ impl Climbed {
             .map(|(_, medians)| medians)
     }
 
-    /// The least share of the peak that it delivered beyond the knee.
+    /// Returns the smallest share of the peak that it delivered beyond the knee.
     pub fn kept(&self) -> f64 {
         let (_, peak) = self.knee();
         let beyond = BEYOND.iter().filter_map(|times| self.beyond(*times));
@@ -127,7 +128,7 @@ impl Climbed {
     }
 }
 
-/// Climbs the ladder so often with each contender, in turn. The first round shows how far each has to go.
+/// Climbs the ladder with each contender in turn, this many rounds. The first round shows how far each must go.
 pub fn hold(course: &Course, rounds: usize) -> Result<Vec<Climbed>> {
     let mut outcomes: Vec<Vec<Vec<Outcome>>> = Vec::new();
     for contender in &CONTENDERS {
@@ -154,16 +155,17 @@ pub fn hold(course: &Course, rounds: usize) -> Result<Vec<Climbed>> {
     Ok(climbed.collect())
 }
 
-/// The rungs.
+/// Returns the rungs.
 fn loads() -> impl Iterator<Item = u32> {
     let [lowest, most] = LADDER;
     let rungs = std::iter::successors(Some(lowest), |load| Some(load * RUNG));
     let rungs = rungs.take_while(move |load| *load <= most);
-    // In whole thousands, which are easier to read.
+    // Rounded to thousands.
     rungs.map(|load| (load / 1e3).round() as u32 * 1000)
 }
 
-/// Whether the greatest multiple of the knee is there, and one more rung: the knee may lie a rung higher by medians.
+/// Returns whether the ladder has the greatest multiple of the knee, and one more rung: by medians the knee may be a
+/// rung higher.
 fn has_seen_enough(first: &[Vec<Outcome>]) -> bool {
     let rungs = first
         .iter()
@@ -184,7 +186,8 @@ fn run(course: &Course, contender: &Contender, load: u32) -> Result<Outcome> {
     trial.run(course)
 }
 
-/// What offers so many frames a second, one by one: the kernel's own frames come in bursts of thousands.
+/// Returns the feeder for this many frames a second, sent singly: the kernel's own frames come in bursts of
+/// thousands.
 pub fn feeder(load: u32) -> String {
     format!("{} --rate {load}", crate::rows::ONE_BY_ONE)
 }

@@ -1,9 +1,9 @@
-//! What the simulator says of the row `overload`, from what `nicpoll sim fit --host` measures on this machine.
+//! The simulator's prediction of the row `overload`, from the costs that `nicpoll sim fit --host` measures on this
+//! machine.
 //!
-//! The kernel receives on the receiver's core there, so the host is one with a card, whose costs are those of the veth
-//! pair's receive path. The engine's work is that of its poll; a socket's is its program's. Two things are left out: what
-//! AF_XDP takes to copy a frame, which the fit does not measure, and the program beside them, which the simulator has
-//! not.
+//! The kernel receives on the receiver's core, so the host has a card with the costs of the veth pair's receive path.
+//! The engine works in its poll, a socket's program in itself. Left out are AF_XDP's copy of a frame, which the fit
+//! does not measure, and the program on the same core, which the simulator does not have.
 
 use anyhow::Result;
 use nicpoll_calibrate::host_of;
@@ -15,17 +15,17 @@ use crate::overload::WORK_NS;
 
 /// Bytes of UDP payload in a frame of 64 bytes.
 const PAYLOAD_BYTES: u32 = 18;
-/// What the kernel grants whoever asks for the 128 KiB of the socket's receive buffer.
+/// The buffer that the kernel grants for a request of 128 KiB.
 const SOCKET_BUFFER_BYTES: u64 = 256 * 1024;
-/// The sender's queue: what it does not send at once it sends late.
+/// The sender's queue, which delays frames.
 const FAR_END_PACKETS: u64 = 1000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A simulated receiver: its name, its discipline, and numbers of the host that are other than those of the machine.
+/// A simulated receiver: its name, its discipline, and the host's numbers that differ from the machine's.
 struct Simulated {
     name: &'static str,
     discipline: &'static str,
-    /// Whether its poll does the work on each packet, and not its program.
+    /// Whether its poll, not its program, does the work on each packet.
     works_in_poll: bool,
 }
 
@@ -47,7 +47,7 @@ const SIMULATED: [Simulated; 3] = [
     },
 ];
 
-/// Each of them over these loads.
+/// Simulates each of them over these loads.
 pub fn curves(fit: &SimFitHost, loads: &[u32]) -> Result<Vec<LoadCurve>> {
     let curves = SIMULATED.iter().map(|one| {
         let host = one.host(host_of(&fit.numbers));
@@ -68,7 +68,7 @@ impl Simulated {
         host.socket.buffer_bytes = SOCKET_BUFFER_BYTES;
         if self.works_in_poll {
             host.card.rx_packet_ns += WORK_NS;
-            // The engine's ticks; and it takes packets before IP.
+            // The engine's tick rate; it takes packets before IP.
             (host.cpu.hz, host.network.udp_ns) = (1000, 0);
         } else {
             host.application.packet_ns += WORK_NS;

@@ -1,20 +1,20 @@
-//! What is compared with what.
+//! The comparisons.
 
 use crate::contest::{Contender, Row, Target};
 use crate::course::Place;
 use crate::kernel::Kernel;
 use crate::trial::{Delivered, End, Receiver};
 
-/// 64-byte frames (60 without FCS) of UDP to port 9, each by itself, as fast as one core makes them.
+/// 64-byte frames (60 without FCS) of UDP to port 9, as fast as one core makes them.
 pub const FLOOD: &str = blast!("--to 198.18.0.2 --port 9 --path live");
-/// The same by an AF_XDP socket, which keeps a rate without bursts.
+/// The same through an AF_XDP socket, which keeps a rate without bursts.
 pub const ONE_BY_ONE: &str = blast!("--to 198.18.0.2 --port 9 --path af-xdp");
 /// As fast as one core makes them, for a host behind a router.
 const FLOOD_BEHIND: &str = blast!("--to 198.18.1.2 --port 9 --path live");
 /// 10,000 a second.
 const TEN_THOUSAND: &str = blast!("--to 198.18.0.2 --port 9 --rate 10000");
 
-/// nicpoll's sink, polling. What it can take is `burst_max` in each tick.
+/// nicpoll's sink, polling. It takes at most `burst_max` in each tick.
 const SINK: Receiver = Receiver {
     command: sink!(
         "--json --discipline polling --hz 2000",
@@ -25,12 +25,12 @@ const SINK: Receiver = Receiver {
     end: End::Signal,
     delivered: Delivered::Printed("\"received_packets\""),
 };
-/// The same with every knob as it comes up.
+/// The same with default knobs.
 const SINK_AS_IT_IS: Receiver = Receiver {
     command: sink!("--json --discipline polling --hz 1000"),
     ..SINK
 };
-/// nicpoll's sink, which asks without a pause, as testpmd does.
+/// nicpoll's sink in busy polling, like testpmd.
 const SINK_SPINS: Receiver = Receiver {
     command: sink!("--json --discipline busy-poll"),
     ..SINK
@@ -70,7 +70,7 @@ const SLEEPS: Receiver = Receiver {
     ..NETRECEIVE
 };
 
-/// Nobody receives: senders are compared. The frames go to a hardware address that nobody has.
+/// No receiver: senders are compared. The frames go to a hardware address that nobody has.
 const NOBODY: Receiver = Receiver {
     command: "sleep 60",
     ready: None,
@@ -83,7 +83,7 @@ const NO_ROUTER: Receiver = Receiver {
     delivered: Delivered::Behind,
     ..NOBODY
 };
-/// An XDP program that sends every frame on as it is.
+/// An XDP program that redirects every frame unchanged.
 const REDIRECT: Receiver = Receiver {
     command: "bench helper redirect",
     ready: Some("ready"),
@@ -93,7 +93,7 @@ const FORWARD_XDP: Receiver = Receiver {
     command: "nicpoll forward em0 em1 --path xdp",
     ..NO_ROUTER
 };
-/// nicpoll's router in user space, polling. A batch is what one system call sends.
+/// nicpoll's router in user space, polling. One system call sends a batch.
 const FORWARD: Receiver = Receiver {
     command: forward_user!(
         "--discipline polling --hz 1000",
@@ -102,7 +102,7 @@ const FORWARD: Receiver = Receiver {
     ),
     ..NO_ROUTER
 };
-/// The same, which asks without a pause, as testpmd does.
+/// The same in busy polling, like testpmd.
 const FORWARD_SPINS: Receiver = Receiver {
     command: forward_user!("--discipline busy-poll"),
     ..NO_ROUTER
@@ -136,7 +136,7 @@ const fn sender(name: &'static str, command: &'static str) -> Contender {
     }
 }
 
-/// All comparisons but that under overload.
+/// All comparisons except overload.
 pub const ROWS: [Row; 7] = [
     Row {
         name: "sink-testpmd",

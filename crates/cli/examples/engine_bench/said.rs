@@ -1,4 +1,4 @@
-//! What a program prints, line by line with the time at which it came.
+//! The output of a program, line by line with its time.
 
 use std::io::{BufRead, BufReader};
 use std::process::ChildStdout;
@@ -10,22 +10,22 @@ use nicpoll_model::engine::{SinkDocument, SinkInterval};
 use nicpoll_model::traffic::Latency;
 use serde::Deserialize;
 
-/// A line that comes so long after the window began may be of what was before it: intervals are no longer.
+/// The longest interval: a line within this time of the window's start may cover time before it.
 const INTERVAL_MAX: Duration = Duration::from_millis(110);
 
 /// Everything that a program printed.
 pub struct Said(Vec<(Instant, String)>);
 
-/// Reads what a program prints until it ends.
+/// Reads a program's output until it ends.
 pub struct Listener {
-    /// What came until it was ready, and whether it is.
+    /// Output until it was ready, and whether it is.
     first: Vec<(Instant, String)>,
     is_ready: bool,
     rest: JoinHandle<Vec<(Instant, String)>>,
 }
 
 impl Listener {
-    /// Listens from now on, and waits for words if there are any to wait for.
+    /// Starts reading, and waits for the `ready` words, if any.
     pub fn start(output: ChildStdout, ready: Option<&str>) -> Result<Self> {
         let mut output = BufReader::new(output);
         let (mut first, mut is_ready) = (Vec::new(), false);
@@ -48,12 +48,12 @@ impl Listener {
         })
     }
 
-    /// Whether the words came.
+    /// Returns whether the words came.
     pub fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    /// All that the program printed, once it has ended.
+    /// Returns the whole output, once the program has ended.
     pub fn end(self) -> Result<Said> {
         let rest = self.rest.join();
         let rest = rest.map_err(|_| anyhow!("the listening thread panicked"))?;
@@ -62,13 +62,13 @@ impl Listener {
 }
 
 impl Said {
-    /// As one text.
+    /// Returns the output as one text.
     pub fn text(&self) -> String {
         let lines = self.0.iter().map(|(_, line)| line.trim_end());
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The number behind the last of these words.
+    /// Returns the number after the last occurrence of these words.
     pub fn last_number(&self, words: &str) -> Option<f64> {
         let text = self.text();
         let (_, rest) = text.rsplit_once(words)?;
@@ -77,7 +77,7 @@ impl Said {
         rest[..end.unwrap_or(rest.len())].parse().ok()
     }
 
-    /// Packets a second of the intervals that lie within a window.
+    /// Returns packets a second of the intervals within a window.
     pub fn received_per_second(&self, (begin, end): (Instant, Instant)) -> Option<f64> {
         #[derive(Deserialize)]
         struct Event {
@@ -100,7 +100,7 @@ impl Said {
         (seconds > 0.0).then(|| packets as f64 / seconds)
     }
 
-    /// How long packets took, from a sink's document or the helper's line.
+    /// Returns the delays, from a sink's document or the helper's line.
     pub fn delay(&self) -> Option<Latency> {
         let text = self.text();
         let of_sink = serde_json::from_str::<SinkDocument>(&text).ok();

@@ -1,7 +1,7 @@
-//! One trial: a receiver, what feeds it, and what both took meanwhile.
+//! One trial: a receiver, its feeder, and the CPU time of both.
 //!
-//! What must hold: what was fed is counted at the sender's interface and not believed; a receiver's CPU time is that of
-//! its own threads between two moments at which it is being fed.
+//! Fed frames are counted at the sender's interface, not believed. A receiver's CPU time is that of its own threads
+//! between two moments at which it is being fed.
 
 use std::error::Error;
 use std::fmt;
@@ -22,16 +22,16 @@ use crate::kernel::Kernel;
 use crate::peers::spawn;
 use crate::said::{Listener, Said};
 
-/// How long a program may take until it is ready.
+/// Time in which a program must be ready.
 const READY_MAX: Duration = Duration::from_secs(10);
-/// After the feeder began, and before it ends, nothing is measured for so long.
+/// Unmeasured time after the feeder begins, and before it ends.
 const SETTLE: Duration = Duration::from_millis(300);
-/// What is measured.
+/// Length of the measured window.
 pub const WINDOW: Duration = Duration::from_millis(1000);
 /// The core of the sender and that of the receiver.
 pub const CPUS: [u32; 2] = [0, 1];
 
-/// How a program is told to end.
+/// How a program is ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// By SIGTERM.
@@ -40,17 +40,16 @@ pub enum End {
     Enter,
 }
 
-/// Who says what was delivered.
+/// The source of the delivered count.
 #[derive(Clone, Copy)]
 pub enum Delivered {
-    /// The program, by the number behind these words in what it prints; the last one counts.
+    /// The program's output: the number after the last occurrence of these words.
     Printed(&'static str),
-    /// The program, by what its `--json-stream` prints within the window: what it has still to take when it is no longer
-    /// fed does not count.
+    /// The program's `--json-stream` within the window: packets that it takes after the feeding do not count.
     Streamed,
-    /// The kernel: datagrams that sockets of the receiver's namespace read.
+    /// The kernel's count of datagrams read by sockets of the receiver's namespace.
     Sockets,
-    /// The receiver's interface behind a router: frames that came to it.
+    /// Frames received by the interface behind a router.
     Behind,
 }
 
@@ -59,20 +58,20 @@ pub enum Delivered {
 pub struct Receiver {
     /// Its command.
     pub command: &'static str,
-    /// What it prints when it is ready; nothing for one that is ready after a while.
+    /// Its output when it is ready; `None`: it is ready after a while.
     pub ready: Option<&'static str>,
-    /// How it ends.
+    /// How it is ended.
     pub end: End,
-    /// Who counts.
+    /// The source of the delivered count.
     pub delivered: Delivered,
 }
 
-/// What a trial came to, a second of its window where nothing else is said.
+/// Results of a trial, by default per second of its window.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Frames that came to the receiver's interface or were lost on the way there.
+    /// Frames received by the receiver's interface or lost on the way there.
     pub fed: f64,
-    /// Packets that the program had, or that came out behind a router.
+    /// Packets delivered to the program, or behind a router.
     pub delivered: f64,
     /// CPU time of the receiver's threads, in seconds.
     pub receiver_cpu: f64,
@@ -80,24 +79,23 @@ pub struct Outcome {
     pub busy: [f64; 2],
     /// Share of the receiver's core that a spinner got; `None` without one.
     pub spinner: Option<f64>,
-    /// How long packets took to the program, where it says that.
+    /// Delays up to the program, if it reports them.
     pub delay: Option<Latency>,
 }
 
-/// What is to be tried.
+/// The trial to run.
 pub struct Trial<'a> {
     /// How the kernel receives.
     pub kernel: Kernel,
     /// Who receives.
     pub receiver: &'a Receiver,
-    /// What sends until it is told to end; nothing to leave the link idle.
+    /// The feeder, until it is ended; `None` leaves the link idle.
     pub feeder: Option<&'a str>,
     /// Whether an ordinary program computes on the receiver's core.
     pub has_spinner: bool,
 }
 
-/// No interval that the receiver told of lies within the window: a virtual machine is stopped by its host now and then,
-/// for up to a second.
+/// No reported interval lies within the window: the host sometimes stops a virtual machine for up to a second.
 #[derive(Debug)]
 struct StoodStill;
 
@@ -110,7 +108,7 @@ impl fmt::Display for StoodStill {
 impl Error for StoodStill {}
 
 impl Trial<'_> {
-    /// Runs it, and once more where the machine stood still meanwhile.
+    /// Runs it, and once more if the machine stood still meanwhile.
     pub fn run(&self, course: &Course) -> Result<Outcome> {
         let outcome = self.run_once(course);
         match &outcome {
@@ -143,7 +141,7 @@ impl Trial<'_> {
             Delivered::Printed(words) => {
                 let total = said.last_number(words);
                 let total = total.with_context(|| format!("no '{words}' in:\n{}", said.text()))?;
-                // Programs count from their beginning to their end: of what was fed in all they had this share.
+                // Programs count from start to end: they received this share of all fed frames.
                 outcome.delivered = match frames > 0.0 {
                     true => outcome.fed * total / frames,
                     false => 0.0,
@@ -185,7 +183,7 @@ impl Trial<'_> {
             terminate(&feeder)?;
             said_by(feeder)?;
         }
-        // What waits is taken before the receiver is told to end.
+        // The receiver takes waiting packets before it is ended.
         thread::sleep(SETTLE);
         Ok(Measured {
             outcome,
@@ -195,7 +193,7 @@ impl Trial<'_> {
     }
 }
 
-/// What is known before the receiver has said its part.
+/// Figures before the receiver's own.
 struct Measured {
     outcome: Outcome,
     /// Frames of the whole feeding.
@@ -203,7 +201,7 @@ struct Measured {
     window: (Instant, Instant),
 }
 
-/// What is read at both ends of the window.
+/// Counters read at both ends of the window.
 struct Reading {
     at: Instant,
     frames: f64,
@@ -241,7 +239,7 @@ impl Reading {
     }
 }
 
-/// A program that runs until it is told to end.
+/// A program that runs until it is ended.
 struct Program {
     child: Child,
     said: Listener,
@@ -265,7 +263,7 @@ impl Program {
         Ok(Program { child, said })
     }
 
-    /// What its threads have used.
+    /// Returns the CPU time of its threads.
     fn cpu_seconds(&self) -> Result<f64> {
         let mut used = 0.0;
         for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
@@ -296,12 +294,12 @@ impl Program {
 
 fn terminate(child: &Child) -> Result<()> {
     let pid = Pid::from_raw(child.id() as i32).context("no process")?;
-    // One that has ended by itself cannot be told to.
+    // It may have ended by itself.
     let _ = kill_process(pid, Signal::TERM);
     Ok(())
 }
 
-/// What a program printed until it ended.
+/// Returns a program's output up to its end.
 fn said_by(mut child: Child) -> Result<String> {
     drop(child.stdin.take());
     let mut said = String::new();
@@ -323,25 +321,25 @@ fn wait_until(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
-/// Frames that came to the contender's interface, and those that were lost on the way there.
+/// Returns the frames received by the contender's interface, and those lost on the way there.
 fn frames(course: &Course) -> Result<f64> {
     let (came, _) = came_and_dropped(course.contender())?;
     let (_, dropped) = came_and_dropped(course.sender())?;
     Ok((came + dropped) as f64)
 }
 
-/// Frames that came to a host, and those that it could not send.
+/// Returns the frames received by a host, and those that it could not send.
 fn came_and_dropped(host: &NetnsThread<()>) -> Result<(u64, u64)> {
     let snapshot = host.run(|()| HostCounters::of_caller().snapshot())?;
     let interfaces = snapshot.interfaces.context("listing interfaces")?;
-    // Loopback is idle there, and nothing comes back to a router.
+    // The loopback is idle, and no frame comes back to a router.
     let links = || interfaces.values().map(|one| &one.link);
     let came = links().map(|link| link.rx_packets).sum();
     let dropped = links().map(|link| link.tx_dropped).sum();
     Ok((came, dropped))
 }
 
-/// What was delivered so far, where the program does not say it at its end.
+/// Returns the count delivered so far, if the program does not report it at its end.
 fn delivered(course: &Course, counted: Delivered) -> Result<f64> {
     match counted {
         Delivered::Printed(_) | Delivered::Streamed => Ok(0.0),
@@ -350,7 +348,7 @@ fn delivered(course: &Course, counted: Delivered) -> Result<f64> {
     }
 }
 
-/// Datagrams that sockets of the receiver's namespace read.
+/// Returns the datagrams read by sockets of the receiver's namespace.
 fn read_by_sockets(course: &Course) -> Result<f64> {
     let snmp = course
         .contender()

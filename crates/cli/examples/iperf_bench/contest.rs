@@ -1,4 +1,4 @@
-//! Contenders take turns on the same link; their medians are compared.
+//! Runs contenders in turn on the same link, and compares their medians.
 
 use std::fmt;
 use std::fs;
@@ -17,14 +17,14 @@ const ROUNDS: usize = 5;
 const ADDRESS: &str = "198.18.0.2";
 /// Ticks a second of the times in /proc/self/stat, the same on every machine.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Frames that are no data: FINs, their answers, what the originals send beside.
+/// Limit of frames without data: FINs, their answers, and others of the originals.
 const OTHER_FRAMES_MAX: u64 = 1000;
 
-/// What one run came to.
+/// Results of one run.
 pub struct Run {
-    /// What the client printed.
+    /// The client's output.
     pub client: String,
-    /// What the server printed.
+    /// The server's output.
     pub server: String,
     /// Processor time of the client.
     pub client_cpu_seconds: f64,
@@ -32,11 +32,11 @@ pub struct Run {
 
 /// A figure read from a run.
 pub struct Figure {
-    /// What is compared.
+    /// The compared figure.
     pub value: f64,
-    /// Lost datagrams by those sent.
+    /// Lost share of the sent datagrams.
     pub loss: Option<f64>,
-    /// Datagrams that were sent, each of which must have crossed the link as a frame of its own.
+    /// Sent datagrams, each of which must have crossed the link as a frame of its own.
     pub datagrams: Option<u64>,
 }
 
@@ -46,23 +46,23 @@ pub struct Contender {
     pub name: &'static str,
     /// The server.
     pub server: &'static str,
-    /// What the server has printed, and how often, when it listens.
+    /// Output that shows that the server listens, and its number of occurrences.
     pub ready: (&'static str, usize),
-    /// What its last line holds; nothing when it has none.
+    /// Text of its last line, if it has one.
     pub last: Option<&'static str>,
     /// The client.
     pub client: &'static str,
-    /// Reads what is compared.
+    /// Reads the compared figure.
     pub figure: fn(&Run) -> Option<Figure>,
 }
 
-/// The least that the first contender's median divided by another's must be; or the most.
+/// A limit for the first contender's median divided by another's.
 pub enum Target {
-    /// Beside the best of the contenders with these indices.
+    /// At least this ratio to the best of these contenders.
     AtLeast(f64, &'static [usize]),
-    /// Beside the contender with this index, where less is better.
+    /// At most this ratio to this contender, if less is better.
     AtMost(f64, usize),
-    /// Of one contender beside another.
+    /// At least this ratio of one contender to another.
     Pair(f64, usize, usize),
 }
 
@@ -78,7 +78,7 @@ impl Target {
         }
     }
 
-    /// Whether the ratio reached is what is aimed at.
+    /// Returns whether the reached ratio meets the aim.
     pub fn is_met_by(&self, reached: f64) -> bool {
         match *self {
             Target::AtLeast(least, _) | Target::Pair(least, ..) => reached >= least,
@@ -108,13 +108,13 @@ pub struct Row {
     pub title: &'static str,
     /// Ours first.
     pub contenders: &'static [Contender],
-    /// What is aimed at.
+    /// The aims.
     pub targets: &'static [Target],
 }
 
 /// Figures of one contender.
 pub struct Outcome {
-    /// One a round.
+    /// One for each round.
     pub figures: Vec<f64>,
     /// Their median.
     pub median: f64,
@@ -122,7 +122,7 @@ pub struct Outcome {
     pub loss: Option<f64>,
 }
 
-/// What a row came to.
+/// Results of a row.
 pub struct Contest {
     /// By contender.
     pub results: Vec<Outcome>,
@@ -210,7 +210,7 @@ fn run(veth: &Veth, contender: &Contender) -> Result<Run> {
     let before = children_cpu_seconds()?;
     let client = spawn(sender, sender_cpu, &words(contender.client))?.wait_with_output()?;
     let client_cpu_seconds = children_cpu_seconds()? - before;
-    // iperf 2.1.8 can wait for further datagrams after its last line.
+    // iperf 2.1.8 may wait for more datagrams after its last line.
     while let Some(last) = contender.last {
         let mut line = String::new();
         if printed.read_line(&mut line)? == 0 || line.contains(last) {
@@ -228,10 +228,10 @@ fn run(veth: &Veth, contender: &Contender) -> Result<Run> {
     })
 }
 
-/// Processor time of all children that were waited for.
+/// Returns the CPU time of all children that were waited for.
 fn children_cpu_seconds() -> Result<f64> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name, in parentheses, may hold blanks; cutime and cstime are fields 16 and 17 of proc(5).
+    // The name in parentheses may contain blanks; cutime and cstime are fields 16 and 17 of proc(5).
     let (_, fields) = stat.rsplit_once(") ").context("no fields")?;
     let ticks: Option<Vec<f64>> = fields
         .split(' ')

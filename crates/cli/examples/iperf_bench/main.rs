@@ -1,5 +1,5 @@
-//! How fast the traffic commands are beside the originals: one run, interleaved, medians of five, in
-//! namespaces joined by a veth pair, sender on one core and receiver on the next.
+//! The traffic commands against the originals: one run, interleaved, medians of five, in namespaces joined by a veth
+//! pair, sender on one core and receiver on the next.
 //!
 //! As root, with iperf and iperf3 installed:
 //!
@@ -7,9 +7,9 @@
 //! # cargo build --release && cargo run --release -p nicpoll --example iperf_bench
 //! ```
 //!
-//! Each row names the peers' commands beside ours. Payload is read into user space at every end, and
-//! the link carries single datagrams: its received frames are compared with the datagrams. On a shared
-//! machine the medians move by a tenth from run to run: read the ratios.
+//! Each row names our command and the peers'. Payload is read into user space at every end, and the link carries
+//! single datagrams: its received frames are compared with the datagrams. On a shared machine the medians move by a
+//! tenth from run to run: read the ratios.
 
 mod contest;
 mod figures;

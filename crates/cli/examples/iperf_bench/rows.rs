@@ -1,11 +1,11 @@
-//! What is compared with what.
+//! The comparisons.
 
 use crate::contest::{Contender, Row, Target};
 use crate::figures::{
     cpu_seconds_per_gigabyte, delivered_pps, delivered_pps_iperf3, send_calls, tcp_mbps,
 };
 
-/// Each iperf draws a second line of dashes when it listens.
+/// iperf prints a second line of dashes when it listens.
 const DASHES: (&str, usize) = ("-----\n", 2);
 
 /// All comparisons.

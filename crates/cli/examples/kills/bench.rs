@@ -1,7 +1,7 @@
-//! Kills of each command, and what they leave.
+//! Kills each command, and looks for leftovers.
 //!
-//! Everything runs below a process that adopts what loses its parent, in a mount namespace with `/run`, `/etc`, `/var/lib`
-//! and a temporary folder of its own: its descendants are the commands' processes, and those files the commands' files.
+//! Everything runs below a process that adopts orphans, in a mount namespace with its own `/run`, `/etc`, `/var/lib`
+//! and temporary folder: its descendants are the commands' processes, and the files there are the commands' files.
 //! The commands run at one end of a veth pair; its other end sends 2,000 datagrams a second.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,26 +26,26 @@ use rand_core::Rng;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
-/// How long what a killed command left may take until it is gone: a guard looks four times a second, and one of
-/// `set --for 1s` lives that long.
+/// Time in which leftovers of a killed command must be gone: a guard checks four times a second, and that of `set
+/// --for 1s` lives a second.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
-/// How long a command may take to end by SIGINT or SIGTERM: loading a BPF program is not interrupted.
+/// Time in which SIGINT or SIGTERM must end a command: loading a BPF program is not interrupted.
 const ENDED_WITHIN: Duration = Duration::from_secs(60);
-/// A command that runs for long is killed within this time.
+/// Latest kill of a long-running command.
 const LATEST: Duration = Duration::from_secs(4);
-/// Of ten kills, how many are not by SIGKILL.
+/// Kills of ten that are not by SIGKILL.
 const GENTLE_OF_TEN: u64 = 2;
-/// What the near end has more than a link: a second one, to forward to.
+/// Commands that give the near end a second link, to which it forwards.
 const NEAR_END: &str = "ip link set lo up; ip link add v0 type veth peer name v1; ip link set v0 up
 ip link set v1 up; echo 1 > /proc/sys/net/ipv4/ip_forward";
-/// What belongs to the benchmark.
+/// Folder of the benchmark.
 const HOME: &str = "/run/kills";
 const PROGRAM: &str = "/run/kills/nicpoll";
-/// What a study starts, and no signal but SIGKILL ends: it forks, leaves its session and ignores signals.
+/// A program of a study that only SIGKILL ends: it forks, leaves its session and ignores signals.
 const STUBBORN: &str = "trap '' TERM HUP INT; setsid sh -c 'trap \\\"\\\" TERM HUP INT; sleep 300.5; true' & sleep 0.2; \
                         echo rate 5";
 
-/// The commands. Each is killed as often as the others.
+/// The commands, each killed equally often.
 const COMMANDS: [(&str, &str); 9] = [
     (
         "demo",
@@ -64,10 +64,10 @@ const COMMANDS: [(&str, &str); 9] = [
     ("serve", "serve --listen 127.0.0.1:7979"),
 ];
 
-/// Set in the process that runs apart from the machine.
+/// Variable that is set in the process that runs apart from the machine.
 const APART: &str = "NICPOLL_KILLS_APART";
 
-/// A command that runs this program again, in a mount namespace of its own.
+/// Makes a command that runs this program again, in a mount namespace of its own.
 pub fn apart(program: &Path) -> Command {
     let mut command = Command::new("unshare");
     command
@@ -77,35 +77,35 @@ pub fn apart(program: &Path) -> Command {
     command
 }
 
-/// Whether this process was started by such a command.
+/// Returns whether this process was started by such a command.
 pub fn is_apart() -> bool {
     env::var_os(APART).is_some()
 }
 
-/// What the kills of a command left.
+/// Leftovers of a command's kills.
 #[derive(Clone, Debug, Default)]
 pub struct Leftovers {
     command: &'static str,
     kills: u32,
-    /// It had ended by itself before the signal.
+    /// Runs that ended by themselves before the signal.
     late: u32,
     processes: usize,
     namespaces: usize,
     settings: usize,
     files: usize,
     longest: Duration,
-    /// What was left, kill by kill.
+    /// Leftovers, kill by kill.
     pub left: Vec<String>,
 }
 
 impl Leftovers {
-    /// Whether nothing was left.
+    /// Returns whether nothing was left.
     pub fn is_clean(&self) -> bool {
         self.left.is_empty()
     }
 }
 
-/// The rows as a table, and what was left below it.
+/// Renders the rows as a table, with the leftovers below it.
 pub fn table(rows: &[Leftovers]) -> String {
     let mut text = String::from(
         "| command | kills | it had ended before | processes | namespaces | settings | files | all gone within, ms |\n\
@@ -195,7 +195,7 @@ pub fn kills(built: &Path, kills: u64, seed: u64) -> Result<Vec<Leftovers>> {
     Ok(rows)
 }
 
-/// Where the commands run.
+/// The place in which the commands run.
 struct Place {
     veth: Arc<Veth>,
     lab: Lab,
@@ -209,7 +209,7 @@ impl Place {
         let kept = ["passwd", "group", "machine-id", "ld.so.cache", "localtime"];
         let kept = kept.map(|name| (name, fs::read(Path::new("/etc").join(name))));
         let program = fs::read(built).with_context(|| built.display().to_string())?;
-        // Namespaces of others: hidden, they could not be searched.
+        // Other programs' namespaces: if hidden, they could not be searched.
         for point in namespace_mounts() {
             unmount(&point, UnmountFlags::DETACH).with_context(|| point.clone())?;
         }
@@ -266,7 +266,7 @@ impl Place {
         ] {
             command.env_remove(variable);
         }
-        // Ctrl-C and such are for the benchmark.
+        // Signals of the terminal are for the benchmark only.
         command.process_group(0);
         Ok(self.near().run(move |()| command.spawn())??)
     }
@@ -281,7 +281,7 @@ impl Place {
         Ok(())
     }
 
-    /// How long it takes by itself, or [`LATEST`].
+    /// Returns its duration without a kill, at most [`LATEST`].
     fn time_of(&mut self, line: &str) -> Result<Duration> {
         let began = Instant::now();
         let mut child = self.start(line)?;
@@ -324,8 +324,8 @@ impl Place {
         Ok(())
     }
 
-    /// Waits until nothing is left, and counts what is. Then the next command is run, which finds the journal and the
-    /// sockets of killed engines; of `set`, which has changed what is to stay, it is `restore`.
+    /// Waits until nothing is left, and counts leftovers. Then runs the next command, which restores from the journal
+    /// and removes the sockets of killed engines; after `set`, whose changes are to stay, that is `restore`.
     fn clean(&mut self, row: &mut Leftovers, what: &str) -> Result<()> {
         let began = Instant::now();
         let is_set = row.command == "set --persist";
@@ -375,15 +375,15 @@ impl Place {
         row.left.push(format!(
             "{what}: processes {commands:?}, settings {settings:?}, files {files:?}"
         ));
-        // The next kill begins anew.
+        // The next kill starts clean.
         left.iter().for_each(|pid| drop(signal(*pid, Signal::KILL)));
         files.iter().for_each(|path| drop(fs::remove_file(path)));
         self.settings = self.read_settings()?;
         Ok(())
     }
 
-    /// After `set --persist` either the files are there and the settings in force, or neither. A command that changes
-    /// nothing has taken up what was interrupted.
+    /// Checks that after `set --persist` both files and settings are there, or neither, once another command has
+    /// completed what was interrupted.
     fn check_whole(&mut self, row: &mut Leftovers, what: &str) -> Result<()> {
         self.start("set em0 --confirm")?.wait()?;
         let files = files()
@@ -403,7 +403,7 @@ impl Place {
     fn read_settings(&mut self) -> Result<BTreeMap<String, String>> {
         let mut all = self.lab.settings()?;
         for value in all.values_mut() {
-            // Numbers that the kernel gives anew.
+            // Numbers that the kernel assigns again.
             for name in ["id: ", "thread_pid: "] {
                 if let Some((before, after)) = value.split_once(name) {
                     let rest = after.find([',', '}']).map_or("", |end| &after[end..]);
@@ -425,7 +425,7 @@ impl Place {
     }
 }
 
-/// A study of programs that are not nicpoll's.
+/// Returns a study of programs that are not nicpoll's.
 fn programs() -> String {
     let iperf = r#"
 [[workload]]
@@ -451,14 +451,14 @@ traffic = {{ kind = "command", parser = "regex", unit = "Mbit/s", pattern = "rat
     )
 }
 
-/// Datagrams to the near end, until this process ends.
+/// Sends datagrams to the near end until this process ends.
 fn send(veth: &Veth) -> Result<()> {
     let sending = || {
         let Ok(socket) = std::net::UdpSocket::bind("198.18.0.1:0") else {
             return;
         };
         loop {
-            // Nobody listens, which the socket is told now and then; and the link is away for moments.
+            // Fails now and then: nobody listens, and the link is sometimes down.
             let _ = socket.send_to(b"one of many", "198.18.0.2:9");
             thread::sleep(Duration::from_micros(500));
         }
@@ -475,7 +475,7 @@ fn signal(pid: u32, signal: Signal) -> Result<()> {
     Ok(kill_process(pid, signal)?)
 }
 
-/// All processes below this one. Those that have ended are collected.
+/// Returns all processes below this one; reaps those that have ended.
 fn descendants() -> Vec<u32> {
     while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -490,7 +490,7 @@ fn descendants() -> Vec<u32> {
     parents.keys().copied().filter(is_below).collect()
 }
 
-/// The parent of a process that has not ended.
+/// Returns the parent of a running process.
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -504,7 +504,7 @@ fn command_of(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// Namespaces that only these processes are in, and those that a name holds.
+/// Counts the namespaces of these processes alone, and those held by a name.
 fn namespaces_of(left: &[u32]) -> usize {
     let of = |pid: u32| {
         let entries = fs::read_dir(format!("/proc/{pid}/ns"))
@@ -520,7 +520,7 @@ fn namespaces_of(left: &[u32]) -> usize {
     theirs.difference(&own).count() + namespace_mounts().len()
 }
 
-/// Where namespaces are mounted.
+/// Returns the mount points of namespaces.
 fn namespace_mounts() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let mounts = mounts.lines().filter(|line| line.contains(" - nsfs "));
@@ -529,14 +529,14 @@ fn namespace_mounts() -> Vec<String> {
         .collect()
 }
 
-/// The folders in which commands may leave files.
+/// Returns the folders in which commands may leave files.
 fn folders() -> Vec<PathBuf> {
     let mut folders = ["/run", "/etc", "/var/lib"].map(PathBuf::from).to_vec();
     folders.push(env::temp_dir());
     folders
 }
 
-/// All files where commands may leave some; what they are to write is left out.
+/// Returns the files there, except those that commands are to write.
 fn files() -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut folders = folders();

@@ -1,4 +1,4 @@
-//! Kills nicpoll's commands at random times, looks for what is left, and prints a table by command.
+//! Kills nicpoll's commands at random times, looks for leftovers, and prints a table by command.
 //!
 //! ```text
 //! cargo build -p nicpoll --examples --bins && sudo target/debug/examples/kills [KILLS] [SEED]
