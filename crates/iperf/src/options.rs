@@ -232,7 +232,7 @@ Names for -S: af11 to af13, af21 to af23, af31 to af33, af41 to af43, cs0 to cs7
 ac_be, ac_bk, ac_vi, ac_vo, lowdelay, throughput, reliability
 
 The environment variable TCP_WINDOW_SIZE sets -w, and IPERF_<long option name>, such as
-IPERF_BANDWIDTH, any other option. The command line comes after it.
+IPERF_BANDWIDTH, any other option. The command line overrides it.
 ";
 
 /// The supported options, in iperf's layout.

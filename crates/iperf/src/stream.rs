@@ -105,8 +105,8 @@ pub fn check_port(config: &ListenerConfig) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Because(format!(
-        "the server at {server} is on this host and has that port itself; choose another port for the way \
-         back with -L"
+        "the server at {server} is on this host and uses that port itself; choose another port for its \
+         streams with -L"
     )))
 }
 

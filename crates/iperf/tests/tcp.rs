@@ -109,7 +109,7 @@ fn a_stream_that_ends_in_its_header_is_counted_as_far_as_it_came() {
 #[test]
 fn a_header_that_cannot_be_is_refused() {
     let error = serve(|stream| stream.write_all(&[0x40, 1, 0, 2]).unwrap()).unwrap_err();
-    assert!(error.to_string().contains("has no good header"), "{error}");
+    assert!(error.to_string().contains("has no valid header"), "{error}");
 }
 
 #[test]

@@ -369,7 +369,7 @@ fn streams_to_clients_are_counted_like_those_from_them() {
     assert!(
         error
             .to_string()
-            .contains("asks for a stream while the most"),
+            .contains("asks for a stream while all are"),
         "{error}"
     );
     assert_eq!(late.read(&mut [0; 8]).unwrap(), 0);

@@ -99,15 +99,15 @@ fn left_out(gaps: DropReasonGaps) -> String {
     let kinds = [
         (
             Some(gaps.overflow_packets),
-            "packets more were dropped for reasons that found no room in the table",
+            "more packets were dropped for reasons that did not fit in the table",
         ),
         (
             Some(gaps.unattributed_packets),
-            "packets more were dropped on this machine, in a namespace that the kernel does not tell",
+            "more packets were dropped on this machine, in a namespace that the kernel does not report",
         ),
         (
             gaps.missed_events,
-            "drops more on this machine were not counted: another was being counted at that moment",
+            "more drops on this machine were not counted: another was being counted at that moment",
         ),
     ];
     let lines = kinds.iter().filter_map(|(count, words)| {
@@ -127,7 +127,7 @@ fn is_told(reason: &DropReason, ways: &[Way]) -> bool {
 
 fn because(reason: &DropReason) -> String {
     let place = reason.place.map_or("unknown place", LossPlace::name);
-    let words = reason.explanation.as_deref().unwrap_or("No word for it.");
+    let words = reason.explanation.as_deref().unwrap_or("No explanation.");
     let (packets, protocol, name) = (reason.packets, reason.protocol, reason.name());
     format!("{place}: {packets} {protocol}, {name}: {words}")
 }

@@ -256,8 +256,8 @@ impl<'a> Server<'a> {
 fn warn_of_allow(client: SocketAddr) {
     let client = client.ip().to_canonical();
     tell!(
-        "WARNING: {client} asks for datagrams, which anybody can ask for in its name; to \
-         send them start the server with --allow {client}"
+        "WARNING: {client} asks for datagrams, and the request may be forged; to \
+         send them, start the server with --allow {client}"
     );
 }
 
@@ -278,5 +278,5 @@ fn address(options: &Options) -> io::Result<SocketAddr> {
     let mut found = (bind.address.as_str(), options.port).to_socket_addrs()?;
     found
         .next()
-        .ok_or_else(|| io::Error::other("the address has no meaning here"))
+        .ok_or_else(|| io::Error::other("the name has no address"))
 }

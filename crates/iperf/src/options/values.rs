@@ -259,9 +259,7 @@ impl Given<'_> {
     pub fn count(&self, least: u64, most: u64) -> Result<u64, OptionError> {
         self.read(
             |text| count(text, least..=most),
-            format_args!(
-                "a number from {least} to {most}, with k, m, g, K, M or G behind it if you like"
-            ),
+            format_args!("a number from {least} to {most}, optionally with k, m, g, K, M or G"),
         )
     }
 
@@ -342,8 +340,8 @@ impl Given<'_> {
         }
         self.read(
             rate,
-            "bits a second from 8, with k, m, g, K, M or G behind it if you like, or packets \
-             a second up to 1000000000 with pps behind it",
+            "at least 8 bits a second, optionally with k, m, g, K, M or G, or at most 1000000000 packets \
+             a second with pps",
         )
     }
 

@@ -53,8 +53,8 @@ impl Error {
     pub(crate) fn setup(address: SocketAddr) -> impl Fn(io::Error) -> Error + Copy {
         move |source| Error::Io {
             what: format!(
-                "cannot set up the socket for {address}; see whether there is a route, and the local address, \
-                 device and options asked for are there and allowed"
+                "cannot set up the socket for {address}; see whether there is a route, and whether the local \
+                 address, device and options exist and are permitted"
             ),
             source,
         }

@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
         if self.least_rate.is_missed(ticket, bytes, Instant::now()) {
             let seconds = self.elapsed().as_secs_f64();
             return Err(Error::Because(format!(
-                "{peer} sent {bytes} bytes in {seconds:.1} s while others waited for a stream; send 1 kB/s at least"
+                "{peer} sent {bytes} bytes in {seconds:.1} s while others waited for a stream; send at least 1 kB/s"
             )));
         }
         Ok(())

@@ -352,7 +352,7 @@ impl Accepted {
             return Ok(());
         }
         Err(Error::Because(format!(
-            "{peer} asks for a stream while the most are running; try again later"
+            "{peer} asks for a stream while all are in use; try again later"
         )))
     }
 }
@@ -360,7 +360,7 @@ impl Accepted {
 fn bad_header(peer: SocketAddr) -> impl Fn(HeaderError) -> Error + Copy {
     move |source| {
         Error::Because(format!(
-            "the stream of {peer} has no good header ({source})"
+            "the stream from {peer} has no valid header ({source})"
         ))
     }
 }

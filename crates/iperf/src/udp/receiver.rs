@@ -158,7 +158,7 @@ impl Incoming {
             }
         }
         Err(Error::Because(format!(
-            "no data came from {server}; see that the server runs and may send here: nicpoll's needs --allow \
+            "no data came from {server}; see that the server runs and may send here: a nicpoll server needs --allow \
              with this host's address"
         )))
     }

@@ -73,7 +73,7 @@ impl SendCount {
         let (first, last) = ports.into_inner();
         (first < last).then(|| {
             format!(
-                "at least one port of {first}-{last} is closed: {told} of {} send calls were told so",
+                "at least one port of {first}-{last} is closed: {told} of {} send calls were refused",
                 self.calls
             )
         })
@@ -82,8 +82,8 @@ impl SendCount {
     /// The first error that means a datagram cannot reach its receiver.
     fn cut_off(&self) -> Option<Errno> {
         let numbers = self.errors_by_number.iter().map(|(number, _)| *number);
-        let cut_off = numbers.into_iter().find(|&number| is_cut_off(number))?;
-        Some(Errno::from_raw_os_error(cut_off))
+        let mut errors = numbers.map(Errno::from_raw_os_error);
+        errors.find(|errno| is_cut_off(*errno))
     }
 
     /// Adds another sender's counts.
@@ -114,16 +114,11 @@ impl SendCount {
 }
 
 /// Whether an error means that datagrams cannot reach the receiver, regardless of queues.
-fn is_cut_off(errno: i32) -> bool {
-    [
-        Errno::CONNREFUSED,
-        Errno::HOSTUNREACH,
-        Errno::NETUNREACH,
-        Errno::NETDOWN,
-        Errno::NODEV,
-    ]
-    .iter()
-    .any(|one| one.raw_os_error() == errno)
+fn is_cut_off(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::CONNREFUSED | Errno::HOSTUNREACH | Errno::NETUNREACH | Errno::NETDOWN | Errno::NODEV
+    )
 }
 
 /// A sender's progress, for a watching thread.
@@ -138,7 +133,7 @@ impl SendProgress {
     pub(super) fn note(&self, count: &SendCount, result: Result<(), Errno>) {
         self.has_begun.store(true, Ordering::Relaxed);
         self.taken.store(count.successes(), Ordering::Relaxed);
-        if result.is_err_and(|errno| is_cut_off(errno.raw_os_error())) {
+        if result.is_err_and(is_cut_off) {
             self.is_cut_off.store(true, Ordering::Relaxed);
         }
     }
@@ -313,7 +308,7 @@ mod tests {
         count.count(1, Ok(()));
         assert_eq!(count.closed_of(9000..=9001), None);
         count.count(1, Err(Errno::CONNREFUSED));
-        let told = "at least one port of 9000-9001 is closed: 1 of 2 send calls were told so";
+        let told = "at least one port of 9000-9001 is closed: 1 of 2 send calls were refused";
         assert_eq!(count.closed_of(9000..=9001).as_deref(), Some(told));
         assert_eq!(count.closed_of(9000..=9000), None);
     }

@@ -106,7 +106,7 @@ fn problem_of(report: &ClientReport, config: &RrClientConfig) -> Option<String> 
     if let Some(broken) = &report.broken {
         let shortfall = asked.and_then(|asked| Shortfall::of(asked, report.last_response));
         let less = shortfall.map_or_else(String::new, |shortfall| format!("{shortfall}: "));
-        return Some(format!("{less}the way to {peer} broke: {broken}"));
+        return Some(format!("{less}cannot reach {peer} any more: {broken}"));
     }
     if report.requests.sent == 0 && report.refused_sends.filtered > 0 {
         return Some(format!(
