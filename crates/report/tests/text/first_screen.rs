@@ -116,6 +116,24 @@ fn trials_without_their_setting_in_force_are_counted_once() {
 }
 
 #[test]
+fn where_nothing_is_proven_the_answer_names_every_setting() {
+    let mut study = fixture::study();
+    let said = |study: &Study| flat(&render_text(&brief_page(study), &TextOptions::default()));
+    let all = "Nothing is proven about polling and interrupt.";
+    study.plan.contrasts[0].0 = String::from("interrupt");
+    for comparison in study.comparisons.iter_mut().filter(|it| it.primary) {
+        comparison.verdict = Some(Verdict::NoDifferenceProven);
+    }
+    study.plan.contrasts.reverse();
+    let text = said(&study);
+    assert_eq!(text.matches("proven about").count(), 1, "{text}");
+    assert!(text.contains(all), "{text}");
+    let decided = study.comparisons.iter_mut().find(|it| it.primary).unwrap();
+    decided.verdict = Some(Verdict::BetterAndItMatters);
+    assert!(!said(&study).contains(all));
+}
+
+#[test]
 fn what_disturbed_all_trials_of_a_setting_comes_first() {
     let mut study = fixture::study();
     let text = "9 of 192 trials were disturbed from outside: another process changed a queueing discipline";

@@ -53,6 +53,11 @@ fn answer(study: &Study, first: Option<Pair>) -> Vec<String> {
     if is_without_any(study) {
         return without_verdict(study).collect();
     }
+    if is_all_open(study) {
+        let pairs = Pair::of(study);
+        let settings = distinct(pairs.iter().map(|it| it.setting));
+        return vec![format!("Nothing is proven about {}.", named(&settings))];
+    }
     match outcome_of(study, pair) {
         Some(outcome) => vec![outcome],
         None => vec![format!(
@@ -315,8 +320,9 @@ pub fn word(verdict: Option<Verdict>) -> &'static str {
 fn meaning(study: &Study) -> Vec<(Ink, String)> {
     let pairs = Pair::of(study).into_iter().skip(1);
     let outcomes = pairs.filter_map(|pair| outcome_of(study, pair));
-    // If nothing has a verdict, the answer above has the reasons.
+    // If nothing has a verdict or nothing is proven, the answer above says so.
     let is_told = is_without_any(study);
+    let is_said = is_told || is_all_open(study);
     let sentences: [(Ink, Vec<String>); 9] = [
         (Ink::Unsure, disturbed(study).into_iter().collect()),
         (
@@ -326,7 +332,7 @@ fn meaning(study: &Study) -> Vec<(Ink, String)> {
         (Ink::Unsure, doubts(study).collect()),
         (Ink::Unsure, in_force(study).collect()),
         (Ink::Unsure, counting(study).into_iter().collect()),
-        (Ink::Plain, outcomes.filter(|_| !is_told).collect()),
+        (Ink::Plain, outcomes.filter(|_| !is_said).collect()),
         (Ink::Plain, latencies(study).collect()),
         (Ink::Plain, unproven(study).into_iter().collect()),
         (Ink::Plain, weak_words(study).into_iter().collect()),
@@ -429,6 +435,12 @@ fn disturbed(study: &Study) -> Option<String> {
 fn is_without_any(study: &Study) -> bool {
     let mut judged = study.comparisons.iter().filter(|it| it.primary).peekable();
     judged.peek().is_some() && judged.all(|it| it.no_verdict.is_some())
+}
+
+/// Whether several pairs were compared and nothing is proven about any of them.
+fn is_all_open(study: &Study) -> bool {
+    let mut judged = study.comparisons.iter().filter(|it| it.primary);
+    Pair::of(study).len() > 1 && judged.all(|it| it.verdict == Some(Verdict::NoDifferenceProven))
 }
 
 /// Returns why workloads have no verdict: a sentence for each reason, with its workloads.
