@@ -86,7 +86,7 @@ impl PreparedEnd for udp::Server {
     }
 }
 
-/// One TCP stream, as fast as it goes.
+/// One TCP stream, unpaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TcpWorkload {}

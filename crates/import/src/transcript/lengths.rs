@@ -2,7 +2,6 @@
 //!
 //! Each kind of text is read at two lengths, one sixteen times the other. Quadratic time would take 256 times
 //! as long. Only this thread's CPU time counts, as a ratio, so other programs and slow hosts change it little.
-//! slow machine changes it much.
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ use crate::{tcp, udp};
 /// A server that sends nothing for this long is given up.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the server may take to connect back after the client's own streams have ended: 2.1.8 waits this
-/// much longer than the test time; with -n, it has no such limit.
+/// much longer than the test time, which it does not know with -n.
 const PATIENCE_DUAL: Duration = Duration::from_secs(2);
 /// The same with -r.
 const PATIENCE_TRADE_OFF: Duration = Duration::from_secs(3);

@@ -3,7 +3,6 @@
 //! Every function is pure and returns a line without its newline. No figure is ever infinite or NaN; the
 //! originals print such figures when a test took no time or received no datagram, and programs that parse their
 //! output stumble over them.
-//! time or saw no datagram, and programs that read their output stumble over it.
 
 use std::net::SocketAddr;
 

@@ -392,7 +392,7 @@ pub struct Server {
 impl Server {
     /// Starts to listen; clients may connect from now on.
     ///
-    /// Starts to listen; clients may connect from now on.
+    /// # Errors
     /// [`Error::Bind`].
     pub fn bind(config: &ServerConfig) -> Result<Self, Error> {
         Ok(Server {
@@ -408,7 +408,7 @@ impl Server {
 
     /// Accepts one connection and reads it to its end.
     ///
-    /// Accepts one connection and reads it to its end.
+    /// # Errors
     /// See [`Error`].
     pub fn run(mut self, signals: &Signals) -> Result<Total, Error> {
         let (address, begun) = (self.local_addr(), Instant::now());

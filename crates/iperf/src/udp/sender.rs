@@ -273,7 +273,7 @@ impl Sender<'_> {
         }
     }
 
-    /// Whether the receiver's port has closed before the end of a stream that this ends.
+    /// Whether the receiver's port closed early and that must end the stream.
     fn is_gone(&self, error: &io::Error) -> bool {
         let is_closed = error.kind() == io::ErrorKind::ConnectionRefused;
         is_closed && self.outgoing.ends_at_closed_port && !self.closing.has_begun

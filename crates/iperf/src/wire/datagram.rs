@@ -5,7 +5,6 @@
 //! would have had; each repetition subtracts one more. There is no handshake: a server detects a client's
 //! dialect from its first datagram, a client detects a server's from the version it states, if any. Ids are
 //! read as each version since 2.0.2 writes them. Parsing stops where a short datagram ends.
-//! them, and nothing is read where a short datagram has ended.
 
 use std::time::Duration;
 
@@ -301,7 +300,7 @@ impl Dialect {
 
 /// Reads an id whose FIN may be two's complement or sign and magnitude, whichever is nearer to `highest_id`. In
 /// 64-bit mode of 2.0.10 to 2.0.12, `at_12` holds the sign; 0 there may also be the upper half of a data id
-/// beyond
+/// beyond 31 bits.
 fn id_of_either_form(low: u32, at_12: Option<u32>, highest_id: u64) -> i64 {
     let magnitude = u64::from(low & !SIGN);
     let last = if low & SIGN != 0 {

@@ -4,7 +4,6 @@
 //! request, datagrams go to the kernel in batches: up to 64 per system call, all taken or all refused. After
 //! the first refusal they go one by one, since figures behind a full queue would count batches instead of
 //! packets.
-//! figures behind a queue that is full would be those of the batches and not of packets.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};

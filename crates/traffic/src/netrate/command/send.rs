@@ -260,7 +260,7 @@ impl<'a> Test<'a> {
         })
     }
 
-    /// Whether a signal ended the test. Its sender knows what was obtained.
+    /// Whether a signal ended the test; the signal's sender knows what was obtained.
     fn is_cut_short(&self) -> bool {
         self.stop.signal().is_some()
     }
