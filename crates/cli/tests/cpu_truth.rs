@@ -9,8 +9,7 @@ fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
     needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let judge = || stage.run(&["doctor", "--cpu-truth", "--fold", "1ms", "--json"]);
-    // A disturbance that nothing shows makes one look fail now and then. An account that is wrong is wrong each
-    // time.
+    // An invisible disturbance makes a check fail now and then; a wrong account fails each time.
     let is_failure = |output: &Output| output.status.code() == Some(1);
     let mut output = judge();
     for _ in 0..2 {
@@ -19,7 +18,7 @@ fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
         }
     }
     let code = output.status.code().unwrap();
-    // A machine that is busy with other things lets nothing be concluded.
+    // On a busy machine the check is inconclusive.
     assert!(code == 0 || code == 4, "{code}: {output:?}");
     let truth = json_of(&output);
     assert_described(&truth, "cpu-truth");
@@ -38,7 +37,7 @@ fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
     check_fold(&truth["fold"]);
 }
 
-/// What holds for the fold however busy the machine is: the load was there, and the kernel.
+/// Checks the fold, which shows the load and the kernel on any machine.
 fn check_fold(fold: &Value) {
     assert_eq!(fold["period_ns"], 1_000_000);
     assert!(fold["pulses"].as_u64().unwrap() > 0);

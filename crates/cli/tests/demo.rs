@@ -6,7 +6,7 @@ mod common;
 use crate::common::prelude::*;
 use crate::common::terminal::Terminal;
 
-/// The shortest demo that runs every setting, but for how it measures what counting costs.
+/// The shortest demo with every setting, apart from measuring the cost of counting.
 const SHORT: [&str; 7] = [
     "demo",
     "--workload",
@@ -20,7 +20,7 @@ const SHORT: [&str; 7] = [
 /// A guard needs less than a second; the machine may be busy.
 const GUARD_MAX: Duration = Duration::from_secs(2);
 
-/// Measures that more quickly as well, for tests that look at something else.
+/// Shortens that measurement, too, for other tests.
 fn shortest(more: &[&'static str]) -> Vec<&'static str> {
     [&SHORT[..], &["--quick"], more].concat()
 }
@@ -33,7 +33,7 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
     let output = stage.run(&["demo", "--quick", "--repeats", "3", "--seed", "7", "--json"]);
     assert_eq!(host_state(), before);
     let code = output.status.code().unwrap();
-    // On a machine that is busy with other things, too few blocks may fit into the time.
+    // On a busy machine too few blocks may fit into the time.
     assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
     let told = stderr(&output);
     assert!(told.starts_with("Stored as study 1 in "), "{told}");
@@ -50,7 +50,7 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
     for trial in trials {
         check_trial(trial);
     }
-    // Its end is a promise, however busy the machine is.
+    // Its time limit holds, however busy the machine is.
     let limit = study["plan"]["limit_seconds"].as_f64().unwrap();
     assert!(study["elapsed_seconds"].as_f64().unwrap() < limit);
     assert_eq!(study["plan"]["blocks"], 3);
@@ -82,7 +82,7 @@ fn what_the_simulator_says_is_kept_beside_what_was_measured() {
     assert!(page.contains("Predicted by the simulator, against the median of the trials"));
 }
 
-/// What holds for every trial, whatever the machine.
+/// Checks what holds for every trial on any machine.
 fn check_trial(trial: &Value) {
     let setting = trial["setting"].as_str().unwrap();
     let is_tcp = trial["workload"] == "tcp";
@@ -108,7 +108,7 @@ fn check_trial(trial: &Value) {
     check_cpu(trial);
 }
 
-/// CPU time is exact where the program may count polls at all, and adds up without steal.
+/// Checks that CPU time is exact wherever polls can be counted, and adds up without steal.
 fn check_cpu(trial: &Value) {
     let figures = &trial["figures"];
     let cpu = &figures["cpu"];
@@ -177,7 +177,7 @@ fn a_demo_ends_in_its_time_beside_other_work_and_shows_that_work() {
         greatest > 0.1,
         "four busy programs and {greatest} of a core"
     );
-    // Nothing that other programs do to the processors voids a trial.
+    // Other programs' CPU use voids no trial.
     assert!(trials.iter().all(|trial| trial["external"].is_null()));
     let labels: Vec<&str> = trials
         .iter()
@@ -240,14 +240,14 @@ fn progress_is_one_line_at_any_width() {
     let stage = Stage::new();
     for columns in [40, 80] {
         let mut terminal = Terminal::of_errors(columns, stage.nicpoll(&shortest(&["--json"])));
-        // What is printed must not fill its pipe.
+        // The output must not fill its pipe.
         let printed = terminal.child.stdout.take().unwrap();
         let printed = std::io::read_to_string(printed).unwrap();
         assert!(terminal.wait().success());
         assert!(printed.starts_with('{'), "{printed}");
         let drawn = terminal.drawn();
         assert!(drawn.contains("ends within "), "{drawn}");
-        // A line that wrapped would be gone back over.
+        // A wrapped line would be cleared by moving up.
         assert!(!drawn.contains("\u{1b}[1A"), "{columns} columns: {drawn:?}");
         let lines = drawn.split(['\r', '\n']).map(visible);
         let lines: Vec<String> = lines.filter(|line| line.contains(" s left")).collect();
@@ -259,7 +259,7 @@ fn progress_is_one_line_at_any_width() {
     }
 }
 
-/// A line without the sequences that move and colour.
+/// Removes escape sequences from a line.
 fn visible(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let first = parts.next().unwrap_or_default();
@@ -311,7 +311,7 @@ fn when_the_guard_is_killed_too_the_next_start_closes_the_records() {
     assert!(!stage.state().exists(), "{:?}", stage.records());
 }
 
-/// Stops the program while a setting is in force: it could end its trial otherwise, on a busy machine, before it is
+/// Stops the program while a setting is in force: on a busy machine it could otherwise end its trial before it is
 /// killed.
 fn stop_with_two_records(stage: &Stage, child: &Child) {
     let pid = Pid::from_raw(child.id() as i32).unwrap();
@@ -335,7 +335,7 @@ fn stop_with_two_records(stage: &Stage, child: &Child) {
     panic!("no trial was met with its setting in force");
 }
 
-/// The guard that a program started: its child by that name.
+/// Returns the guard that a program started: its child of that name.
 fn guard_of(parent: u32) -> Pid {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
     let is_guard = |pid: &&str| {

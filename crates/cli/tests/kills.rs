@@ -1,4 +1,4 @@
-//! Whatever nicpoll is killed in, nothing is left: fifty kills of those that `examples/kills` does by the thousand.
+//! A kill at any moment leaves nothing behind: fifty of the kills that `examples/kills` makes by the thousand.
 
 #[path = "../examples/kills/bench.rs"]
 mod bench;

@@ -1,17 +1,17 @@
-//! A link that goes down in the middle of a test, or a receiver that is not there: whatever was sent with, the
-//! result says how much of the time was obtained, JSON has it as an error, and the exit code is 1.
+//! A link that goes down during a test, or a missing receiver: with every tool the result says how much of the time
+//! was obtained, JSON has an error, and the exit code is 1.
 
 mod common;
 
 use crate::common::prelude::*;
 
-/// So many frames are a test that has begun, and this is how much longer the link lives.
+/// Frames after which a test has begun, and the link's remaining time.
 const BEGUN_FRAMES: u64 = 40;
 const LIFE: Duration = Duration::from_millis(300);
-/// So long a server takes until it serves, at most.
+/// Longest time until a server serves.
 const TO_LISTEN: Duration = Duration::from_millis(600);
 
-/// A client whose own end of the link goes down under it.
+/// Runs a client whose end of the link goes down.
 fn cut_off(server: &str, client: &str) -> Output {
     let veth = Veth::build().unwrap();
     let mut server_command = nicpoll(words(server));
@@ -98,7 +98,7 @@ fn datagrams_that_nobody_receives_are_no_test() {
         assert!(told.contains("its port is closed"), "{client}: {told}");
         assert!(obtained(&told) < 0.5, "{client}: {told}");
         assert_eq!(ended.status.code(), Some(1), "{client}: {told}");
-        // The original's lines are told all the same.
+        // The original's lines are printed all the same.
         let text = stdout(&ended);
         assert!(text.contains("send calls"), "{client}: {text}");
     }
@@ -106,7 +106,7 @@ fn datagrams_that_nobody_receives_are_no_test() {
 
 #[test]
 fn of_a_range_the_closed_ports_are_told_and_not_as_an_early_end() {
-    // The port after one that is open, and is free itself.
+    // A free port after an open one.
     let (receiver, closed) = loop {
         let receiver = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         let port = receiver.local_addr().unwrap().port();

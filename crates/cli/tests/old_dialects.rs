@@ -1,10 +1,10 @@
-//! What `nicpoll iperf` prints when iperf 2.0.x is at the other end.
+//! Output of `nicpoll iperf` with iperf 2.0.x at the other end.
 
 mod common;
 
 use crate::common::prelude::*;
 
-// The players of the library's own tests, of which this needs those of UDP.
+// The library's own test peers; only those of UDP are used.
 #[allow(dead_code)]
 #[path = "../../iperf/tests/fake/mod.rs"]
 mod fake;
@@ -18,7 +18,7 @@ fn start(args: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// The columns behind the unit of time in the last line with a jitter: jitter, lost and total.
+/// Returns the columns after the unit of time in the last line with a jitter: jitter, lost and total.
 fn receipt(printed: &str) -> Vec<String> {
     let line = printed.lines().rev().find(|line| line.contains(" ms "));
     let line = line.unwrap_or_else(|| panic!("no report in:\n{printed}"));
@@ -82,7 +82,7 @@ fn a_client_relays_the_reports_of_old_servers() {
         assert!(printed.contains("Sent 20 datagrams"), "{printed}");
         assert!(printed.contains("Server Report:"), "{printed}");
         assert_eq!(receipt(&printed), figures, "{version:?}\n{printed}");
-        // 7 microseconds and 1.01634 s are what the server says.
+        // The server reports 7 microseconds and 1.01634 s.
         assert!(printed.contains("0.007 ms"), "{printed}");
         assert!(printed.contains(" 0.0- 1.0 sec"), "{printed}");
     }

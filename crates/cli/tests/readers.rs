@@ -1,5 +1,4 @@
-//! What strangers made and what strangers send: read without any right, shown without what a terminal would obey, and
-//! answered within bounds.
+//! Strangers' files and requests: read without rights, shown without terminal controls, and answered within limits.
 
 mod common;
 
@@ -9,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use rusqlite::Connection;
 
 const PAGE: &str = "../import/tests/transcripts/servers.txt";
-/// Clears the screen, sets the title, turns the direction of writing, and has no width.
+/// Text that clears the screen, sets the title, changes the direction of writing, and has letters without width.
 const HOSTILE: &str = "x\u{1b}[2J\u{1b}]0;t\u{7}\u{202e}\u{200b}\u{9b}y";
 
 fn study(store: &Path, args: &[&str]) -> Output {
@@ -44,7 +43,7 @@ fn nothing_of_strangers_reaches_a_terminal_as_it_is() {
     let transcript = folder.path().join(format!("{HOSTILE}.txt"));
     fs::copy(PAGE, &transcript).unwrap();
     let store = imported(folder.path(), &transcript);
-    // As JSON has it, so that what is read of it is the letter.
+    // Escaped for JSON, to be read back as the letters.
     let escaped = serde_json::to_string(HOSTILE).unwrap();
     let escaped = escaped.trim_matches('"');
     for table in ["study", "trial"] {
@@ -101,7 +100,7 @@ fn nothing_of_strangers_reaches_a_terminal_as_it_is() {
     let report = folder.path().join("report.html");
     study(&store, &["report", "1", "-o", report.to_str().unwrap()]);
     assert_eq!(fs::read_to_string(report).unwrap().find(is_raw), None);
-    // What a spreadsheet would compute is text there; JSON gives back the letters themselves.
+    // CSV quotes what a spreadsheet would compute; JSON returns the letters themselves.
     let csv = stdout(&study(&store, &["export", "1", "--format", "csv"]));
     assert!(csv.contains("'=inter") && !csv.contains(",=inter"), "{csv}");
     let document = json_of(&study(&store, &["export", "1"]));
@@ -152,7 +151,7 @@ impl Serving {
         answer
     }
 
-    /// It and the process that meets strangers, as /proc shows them.
+    /// Returns the status in /proc of it and of the process that answers strangers.
     fn processes(&self) -> Vec<BTreeMap<String, String>> {
         let all = fs::read_dir("/proc").unwrap().flatten();
         let statuses = all.filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
@@ -201,7 +200,7 @@ fn whoever_meets_strangers_has_no_rights_and_reads_what_root_alone_may_open() {
     assert!(met[0]["Uid"].split_whitespace().all(|id| id != "0"));
     let pid = met[0]["Pid"].clone();
     drop(serving);
-    // Killed, it takes that one along.
+    // Killing it ends that process, too.
     wait_until("the process that met strangers", || {
         !Path::new("/proc").join(&pid).exists()
     });
@@ -239,7 +238,7 @@ fn what_is_no_store_is_refused_at_the_start_and_elsewhere_a_token_is_asked_for()
 
 /// Strangers that ask for a page and take nothing of it.
 const STRANGERS: usize = 1_000;
-/// What all processes of a server may hold then.
+/// Memory limit of all processes of a server then.
 const MEMORY_MAX_KIB: u64 = 64 << 10;
 
 #[test]

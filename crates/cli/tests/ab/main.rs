@@ -1,4 +1,4 @@
-//! `nicpoll ab`: settings take turns under traffic that nicpoll does not control, and nothing is left changed, however
+//! `nicpoll ab`: settings alternate under traffic that nicpoll does not control, and everything is restored, however
 //! a run ends.
 
 #[path = "../common/mod.rs"]
@@ -12,7 +12,7 @@ use nicpoll_model::{Studies, StudyKind, StudyState};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Kernel, Knob};
 
-/// Long enough for whatever is done to it meanwhile.
+/// Long enough for every disturbance of the tests.
 const LONG: &str = "ab em0 --for 60s --block 0.5s --loss-limit 100000 --json";
 
 fn document(output: &Output) -> LiveAb {
@@ -38,7 +38,7 @@ fn kill(pid: u32) {
     kill_process(pid, Signal::KILL).unwrap();
 }
 
-/// What a long run says to which something is done once polling has taken its turn; it ends with that code.
+/// Returns the output of a long run that `what` disturbs once polling has been in force; it ends with that code.
 fn met_by(pair: &Switched, code: i32, what: impl FnOnce(&Child)) -> LiveAb {
     let run = pair.start(LONG);
     wait_for_polling(pair);
@@ -70,24 +70,24 @@ fn settings_take_turns_and_are_put_back_exactly() {
     // Too few pairs for a verdict.
     assert_code(&output, 4);
     assert_eq!(told.end.cause, AbEndCause::Planned);
-    // To come to rest, the timer is off for a moment.
+    // While the setting changes, the timer is off for a moment.
     periods.remove(&0);
     assert_eq!(periods, BTreeSet::from([20_000, 200_000]));
-    // A turn writes nothing to disk: each interface has one record, and that does not change.
+    // A turn writes nothing to disk: each interface has one record, which does not change.
     assert!(records.len() <= 2, "{}", records.len());
     pair.assert_restored(&before);
     assert!(told.restored.iter().all(|one| one.is_as_before));
     assert!(told.judged.command.starts_with("nicpoll set em0 polling"));
-    // What is left out is known, or why it is not.
+    // The part left out is known, or the reason why it is not.
     let is_told = |what: &str| told.unseen.iter().any(|unseen| unseen.what.contains(what));
     assert!(
         told.plan.settling_seconds.is_some() != is_told("take to settle"),
         "{told:?}"
     );
-    // Every pair has been stored, and what followed in the end.
+    // Every pair is stored, and the result.
     let shown: LiveAb = serde_json::from_str(&pair.done("study show last --json")).unwrap();
     assert_eq!(shown, told);
-    // TSO had to be switched off at the other end, so the traffic was looked at without that, too.
+    // TSO had to be switched off at the other end, so the traffic was also measured without that.
     let looks = told.prerequisites_cost.unwrap();
     let mut looks = looks.without.iter().chain(&looks.with);
     assert!(looks.all(|look| look.cpu.is_some() && look.rx_packets > 0));
@@ -104,18 +104,18 @@ fn settings_take_turns_and_are_put_back_exactly() {
         // A poll takes one packet or more.
         assert!(block.polls.unwrap() > 0 && block.polls <= block.polled_packets);
         let kinds: Vec<AbDelayKind> = block.delays.iter().map(|delay| delay.kind).collect();
-        // The driver of a veth counts for its only queue what its polls took.
+        // The driver of a veth counts the packets of its only queue's polls.
         let [queue] = block.queues.as_slice() else {
             panic!("{:?}", block.queues);
         };
         assert_eq!((queue.queue, queue.polls), (0, block.polls));
         assert!(queue.counters["xdp_packets"] > 0, "{queue:?}");
-        // Nothing here is TCP's.
+        // The traffic has no TCP.
         assert_eq!(kinds, [AbDelayKind::UdpStackToRead, AbDelayKind::RunQueue]);
     }
 }
 
-/// A few pairs of short blocks, and what every run with any traffic has to say.
+/// Runs a few pairs of short blocks, and checks what every run with traffic must say.
 fn a_few_pairs(pair: &Switched, name: &str) -> LiveAb {
     let before = pair.dump();
     let line = format!("ab {name} --for 2.5s --block 0.5s --loss-limit 100000 --no-store --json");
@@ -129,7 +129,7 @@ fn a_few_pairs(pair: &Switched, name: &str) -> LiveAb {
     for block in told.pairs.iter().flat_map(|it| [&it.reference, &it.judged]) {
         assert!(block.window.rx_packets > 0, "{block:?}");
         let cpu = block.window.cpu.unwrap();
-        // Without what counting is reckoned to cost: of little traffic on a busy machine that is more than all of it.
+        // Without the estimated cost of counting, which for little traffic on a busy machine exceeds all of it.
         let counted = cpu.user_seconds + cpu.system_seconds + cpu.irq_seconds + cpu.softirq_seconds;
         assert!(counted > 0.0, "{block:?}");
     }
@@ -162,7 +162,7 @@ fn a_setting_is_compared_with_itself_and_nothing_is_changed() {
     pair.assert_restored(&before);
 }
 
-/// Kinds of delays that some block has.
+/// Returns the kinds of delays that some block has.
 fn kinds(told: &LiveAb) -> BTreeSet<AbDelayKind> {
     let blocks = told.pairs.iter().flat_map(|it| [&it.reference, &it.judged]);
     let delays = blocks.flat_map(|block| &block.delays);
@@ -195,7 +195,7 @@ fn short_connections_at_random_are_compared() {
     );
 }
 
-/// VLANs and bonds, which a kernel may lack, are found by the same table, which has tests of its own.
+/// VLANs and bonds, which a kernel may lack, use the same table, which has tests of its own.
 #[test]
 fn members_of_a_bridge_take_turns_and_are_named() {
     needs!(Time, Root, PerNapi, Ip);
@@ -263,7 +263,7 @@ fn what_a_killed_guard_left_is_put_back_before_settings_take_turns() {
     wait_until("the guard is gone", || !left.is_alive().unwrap());
     assert_eq!(period_ns(&pair), 50_000);
     let told = met_by(&pair, 143, |run| send_signal(run, Signal::TERM));
-    // The setting that polling took turns with is the one before the change that was left.
+    // Polling alternated with the setting from before the change that was left.
     assert_eq!(told.reference.name, "as it is");
     pair.assert_restored(&before);
 }
@@ -313,7 +313,7 @@ fn an_interface_that_is_removed_ends_a_run() {
     assert!(pair.is_clean());
 }
 
-/// The far end stands for the host that the user works from.
+/// The far end plays the user's host.
 #[test]
 fn a_run_over_ones_own_ssh_ends_when_that_host_no_longer_answers() {
     needs!(Time, Root, PerNapi, Ip);
@@ -383,7 +383,7 @@ fn of_each_period_a_part_is_measured_and_in_between_all_is_as_it_was() {
     );
     assert!(!second.is_empty(), "{starts:?}");
     pair.assert_restored(&before);
-    // Nothing was to be stored.
+    // The run was not to be stored.
     let stored: Studies = serde_json::from_str(&pair.done("study list --json")).unwrap();
     assert!(stored.studies.is_empty());
 }

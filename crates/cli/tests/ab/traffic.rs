@@ -1,9 +1,9 @@
-//! Traffic that nicpoll does not control, from the far end to the near one.
+//! Traffic from the far end to the near one that nicpoll does not control.
 
 use crate::common::prelude::*;
 use std::io;
 
-/// A program that sends from the far end to the near one, and its server.
+/// A sending program at the far end, and its server at the near one.
 pub struct Traffic([Child; 2]);
 
 impl Traffic {
@@ -16,12 +16,12 @@ impl Traffic {
             command.spawn().unwrap()
         };
         let server = start(pair.netns(), server);
-        // iperf3 does not try again when its server does not listen yet.
+        // iperf3 does not retry if its server does not listen yet.
         thread::sleep(Duration::from_millis(500));
         Traffic([server, start(pair.far_netns(), client)])
     }
 
-    /// iperf 2, with datagrams.
+    /// Starts iperf 2 with datagrams.
     pub fn iperf(pair: &Switched) -> Self {
         let client = "-c 198.18.0.2 -u -b 20m -l 512 -t 60";
         Traffic::between(pair, "iperf", "-s -u", client)
@@ -42,7 +42,7 @@ impl Drop for Traffic {
     }
 }
 
-/// Short TCP connections that come independently of one another, 200 a second on average, while `work` goes on.
+/// Opens short TCP connections at independent times, 200 a second on average, while `work` runs.
 pub fn under_connections<T>(pair: &Switched, work: impl FnOnce() -> T) -> T {
     const ADDRESS: (&str, u16) = ("198.18.0.2", 5_555);
     let stop = Arc::new(AtomicBool::new(false));

@@ -1,5 +1,5 @@
-//! What the test programs share: how they run nicpoll and judge what it said, and the namespaces, servers and
-//! terminals that it runs in. Start with `run`.
+//! Helpers of the test programs: running nicpoll and checking its output, and the namespaces, servers and terminals
+//! for it. Start with `run`.
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
@@ -12,7 +12,7 @@ pub mod story;
 pub mod switched;
 pub mod terminal;
 
-/// What nearly every test names.
+/// Names that nearly every test uses.
 #[allow(unused_imports)]
 pub mod prelude {
     pub use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Running nicpoll, here, in a namespace or as an ordinary user, and judging what it said.
+//! Runs nicpoll here, in a namespace or as an ordinary user, and checks its output.
 
 use super::prelude::*;
 use std::ffi::OsStr;
@@ -8,28 +8,28 @@ use std::os::unix::process::CommandExt;
 
 /// The program under test.
 pub const NICPOLL: &str = env!("CARGO_BIN_EXE_nicpoll");
-/// What has not happened by then will not.
+/// Longest wait for an event.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-/// Nobody's number.
+/// User id of nobody.
 const NOBODY: u32 = 65_534;
 
-/// The cores for a test of this program alone, until the result is dropped.
+/// Gives a test the cores for itself, until the result is dropped.
 pub fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The words of a command line.
+/// Splits a command line into words.
 pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// The program with these arguments, with no input, and both outputs kept.
+/// Makes the command of nicpoll with these arguments, without input, and with both outputs captured.
 pub fn nicpoll<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
     kept(NICPOLL, args)
 }
 
-/// The same of any program.
+/// Makes such a command of any program.
 pub fn kept<A: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null());
@@ -47,8 +47,7 @@ pub fn run_in(host: &NetnsThread<()>, command: Command) -> Output {
     spawn_in(host, command).wait_with_output().unwrap()
 }
 
-/// A copy of the program in a folder that anybody may enter from now on: in a place where nobody may go, it would not
-/// even start.
+/// Copies the program to a folder that it opens to everybody: nobody could not start it elsewhere.
 pub fn copy_for_anybody(folder: &Path) -> PathBuf {
     let program = folder.join("nicpoll");
     fs::copy(NICPOLL, &program).unwrap();
@@ -56,7 +55,7 @@ pub fn copy_for_anybody(folder: &Path) -> PathBuf {
     program
 }
 
-/// A command of it by nobody, or by whoever runs this test when that is not root.
+/// Makes a command that runs as nobody, or as the caller if that is not root.
 pub fn as_nobody(program: &Path) -> Command {
     let mut command = Command::new(program);
     if rustix::process::geteuid().is_root() {
@@ -65,7 +64,7 @@ pub fn as_nobody(program: &Path) -> Command {
     command
 }
 
-/// Text that a program printed.
+/// Converts a program's output to text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
@@ -78,19 +77,19 @@ pub fn stderr(output: &Output) -> String {
     text(&output.stderr)
 }
 
-/// Both outputs.
+/// Returns both outputs.
 pub fn said(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// The one JSON document that was printed.
+/// Parses the single JSON document that was printed.
 #[track_caller]
 pub fn json_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
 }
 
-/// Fails, with all that was said, when the program ended in another way.
+/// Fails, with the whole output, if the exit code is another one.
 #[track_caller]
 pub fn assert_code(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", said(output));
@@ -102,7 +101,7 @@ pub fn assert_has(text: impl AsRef<str>, part: impl AsRef<str>) {
     assert!(text.contains(part), "no {part:?} in:\n{text}");
 }
 
-/// The same of several parts, written with ` | ` between them.
+/// Checks several parts, separated by ` | `.
 #[track_caller]
 pub fn assert_has_all(text: impl AsRef<str>, parts: &str) {
     for part in parts.split(" | ") {
@@ -110,7 +109,7 @@ pub fn assert_has_all(text: impl AsRef<str>, parts: &str) {
     }
 }
 
-/// The rows of a table of cases, `column | column | column` a line.
+/// Parses a table of cases, `column | column | column` a line.
 pub fn cases<const N: usize>(table: &str) -> Vec<[&str; N]> {
     let rows = table.lines().map(str::trim).filter(|row| !row.is_empty());
     rows.map(|row| {
@@ -120,8 +119,8 @@ pub fn cases<const N: usize>(table: &str) -> Vec<[&str; N]> {
     .collect()
 }
 
-/// Runs each case of a table `exit code | arguments | what the error says`: it is refused in these words, and nothing
-/// is printed.
+/// Runs each case of a table `exit code | arguments | words of the error`: it must be refused with these words,
+/// without output.
 #[track_caller]
 pub fn assert_refused(table: &str, mut run: impl FnMut(&str) -> Output) {
     for [code, line, words] in cases(table) {
@@ -137,7 +136,7 @@ pub fn send_signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Kills a program, and waits for its end.
+/// Kills a program and waits for its end.
 pub fn kill(mut child: Child) {
     child.kill().unwrap();
     child.wait().unwrap();
@@ -163,18 +162,18 @@ pub fn read_until(printed: &mut impl BufRead, mark: &str) -> String {
     text
 }
 
-/// A server of iperf's words listens once it has printed its second line of dashes. Returns what it printed until then.
+/// Waits until a server with iperf's output listens: after its second line of dashes. Returns the output up to then.
 pub fn read_until_it_listens(printed: &mut impl BufRead) -> String {
     read_until(printed, "-----\n") + &read_until(printed, "-----\n")
 }
 
-/// The counters of a namespace.
+/// Reads the counters of a namespace.
 pub fn counters(host: &NetnsThread<()>) -> HostSnapshot {
     let snapshot = host.run(|()| HostCounters::of_caller().snapshot());
     snapshot.unwrap()
 }
 
-/// Frames that the interfaces of a namespace have received.
+/// Returns the frames that the interfaces of a namespace have received.
 pub fn frames_received(host: &NetnsThread<()>) -> u64 {
     let interfaces = counters(host).interfaces.unwrap();
     interfaces.values().map(|one| one.link.rx_packets).sum()

@@ -1,26 +1,26 @@
-//! A command in a namespace that runs until it is ended, and what it says of itself meanwhile.
+//! A command in a namespace that runs until it is ended, and its events.
 
 use super::prelude::*;
 use std::io::Lines;
 
-/// The program, started in a namespace.
+/// Starts the program in a namespace.
 pub fn nicpoll(host: &NetnsThread<()>, args: &[&str]) -> Child {
     nicpoll_with(host, args, &[])
 }
 
-/// The same with environment variables.
+/// Starts it with environment variables.
 pub fn nicpoll_with(host: &NetnsThread<()>, args: &[&str], variables: &[(&str, &Path)]) -> Child {
     let mut command = super::run::nicpoll(args);
     command.envs(variables.iter().copied());
     spawn_in(host, command)
 }
 
-/// The same, when it has ended.
+/// Runs it to its end.
 pub fn ended(host: &NetnsThread<()>, args: &[&str]) -> Output {
     nicpoll(host, args).wait_with_output().unwrap()
 }
 
-/// The data of a line that must be of this event.
+/// Returns the data of a line, which must be this event's.
 pub fn event(line: &str, name: &str) -> Value {
     let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
     assert_eq!(event["event"], name);
@@ -31,18 +31,18 @@ pub fn event(line: &str, name: &str) -> Value {
 pub struct Running {
     pub child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    /// What the intervals so far counted of what was waited for.
+    /// Count of the intervals so far that were waited for.
     counted: u64,
 }
 
 impl Running {
-    /// Starts it in a namespace, and returns what it says of its start.
+    /// Starts it in a namespace, and returns its start event.
     pub fn start(host: &NetnsThread<()>, args: &[&str]) -> (Self, Value) {
         let stream = ["--json-stream", "--interval", "100ms"];
         Self::of(nicpoll(host, &[args, &stream].concat()))
     }
 
-    /// What was started with such a stream, and what it says of its start.
+    /// Wraps a started program, and returns its start event.
     pub fn of(mut child: Child) -> (Self, Value) {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut running = Running {
@@ -63,8 +63,7 @@ impl Running {
         event(&line.unwrap(), name)
     }
 
-    /// Waits until an interface went or is back, and returns what is said of that. What intervals count meanwhile of
-    /// `received_packets` is not lost.
+    /// Waits for a link event, and returns it. The `received_packets` of intervals meanwhile are kept.
     pub fn await_link(&mut self) -> Value {
         let began = Instant::now();
         loop {
@@ -78,7 +77,7 @@ impl Running {
         }
     }
 
-    /// Waits until a counter of the intervals has grown by so much.
+    /// Waits until a counter of the intervals has grown by this much.
     pub fn await_counted(&mut self, counter: &str, growth: u64) {
         let (began, aim) = (Instant::now(), self.counted + growth);
         while self.counted < aim {
@@ -92,26 +91,26 @@ impl Running {
         }
     }
 
-    /// What the next interval has.
+    /// Waits for the next interval.
     pub fn await_interval(&mut self) -> Value {
         self.next("interval")
     }
 
-    /// Waits until so many more intervals are over.
+    /// Waits for this many more intervals.
     pub fn await_intervals(&mut self, intervals: u32) {
         for _ in 0..intervals {
             self.next("interval");
         }
     }
 
-    /// Ends it as [`Running::interrupt`] does. Its account of packets closes.
+    /// Ends it like [`Running::interrupt`], and checks that its account closes.
     pub fn end_closed(self) -> Value {
         let end = self.interrupt();
         assert_eq!(end["account"]["residual_packets"], 0, "{end}");
         end
     }
 
-    /// Ends it by a signal, and returns what it says of its end.
+    /// Ends it by a signal, and returns its end event.
     pub fn interrupt(mut self) -> Value {
         send_signal(&self.child, Signal::INT);
         let last = self.lines.map(Result::unwrap).last().unwrap();

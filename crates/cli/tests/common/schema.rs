@@ -1,10 +1,10 @@
-//! Whether what a command prints is what its JSON Schema in `docs/` says.
+//! Validates commands' output by the JSON Schemas in `docs/`.
 
 use super::prelude::*;
 use jsonschema::Validator;
 use nicpoll_report::{SCHEMAS, schema_file};
 
-/// The check of what a command prints, by the name that its schema has in `docs/`.
+/// Returns the validator of a command, by its schema's name in `docs/`.
 pub fn validator(command: &str) -> Validator {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
     let of_command = format!("nicpoll.{command}/");
@@ -16,7 +16,7 @@ pub fn validator(command: &str) -> Validator {
     jsonschema::draft202012::new(&serde_json::from_slice(&schema).unwrap()).unwrap()
 }
 
-/// Fails with everything that is not as the schema says.
+/// Fails with everything that violates the schema.
 pub fn assert_described(document: &Value, command: &str) {
     let errors: Vec<String> = validator(command)
         .iter_errors(document)

@@ -1,15 +1,15 @@
-//! A server of ours on loopback, as a program of its own.
+//! Our servers on loopback, as separate programs.
 
 use super::prelude::*;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
-/// A client of ours, to its end.
+/// Runs our client to its end.
 pub fn client(server: SocketAddr, more: &[&str]) -> Output {
     let line = format!("iperf -c 127.0.0.1 -p {}", server.port());
     nicpoll(words(&line)).args(more).output().unwrap()
 }
 
-/// A line of a program's status, in KiB.
+/// Returns a line of a program's status, in KiB.
 pub fn status(child: &Child, name: &str) -> u64 {
     let path = format!("/proc/{}/status", child.id());
     let text = std::fs::read_to_string(path).unwrap();
@@ -17,7 +17,7 @@ pub fn status(child: &Child, name: &str) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Lets a program have no more than this of a resource, until [`unlimit`].
+/// Limits a resource of a program, until [`unlimit`].
 pub fn limit(child: &Child, resource: Resource, current: u64) {
     let limit = Rlimit {
         current: Some(current),
@@ -26,12 +26,12 @@ pub fn limit(child: &Child, resource: Resource, current: u64) {
     prlimit(Some(Pid::from_child(child)), resource, limit).unwrap();
 }
 
-/// Lets a program have as much as the test itself may.
+/// Raises a program's limit to the test's own.
 pub fn unlimit(child: &Child, resource: Resource) {
     prlimit(Some(Pid::from_child(child)), resource, getrlimit(resource)).unwrap();
 }
 
-/// Whether a server closes a connection that nothing was sent over, before it would give it up.
+/// Returns whether a server closes a silent connection before its timeout.
 pub fn is_closed(stream: &TcpStream) -> bool {
     let mut stream = stream;
     stream
@@ -57,7 +57,7 @@ impl Serving {
         let mut child = nicpoll(words(&line)).args(options).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
         read_until_it_listens(&mut lines);
-        // The rest is read, asked for or not, so that the server is never kept from printing.
+        // All output is read: the server must never block while printing.
         let (told, printed) = mpsc::channel();
         std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
@@ -76,22 +76,22 @@ impl Serving {
         while !self.printed.recv().unwrap().contains(part) {}
     }
 
-    /// A line of the server's status, in KiB.
+    /// Returns a line of the server's status, in KiB.
     pub fn status(&self, name: &str) -> u64 {
         status(&self.child, name)
     }
 
-    /// Lets the server have no more than this of a resource, until [`unlimit`](Self::unlimit).
+    /// Limits a resource of the server, until [`unlimit`](Self::unlimit).
     pub fn limit(&self, resource: Resource, current: u64) {
         limit(&self.child, resource, current);
     }
 
-    /// Lets the server have as much as the test itself may.
+    /// Raises the server's limit to the test's own.
     pub fn unlimit(&self, resource: Resource) {
         unlimit(&self.child, resource);
     }
 
-    /// Whether the server ends by itself.
+    /// Returns whether the server ends by itself within this time.
     pub fn has_ended_within(&mut self, time: Duration) -> bool {
         let begun = Instant::now();
         while begun.elapsed() < time {
@@ -103,7 +103,7 @@ impl Serving {
         false
     }
 
-    /// Ends the server; returns what it wrote to standard error.
+    /// Ends the server; returns its standard error.
     pub fn stop(&mut self) -> String {
         kill_process(Pid::from_child(&self.child), Signal::KILL).unwrap();
         let mut text = String::new();

@@ -1,11 +1,11 @@
-//! What the tests of the program share: a state directory of their own, and ways to see what is left.
+//! A state directory for a test, and ways to find leftovers.
 
 use super::prelude::*;
 use nicpoll_lab::Lab;
 use nicpoll_study::{apply, demo};
 use nicpoll_switch::{Journal, Owner};
 
-/// A state directory of a test's own, and the two cores for itself.
+/// A state directory of a test, which has the two cores for itself.
 pub struct Stage {
     pub home: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
@@ -23,7 +23,7 @@ impl Stage {
         self.home.path().join("state")
     }
 
-    /// The file that studies are stored in.
+    /// Returns the file of stored studies.
     pub fn store(&self) -> PathBuf {
         self.home.path().join("nicpoll/studies.db")
     }
@@ -43,10 +43,10 @@ impl Stage {
 
     /// Starts a demo and waits until it has changed a setting in one of its trials.
     pub fn demo_in_mid_trial(&self) -> Child {
-        // What counting costs is measured for a tenth of the study's time, which these repeats keep short.
+        // The cost of counting is measured for a tenth of the study's time, which these repeats keep short.
         let args = "demo --workload udp64 --quick --repeats 3 --duration 1.5";
         let child = self.nicpoll(&words(args)).spawn().unwrap();
-        // The first record is of measuring what counting costs; it is gone before the trials begin.
+        // The first record is from measuring the cost of counting, and is gone before the trials begin.
         wait_until("a setting is applied", || !self.records().is_empty());
         wait_until("it is put back", || self.records().is_empty());
         wait_until("a trial applies one", || self.records().len() == 2);
@@ -63,7 +63,7 @@ impl Stage {
     }
 }
 
-/// The network namespaces that a process's threads are in, the host's left out.
+/// Returns the network namespaces of a process's threads, without the host's.
 pub fn namespaces_of(pid: u32) -> Vec<String> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let mut links: Vec<String> = tasks
@@ -77,7 +77,7 @@ pub fn namespaces_of(pid: u32) -> Vec<String> {
     links
 }
 
-/// Whether any process of the machine is in, or holds, one of the namespaces.
+/// Returns whether any process of the machine is in, or holds, one of the namespaces.
 pub fn in_use(namespaces: &[String]) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes
@@ -94,7 +94,7 @@ pub fn in_use(namespaces: &[String]) -> bool {
         })
 }
 
-/// Every readable setting of the host's own interfaces, and the names of kept namespaces.
+/// Reads every setting of the host's own interfaces, and the names of kept namespaces.
 pub fn host_state() -> BTreeMap<String, String> {
     let mut state = BTreeMap::new();
     for interface in fs::read_dir("/sys/class/net").unwrap().flatten() {
@@ -115,7 +115,7 @@ pub fn host_state() -> BTreeMap<String, String> {
 
 /// Two hosts and their link.
 pub struct Studied {
-    // Dropped first: it puts back what it changed on the link.
+    // Dropped first: it restores its changes on the link.
     pub lab: Lab,
     veth: Arc<Veth>,
 }
@@ -127,7 +127,7 @@ impl Studied {
         Studied { lab, veth }
     }
 
-    /// Puts a setting in force; polling with a timeout.
+    /// Applies a setting; polling with a timeout.
     pub fn put(&mut self, setting: &str, timeout_ns: u64) {
         put(&mut self.lab, setting, timeout_ns);
     }
@@ -143,14 +143,14 @@ impl Studied {
     }
 }
 
-/// Puts a setting of the demo in force.
+/// Applies a setting of the demo.
 pub fn put(lab: &mut Lab, setting: &str, timeout_ns: u64) {
     let settings = demo::settings(Duration::from_nanos(timeout_ns));
     let setting = settings.iter().find(|known| known.name() == setting);
     apply(lab, setting.unwrap(), None).unwrap();
 }
 
-/// A setting of two hosts of a study's own, under which the receiver polls once a period.
+/// Returns a setting of a study under which the receiver polls once a period.
 pub fn polling(name: &str, period: &str) -> String {
     format!(
         r#"
@@ -162,7 +162,7 @@ receiver = {{ gro = "on", napi_defer_hard_irqs = 1000, gro_flush_timeout = "{per
     )
 }
 
-/// Datagrams with 200 bytes of payload at that rate.
+/// Returns traffic of datagrams with 200 bytes of payload at this rate.
 pub fn udp200(packets_per_second: u32) -> String {
     format!(
         r#"

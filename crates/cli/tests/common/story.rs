@@ -1,29 +1,29 @@
-//! Stories: what somebody does in one place, a line each, and what has to come of it.
+//! Stories: steps in one place, a line each, with their expected results.
 //!
 //! A story begins with `# TITLE` and plays in a place of its own; an empty line ends it. Its other lines:
 //! - `CODE ARGUMENTS | words | !others`: nicpoll exits with this code, says these words and not the others, whatever
 //!   the space between words. What fails prints nothing, unless the code is `1+`.
-//! - `remember [NAME]`: what is compared with by that name; without one, in place of the beginning.
-//! - `same [NAME]`, `changed [NAME]`: whether the place is as it was then; `soon same [NAME]` waits.
+//! - `remember [NAME]`: stores the state by this name; without one, in place of the first state.
+//! - `same [NAME]`, `changed [NAME]`: whether the state is the stored one; `soon same [NAME]` waits.
 //! - `clean`, `held`: whether nothing is recorded; `soon clean` waits.
 //! - `restored`: `same` and `clean`.
 //! - all others are the place's own.
 
 use super::prelude::*;
 
-/// Where stories play.
+/// A place of stories.
 pub trait Scene {
     type State: PartialEq;
 
     fn begin() -> Self;
     fn run(&self, line: &str) -> Output;
     fn state(&self) -> Self::State;
-    /// Fails unless the place is as it was. Says what differs.
+    /// Fails with the differences unless the state is the same.
     fn assert_same(&self, before: &Self::State, at: &str);
     fn has_no_record(&self) -> bool;
-    /// A step that only this place has.
+    /// Runs a step that only this place has.
     fn step(&mut self, verb: &str, rest: &str);
-    /// The line with the names that this place goes by.
+    /// Replaces this place's names in a line.
     fn filled(&self, line: &str) -> String {
         String::from(line)
     }

@@ -1,5 +1,4 @@
-//! What the tests of `nicpoll set` share: a veth pair between two named namespaces, and everything that
-//! can be read of it.
+//! The place of `nicpoll set`'s tests: a veth pair between two named namespaces, and all its readable values.
 
 use super::prelude::*;
 use nicpoll_lab::{INTERFACE, Lab};
@@ -8,16 +7,16 @@ use nicpoll_switch::{Control, Journal, Kernel, Knob, Owner, Target, Value};
 use nicpoll_sys::netns;
 use std::cell::RefCell;
 
-/// Everything that can be read of both ends.
+/// All readable values of both ends.
 pub type Dump = BTreeMap<String, String>;
 
-/// A pair, the far end of which sends; all commands go to the near end.
+/// A pair whose far end sends; all commands go to the near end.
 pub struct Switched {
     pub lab: RefCell<Lab>,
     pub veth: Arc<Veth>,
     pub home: tempfile::TempDir,
     names: Vec<PathBuf>,
-    /// The process that guards a change, once a story has asked for it.
+    /// The guard of a change, once a story has asked for it.
     guard: Option<Owner>,
     _alone: MutexGuard<'static, ()>,
 }
@@ -48,12 +47,12 @@ impl Switched {
         }
     }
 
-    /// The name of the near end's namespace.
+    /// Returns the name of the near end's namespace.
     pub fn netns(&self) -> String {
         self.name(1)
     }
 
-    /// The name of the far end's.
+    /// Returns the name of the far end's namespace.
     pub fn far_netns(&self) -> String {
         self.name(0)
     }
@@ -71,7 +70,7 @@ impl Switched {
         Journal::at(self.state())
     }
 
-    /// A command line, with the namespace added to it.
+    /// Makes the command of a line, with the namespace added.
     pub fn command(&self, line: &str) -> Command {
         let mut command = nicpoll(line.split(' '));
         if line != "restore" && !line.starts_with("study") {
@@ -83,7 +82,7 @@ impl Switched {
         command
     }
 
-    /// A program that is run inside the near end's namespace, as a unit does at boot.
+    /// Makes the command of a program inside the near end's namespace, as a unit runs it at boot.
     pub fn inside(&self, program: &Path, line: &str) -> Command {
         let netns = self.netns();
         let mut command = kept("ip", ["netns", "exec", &netns]);
@@ -96,14 +95,14 @@ impl Switched {
         self.command(line).output().unwrap()
     }
 
-    /// Runs a command that must work, and returns what it said on both outputs.
+    /// Runs a command that must succeed, and returns both outputs.
     pub fn done(&self, line: &str) -> String {
         let output = self.run(line);
         assert_eq!(output.status.code(), Some(0), "{line}: {}", said(&output));
         said(&output)
     }
 
-    /// Runs a command that must be refused, and returns why it was.
+    /// Runs a command that must be refused, and returns the reason.
     pub fn refused(&self, line: &str, code: i32) -> String {
         let output = self.run(line);
         let is_code = output.status.code() == Some(code);
@@ -116,7 +115,7 @@ impl Switched {
         self.command(line).spawn().unwrap()
     }
 
-    /// Everything that can be read of both ends, ids and counters apart.
+    /// Reads all values of both ends, without ids and counters.
     pub fn dump(&self) -> Dump {
         let mut dump = self.lab.borrow_mut().settings().unwrap();
         for value in dump.values_mut() {
@@ -159,7 +158,7 @@ impl Switched {
             .unwrap()
     }
 
-    /// An administrator's own settings: GRO on, a driver's deferral, and one instance with other values.
+    /// Makes an administrator's settings: GRO on, a driver's deferral, and one instance with other values.
     pub fn set_up_by_hand(&self) {
         self.near(|control, target| {
             let mut write = |knob: Knob, value: u64| {
@@ -179,7 +178,7 @@ impl Switched {
         });
     }
 
-    /// Somebody else's change of the interface's timeout.
+    /// Changes the interface's timeout, as another program would.
     pub fn write_timeout(&self, ns: u64) {
         self.near(move |control, target| {
             let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
@@ -187,14 +186,14 @@ impl Switched {
         });
     }
 
-    /// The process that guards the change in force.
+    /// Returns the guard of the change in force.
     pub fn guard_in_force(&self) -> Owner {
         let records = self.journal().records().unwrap().into_iter();
         let mut attempts = records.filter_map(|(_, record)| record.unwrap().attempt);
         attempts.next().unwrap().owner
     }
 
-    /// Fails unless everything is as it was, and no record is left. Says which values differ, not all of them.
+    /// Fails with the differing values unless everything is as it was and no record is left.
     #[track_caller]
     pub fn assert_restored(&self, before: &Dump) {
         assert_same(&self.dump(), before, "everything was put back");
@@ -213,7 +212,7 @@ impl Switched {
         assert!(output.status.success(), "ip {line}: {}", said(&output));
     }
 
-    /// Works while datagrams come from the far end.
+    /// Runs `work` while datagrams come from the far end.
     pub fn under_traffic<T>(&self, work: impl FnOnce() -> T) -> T {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = stop.clone();
@@ -223,7 +222,7 @@ impl Switched {
             .spawn_pinned(0, "test", move || {
                 let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
                 while !asked.load(Ordering::Relaxed) {
-                    // Nobody listens, which the socket is told now and then.
+                    // Fails now and then, because nobody listens.
                     let _ = socket.send_to(b"one of many", "198.18.0.2:9");
                     thread::sleep(Duration::from_micros(200));
                 }
@@ -316,7 +315,7 @@ impl Scene for Switched {
                 let guard = own_guard(self);
                 wait_until("the guard has ended", || !guard.is_alive().unwrap());
             }
-            // It belongs to no session but its own, so no terminal takes it along.
+            // It has a session of its own, so no terminal ends it.
             "own-session" => {
                 let pid = own_guard(self).pid;
                 let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -345,7 +344,7 @@ impl Drop for Switched {
     }
 }
 
-/// `text` without the word that follows `name`.
+/// Removes the word after `name` from `text`.
 fn without(text: &str, name: &str) -> String {
     let Some((before, after)) = text.split_once(name) else {
         return String::from(text);
@@ -354,7 +353,7 @@ fn without(text: &str, name: &str) -> String {
     format!("{before}{rest}")
 }
 
-/// Says which values differ, not all of them.
+/// Fails with the differing values.
 #[track_caller]
 pub fn assert_same(now: &Dump, before: &Dump, after_what: &str) {
     let names = now.keys().chain(before.keys());

@@ -1,4 +1,4 @@
-//! A terminal of a test's own: what a program draws on it, keys for the program, and its state.
+//! A terminal for a test: a program's drawing, keys for it, and the terminal's state.
 
 use super::prelude::*;
 use rustix::fs::{Mode, OFlags, open};
@@ -24,14 +24,14 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program on a terminal that takes whatever is drawn.
+    /// Starts a program on a terminal that accepts all output.
     pub fn start(command: Command) -> Self {
         Self::of_width(120, command, |command, side| {
             command.stdin(side()).stdout(side());
         })
     }
 
-    /// Starts a program whose standard error alone is a terminal, of so many columns.
+    /// Starts a program whose standard error alone is a terminal, of this many columns.
     pub fn of_errors(columns: u16, command: Command) -> Self {
         Self::of_width(columns, command, |command, side| {
             command.stderr(side());
@@ -79,17 +79,17 @@ impl Terminal {
         send_signal(&self.child, signal);
     }
 
-    /// Has the terminal take nothing more, as a connection that hangs.
+    /// Stops the terminal from accepting output, like a hanging connection.
     pub fn hold_output(&self) {
         tcflow(&self.terminal, Action::OOff).unwrap();
     }
 
-    /// Everything drawn so far, as it went over the line.
+    /// Returns all output so far, with its control sequences.
     pub fn drawn(&self) -> String {
         String::from_utf8_lossy(&self.drawn.lock().unwrap()).into_owned()
     }
 
-    /// Whether the program has the terminal for itself.
+    /// Returns whether the program has the alternate screen.
     pub fn is_taken(&self) -> bool {
         self.modes != modes(&self.terminal)
     }
@@ -99,7 +99,7 @@ impl Terminal {
         self.child.wait().unwrap()
     }
 
-    /// Whether the screen was left and the cursor is there again.
+    /// Returns whether the alternate screen was left and the cursor is visible.
     pub fn screen_is_left(&self) -> bool {
         let drawn = self.drawn();
         let is_later = |one: &str, other: &str| drawn.rfind(one) > drawn.rfind(other);
@@ -126,7 +126,7 @@ fn keep_reading(mut master: File, drawn: Arc<Mutex<Vec<u8>>>) {
     });
 }
 
-/// Everything that tcgetattr(3) tells.
+/// Returns the terminal's modes (tcgetattr(3)).
 fn modes(terminal: impl AsFd) -> String {
     format!("{:?}", tcgetattr(terminal).unwrap())
 }

@@ -1,5 +1,5 @@
-//! `nicpoll forward` in the middle of three network namespaces: what a router must do with a packet, and what it must
-//! leave to the kernel, on every path that packets can take.
+//! `nicpoll forward` between three network namespaces: packets that a router must forward, and those that it must
+//! leave to the kernel, on every path.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -13,12 +13,12 @@ use crate::routed::{
 };
 use nicpoll_sys::schedule;
 
-/// A router on a path, and what it says of its start.
+/// Starts a router on a path; returns its start event.
 fn router(lab: &Lab, path: &str) -> (Running, Value) {
     Running::start(&lab.router, &["forward", "em0", "em1", "--path", path])
 }
 
-/// The same, with a receiver that answers and that the router has found.
+/// Starts a router with a receiver that answers and whose neighbour entry exists.
 fn routing(lab: &Lab, path: &str) -> (Running, Echo) {
     let (running, _) = router(lab, path);
     let echo = lab.echo();
@@ -26,7 +26,7 @@ fn routing(lab: &Lab, path: &str) -> (Running, Echo) {
     (running, echo)
 }
 
-/// Has the kernel look for the receiver again.
+/// Makes the kernel look up the receiver's neighbour entry again.
 fn forget_receiver(lab: &Lab) {
     let forget = format!("ip neigh del {} dev em1", RECEIVER[0]);
     shell(&lab.router, &forget);
@@ -66,7 +66,7 @@ fn packets_arrive_one_hop_on_with_the_right_addresses_and_checksums() {
         assert_eq!(start["path"], path);
         let _echo = lab.echo();
         for to in RECEIVER {
-            // Neighbours are the kernel's to find.
+            // The kernel finds neighbours.
             lab.await_answer(to);
             let captured = capture(&lab.receiver, 20);
             lab.send(to, 20, 64, None);
@@ -102,14 +102,14 @@ fn what_takes_more_than_sending_on_is_the_kernels() {
         let expired = await_icmp(&lab.sender, 11);
         lab.send(RECEIVER[0], 1, 64, Some(1));
         assert_eq!(expired.recv_timeout(PATIENCE).unwrap(), ROUTER[0]);
-        // By an IPv6 router, which is what stands in the way's stead then.
+        // The route goes by an IPv6 router then.
         let ipv6_router = RECEIVER[1];
         let way = format!("ip route replace {BEHIND}/32 via inet6 {ipv6_router} dev em1");
         shell(&lab.router, &way);
         for _ in 0..3 {
             lab.await_answer(BEHIND);
         }
-        // The way there is learnt while it runs, then it becomes too narrow.
+        // The route is added while it runs, then its MTU becomes too small.
         let way = format!("ip route replace {BEHIND}/32 via {}", RECEIVER[0]);
         shell(&lab.router, &way);
         lab.await_answer(BEHIND);
@@ -117,7 +117,7 @@ fn what_takes_more_than_sending_on_is_the_kernels() {
         let too_long = await_icmp(&lab.sender, 3);
         lab.send(BEHIND, 1, 1000, None);
         assert_eq!(too_long.recv_timeout(PATIENCE).unwrap(), ROUTER[0]);
-        // A checksum that no card is there to finish.
+        // An unfinished checksum, which no card completes.
         shell(&lab.sender, "ethtool -K em0 tx on");
         lab.await_answer(RECEIVER[0]);
         let end = running.end_closed();
@@ -153,7 +153,7 @@ fn no_frame_is_lost_for_a_neighbour_that_appears() {
         let end = running.interrupt();
         assert!(passed(&end, "no_neighbour") > 1, "{end}");
         for fate in end["account"]["lost"].as_array().unwrap() {
-            // A ring may be full whatever is known.
+            // A ring may be full at any time.
             let of_load = ["ring_full", "no_memory", "exit_full"];
             let name = fate["name"].as_str().unwrap();
             assert!(of_load.contains(&name) || fate["packets"] == 0, "{end}");
@@ -161,7 +161,7 @@ fn no_frame_is_lost_for_a_neighbour_that_appears() {
     });
 }
 
-/// A payload of two bytes with which a datagram's checksum is that of its pseudo header alone.
+/// Returns a payload of two bytes with which a datagram's checksum equals that of its pseudo header.
 fn colliding_payload(from: Ipv4Addr, to: Ipv4Addr, ports: [u16; 2]) -> [u8; 2] {
     let udp_bytes = 10;
     let pseudo = folded(sum(&from.octets()) + sum(&to.octets()) + 17 + udp_bytes);
@@ -219,7 +219,7 @@ fn a_frame_that_its_exit_cannot_take_goes_back_to_the_kernel() {
         shell(host, "ip link set em0 mtu 3000");
     }
     let (running, _echo) = routing(&lab, "user");
-    // The engine's memory for what leaves by it is for the frames that it took at the start.
+    // The engine's frames have the size of its start.
     shell(&lab.router, "ip link set em1 mtu 3000");
     shell(&lab.receiver, "ip link set em0 mtu 3000");
     let captured = capture(&lab.receiver, 3);
@@ -278,7 +278,7 @@ fn an_interface_that_is_removed_is_taken_again_when_it_is_back() {
     });
 }
 
-/// Options that say how the engine runs.
+/// Options of the engine.
 const OF_THE_ENGINE: [[&str; 2]; 6] = [
     ["--discipline", "interrupt"],
     ["--hz", "2000"],
@@ -312,7 +312,7 @@ fn an_option_of_the_engine_takes_the_engine_and_is_refused_where_there_is_none()
     let threaded = [&args[..], &["--kernel-side", "threaded"]].concat();
     let (running, start) = Running::start(&lab.router, &threaded);
     assert_eq!(start["path"], "xdp", "{start}");
-    // There is no engine whose CPU the kernel's threads would have to keep off.
+    // Without an engine the kernel's threads may use every CPU.
     let thread_cpus = &start["interfaces"][0]["kernel_side"]["thread_cpus"];
     let allowed = schedule::allowed_cpus().unwrap();
     assert_eq!(*thread_cpus, serde_json::json!(allowed), "{start}");
@@ -334,7 +334,7 @@ fn an_engine_on_two_cpus_forwards_both_ways() {
     let (mut running, start) = Running::start(&lab.router, &args);
     assert_eq!(start["engine"]["cpus"], serde_json::json!(cpus));
     let _echo = lab.echo();
-    // The queue of one interface is the first CPU's, that of the other the second one's.
+    // The first CPU has the queue of one interface, the second CPU that of the other.
     for to in RECEIVER {
         for _ in 0..20 {
             lab.await_answer(to);

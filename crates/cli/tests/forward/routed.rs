@@ -1,4 +1,4 @@
-//! Three namespaces in a row: a sender, a router and a receiver, and what goes between them.
+//! Three namespaces in a row: a sender, a router and a receiver, and traffic between them.
 
 use crate::common::prelude::*;
 use nicpoll_sys::netns::NetNamespace;
@@ -9,10 +9,10 @@ use std::net::IpAddr;
 pub const SENDER: [&str; 2] = ["198.18.0.1", "2001:2::1"];
 pub const ROUTER: [&str; 2] = ["198.18.0.2", "2001:2::2"];
 pub const RECEIVER: [&str; 2] = ["198.18.1.1", "2001:2:0:1::1"];
-/// Behind the receiver; the router learns the way there while it runs.
+/// An address behind the receiver; the router gets a route to it while it runs.
 pub const BEHIND: &str = "198.51.100.1";
 pub const PORT: u16 = 9000;
-/// An answer that does not come within this is asked for again.
+/// Time after which a missing answer is asked for again.
 const ANSWER: Duration = Duration::from_millis(200);
 
 pub type Host = NetnsThread<()>;
@@ -42,7 +42,7 @@ fn address(host: &Host, device: &str, number: u32, [ipv4, ipv6]: [&str; 2]) {
     );
 }
 
-/// A card that computes no checksums and gathers packets, which on a veth makes a NAPI.
+/// Turns checksum offload off and GRO on, which gives a veth a NAPI.
 fn tune(host: &Host, network: u32) {
     shell(
         host,
@@ -138,7 +138,7 @@ impl Lab {
                 socket.set_ttl(ttl).unwrap();
             }
             for _ in 0..datagrams {
-                // Nobody listens, which an ICMP message may have told.
+                // Fails after an ICMP message: nobody listens.
                 let _ = socket.send_to(&[7; 2800][..bytes], to);
             }
         };
@@ -154,7 +154,7 @@ fn any(like: IpAddr) -> &'static str {
     if like.is_ipv4() { "0.0.0.0" } else { "::" }
 }
 
-/// The frames of UDP to a port that come to the receiver, each as a whole.
+/// Captures whole frames of UDP to the port at the receiver.
 pub fn capture(host: &Host, frames: usize) -> mpsc::Receiver<Vec<Vec<u8>>> {
     let (ready, is_ready) = mpsc::channel();
     let (captured, result) = mpsc::channel();
@@ -180,7 +180,7 @@ pub fn capture(host: &Host, frames: usize) -> mpsc::Receiver<Vec<Vec<u8>>> {
     result
 }
 
-/// The UDP datagram of a frame.
+/// Returns the UDP datagram of a frame.
 pub fn transport(frame: &[u8]) -> Option<&[u8]> {
     match (&frame[12..14], frame[23], frame[20]) {
         ([8, 0], 17, _) => Some(&frame[34..]),
@@ -189,7 +189,7 @@ pub fn transport(frame: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A connection to an address of the router or the receiver, and a word each way.
+/// Opens a connection to an address of the router or the receiver, and sends a word each way.
 pub fn say_hello_by_tcp(lab: &Lab, to: &str) {
     let server = if ROUTER.contains(&to) {
         &lab.router
@@ -218,7 +218,7 @@ pub fn say_hello_by_tcp(lab: &Lab, to: &str) {
     answering.join().unwrap();
 }
 
-/// The sender of the first ICMP message of a type.
+/// Returns the sender of the first ICMP message of a type.
 pub fn await_icmp(host: &Host, message: u8) -> mpsc::Receiver<String> {
     let (ready, is_ready) = mpsc::channel();
     let (came, result) = mpsc::channel();

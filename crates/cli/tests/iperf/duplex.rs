@@ -1,5 +1,5 @@
-//! `nicpoll iperf` against iperf 2.1.8 itself with data from the server to the client, in namespaces and
-//! either program at either end: both ends count the same of each stream.
+//! `nicpoll iperf` against iperf 2.1.8 with data from the server to the client, in namespaces, either program at
+//! either end: both ends count the same for each stream.
 
 use crate::common::prelude::*;
 use crate::pair::{Pair, Program};
@@ -10,7 +10,7 @@ const ENDS: [(Program, Program); 3] = [
     (Program::Ours, Program::Ours),
 ];
 
-/// The way of the data that is asked for, and who marks its streams.
+/// The direction of the data, and who marks its streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Dual,
@@ -33,14 +33,14 @@ impl Way {
         self != Way::Reverse
     }
 
-    /// Whether a stream of the client's comes from the server, by its mark and number. A client does not mark
-    /// the streams that the server connected back for; they come last.
+    /// Returns whether a stream at the client comes from the server, by its mark and number. A client does not mark
+    /// the streams of the server's connections; they come last.
     fn is_back_at_client(self, streams: usize) -> impl Fn(bool, usize) -> bool + Copy {
         let own_socket = matches!(self, Way::Dual | Way::TradeOff);
         move |is_marked, number| is_marked || (own_socket && number > streams)
     }
 
-    /// The same of a stream of the server's.
+    /// Returns the same for a stream at the server.
     fn is_back_at_server(self) -> impl Fn(bool, usize) -> bool + Copy {
         move |is_marked, _| is_marked || self == Way::Reverse
     }
@@ -48,7 +48,7 @@ impl Way {
 
 const WAYS: [Way; 4] = [Way::Dual, Way::TradeOff, Way::Reverse, Way::FullDuplex];
 
-/// One final line: whether the stream is marked, its number, and its bytes.
+/// Parses a final line: whether the stream is marked, its number, and its bytes.
 fn line(line: &str) -> Option<(bool, usize, u64)> {
     let (label, rest) = line.strip_prefix('[')?.split_once(']')?;
     let bytes = rest.split_once(" Bytes  ")?.0.rsplit(' ').next()?;
@@ -57,7 +57,7 @@ fn line(line: &str) -> Option<(bool, usize, u64)> {
     Some((label.starts_with('*'), number, bytes.parse().ok()?))
 }
 
-/// Bytes of the streams from the client and of those from the server, each in order of size.
+/// Returns the bytes of the streams from the client and of those from the server, each ascending.
 fn flows(text: &str, is_back: impl Fn(bool, usize) -> bool) -> [Vec<u64>; 2] {
     let lines = text.lines().filter_map(line);
     let (back, forward): (Vec<_>, Vec<_>) =
@@ -69,7 +69,7 @@ fn flows(text: &str, is_back: impl Fn(bool, usize) -> bool) -> [Vec<u64>; 2] {
     })
 }
 
-/// What each end says of each direction; panics where one of them misses a stream.
+/// Compares both ends' counts of each direction; panics if an end misses a stream.
 fn check(way: Way, streams: usize, client: &str, server: &str, case: &str) -> [Vec<u64>; 2] {
     let at_client = flows(client, way.is_back_at_client(streams));
     let at_server = flows(server, way.is_back_at_server());
@@ -83,7 +83,7 @@ fn check(way: Way, streams: usize, client: &str, server: &str, case: &str) -> [V
     at_client
 }
 
-/// Runs all ways with these options besides.
+/// Runs all directions with these options.
 fn each_way(pair: &Pair, options: &[&str], mut judge: impl FnMut(Way, [Vec<u64>; 2], &str)) {
     let streams = match options.iter().position(|option| *option == "-P") {
         Some(at) => options[at + 1].parse().unwrap(),
@@ -91,15 +91,15 @@ fn each_way(pair: &Pair, options: &[&str], mut judge: impl FnMut(Way, [Vec<u64>;
     };
     for (client, server) in ENDS {
         for way in WAYS {
-            // With -r and several streams the original comes to a standstill now and then, also with
-            // itself at the other end: its threads wait for a lock that none of them has.
+            // With -r and several streams the original deadlocks now and then, even with itself: its threads wait for
+            // a lock that none of them has.
             let is_ours = (client, server) == (Program::Ours, Program::Ours);
             if way == Way::TradeOff && streams > 1 && !is_ours {
                 continue;
             }
-            // The original's listener starts a server's two directions one after the other. When one of
-            // them is over before that is done, the server stops, crashes or drops the other; also with
-            // itself at the other end. 20 Mbit/s make a megabyte last 0.4 s.
+            // The original's listener starts a server's two directions one after the other. If one ends before that
+            // is done, the server stops, crashes or drops the other, even with itself. At 20 Mbit/s a megabyte lasts
+            // 0.4 s.
             let is_brief = way == Way::FullDuplex && options.contains(&"-n") && !is_ours;
             let pace: &[&str] = if is_brief { &["-b", "20m"] } else { &[] };
             let all = [&[way.option(), "--style", "2.1"], options, pace].concat();
@@ -137,13 +137,13 @@ fn tcp_has_a_stream_back_for_each_of_the_parallel_ones() {
     );
 }
 
-/// What was sent and received of the streams that `is_wanted`, by their marks and numbers.
+/// Returns sent and received datagrams of the streams that `is_wanted`, by their marks and numbers.
 fn datagrams(text: &str, is_wanted: impl Fn(bool, usize) -> bool) -> (u64, u64) {
     let mut last = (false, 0);
     let (mut sent, mut received) = (0, 0);
     let mut is_relayed = false;
     for printed in text.lines() {
-        // The line above tells of which way of its socket it is.
+        // The line above names the direction.
         if let Some((_, count)) = printed.split_once(" Sent ") {
             let count: u64 = count.split(' ').next().unwrap().parse().unwrap();
             sent += if is_wanted(last.0, last.1) && !printed.contains("SUM") {
@@ -169,7 +169,7 @@ fn datagrams(text: &str, is_wanted: impl Fn(bool, usize) -> bool) -> (u64, u64) 
     (sent, received)
 }
 
-/// What was sent and received from the client to the server, and back, by what each end says.
+/// Returns sent and received datagrams of both directions, by each end's output.
 fn both_ways(way: Way, streams: usize, told: &str, heard: &str) -> [(u64, u64); 2] {
     let is_back = way.is_back_at_client(streams);
     let (forward_sent, _) = datagrams(told, |mark, number| !is_back(mark, number));
@@ -192,8 +192,8 @@ fn udp_datagrams_of_both_directions_agree_over_ipv6() {
     datagrams_agree("-V -b 300pps -l 200 -t 0.5 --allow 2001:2::1");
 }
 
-/// Runs all ways with these options, slow enough that the buffer of a receiver holds what comes while it
-/// does not run.
+/// Runs all directions with these options, slow enough for a receiver's buffer to hold the datagrams while it does
+/// not run.
 fn datagrams_agree(options: &str) {
     let pair = Pair::beside_others();
     let options: Vec<&str> = options.split(' ').collect();
@@ -203,7 +203,7 @@ fn datagrams_agree(options: &str) {
             let (told, heard) = pair.run(client, server, &all);
             let case = format!("{client:?} to {server:?} {all:?}\n{told}\n{heard}");
             let both = both_ways(way, 1, &told, &heard);
-            // The original counts the FIN, and one more in what it sent.
+            // The original counts the FIN, and one more sent datagram.
             for (sent, received) in both {
                 assert!(sent.abs_diff(received) <= 2, "{sent} {received}\n{case}");
             }
@@ -218,7 +218,7 @@ fn datagrams_agree(options: &str) {
 fn udp_has_a_stream_back_for_each_of_the_parallel_ones() {
     needs!(Root, Iperf);
     let pair = Pair::beside_others();
-    // The original does not get on with several streams of datagrams at either end.
+    // The original fails with several UDP streams, at either end.
     let options = "-u -P 2 -b 2m -t 0.4 -L 6001 --style 2.1 --allow 198.18.0.1";
     for way in WAYS {
         let mut all = vec![way.option()];

@@ -1,4 +1,4 @@
-//! Lines of `nicpoll iperf` next to those of iperf 2.1.8, in namespaces and with our program at either end.
+//! Lines of `nicpoll iperf` compared with iperf 2.1.8's, in namespaces, with our program at either end.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::common::prelude::*;
 use crate::pair::{Pair, Program};
 
-/// Which end a case looks at.
+/// The end whose output a case compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Client,
@@ -16,7 +16,7 @@ enum End {
 impl End {
     const BOTH: [End; 2] = [End::Client, End::Server];
 
-    /// What a program prints at this end; the other end is the other program.
+    /// Returns a program's output at this end; the other end is the other program.
     fn printed(self, pair: &Pair, program: Program, options: &[&str]) -> String {
         let other = match program {
             Program::Ours => Program::Iperf,
@@ -29,20 +29,20 @@ impl End {
     }
 }
 
-/// A case: options of a test, and what of an end's text both programs print alike.
+/// A case: options of a test, and the part of an end's text that both programs print alike.
 struct Case {
     options: &'static str,
     what: fn(&str) -> Vec<String>,
     ends: &'static [End],
 }
 
-/// The line of the window, in bytes as all figures here.
+/// Returns the line of the window, in bytes.
 fn window(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.contains(" size: "));
     lines.map(String::from).collect()
 }
 
-/// How many datagrams were out of order, by each line that says it of a whole test.
+/// Returns the datagrams out of order, from each line about a whole test.
 fn out_of_order(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.contains("out-of-order"));
     let of_test = lines.filter(|line| line.contains(" 0.0"));
@@ -55,10 +55,10 @@ const CASES: [Case; 6] = [
     Case {
         options: "-n 64K",
         what: window,
-        // The original's client asks before it connects or after it, as it happens.
+        // The original's client reads its window before or after connecting, by chance.
         ends: &[End::Server],
     },
-    // More than the host allows: what it allows, whatever root may do.
+    // A window above the host's limit is cut to it, even for root.
     Case {
         options: "-n 64K -w 64M",
         what: window,
@@ -86,10 +86,10 @@ const CASES: [Case; 6] = [
     },
 ];
 
-/// The port in front of a server that hands on every tenth datagram twice.
+/// Port of a relay before a server that sends every tenth datagram twice.
 const RELAY_PORT: u16 = 6001;
 
-/// Hands on what comes at the relay's port, until it is told to stop.
+/// Relays datagrams from its port until it is stopped.
 struct Relay<'a>(&'a AtomicBool);
 
 impl Drop for Relay<'_> {
@@ -173,7 +173,7 @@ fn the_window_of_a_client_is_that_from_before_it_connects() {
     );
 }
 
-/// Start, end and bytes of a line with this label.
+/// Parses start, end and bytes of a line with this label.
 fn interval(line: &str, label: &str) -> Option<(f64, f64, u64)> {
     let rest = line.strip_prefix(label)?;
     let (times, rest) = rest.split_once(" sec ")?;
@@ -183,7 +183,7 @@ fn interval(line: &str, label: &str) -> Option<(f64, f64, u64)> {
     Some((of(start)?, of(end)?, bytes.parse().ok()?))
 }
 
-/// Checks that the sums of intervals are made once and add up, each of its streams.
+/// Checks that each interval has one sum, which adds up its streams.
 fn check_sums(text: &str, streams: usize, case: &str) {
     let sums: Vec<_> = text
         .lines()

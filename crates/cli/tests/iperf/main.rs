@@ -1,5 +1,5 @@
-//! `nicpoll iperf` against iperf 2.1.8 itself, in namespaces, either at either end: the two ends' numbers
-//! agree with each other and with the kernel's counters.
+//! `nicpoll iperf` against iperf 2.1.8, in namespaces, either program at either end: both ends' numbers agree with
+//! each other and with the kernel's counters.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -78,11 +78,11 @@ fn udp_datagrams_agree_with_the_other_end_and_with_the_kernel() {
                 // The kernel also saw the FIN, perhaps again, which iperf counts as a datagram.
                 (sent, total, case, arrived <= total + 3)
             };
-            // An end that gets no CPU answers the FIN late, and it is sent over and over.
+            // An end without CPU time answers the FIN late, and it is sent again and again.
             let mut tries = (0..5).map(|_| counted());
             let told = tries.find(|(.., has_few_fins)| *has_few_fins);
             let (sent, total, case, _) = told.expect("a FIN that is answered in time");
-            // The client prints the server's report as it was sent. The original counts its FIN.
+            // The client prints the server's report unchanged. The original counts its FIN.
             let (relayed_lost, relayed_total) = lost_and_total(&sent);
             assert_eq!(relayed_lost, 0, "{case}");
             let fins = u64::from(client == Program::Iperf);
@@ -167,7 +167,7 @@ fn what_is_wrong_is_said_in_iperfs_words_with_exit_1() {
 
 #[test]
 fn a_closed_port_is_told_as_the_original_tells_it() {
-    // Bound and not listening: nobody else can take the port meanwhile.
+    // Bound but not listening: nobody else can take the port meanwhile.
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (style, words) in [("2.0", "connect failed: "), ("2.1", "tcp connect failed: ")] {
@@ -191,7 +191,7 @@ fn a_signal_ends_both_ends_with_their_reports() {
         "-c 127.0.0.1 -p {port} -t 30 -i 0.1 -b 80m"
     )));
     let mut told = BufReader::new(client.stdout.take().unwrap());
-    // An interval is told while the test still runs.
+    // An interval is printed while the test still runs.
     read_until(&mut told, " 0.1- 0.2 sec");
     send_signal(&client, Signal::INT);
     let told: Vec<String> = told.lines().map(Result::unwrap).collect();
@@ -217,7 +217,7 @@ fn a_signal_ends_a_client_that_receives_with_its_report() {
     let told: Vec<String> = told.lines().map(Result::unwrap).collect();
     assert!(told.last().unwrap().contains("]  0.0- "), "{told:?}");
     assert!(client.wait().unwrap().success());
-    // The server tells why it ended, and ends.
+    // The server prints why it ends.
     assert!(server.wait().unwrap().success());
     let said = std::io::read_to_string(server.stderr.take().unwrap()).unwrap();
     assert!(said.contains(" broke after "), "{said}");
@@ -275,7 +275,7 @@ fn comma_separated_values_are_one_line_a_report() {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
     let (code, printed, said) = loop {
         let answer = ours(&["-c", "127.0.0.1", "-p", &port, "-n", "64K", "-y", "C"]);
-        // The server says nothing when it is up.
+        // The server prints nothing when it is up.
         if answer.0 == Some(0) || std::time::Instant::now() > deadline {
             break answer;
         }

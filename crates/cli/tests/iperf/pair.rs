@@ -1,15 +1,15 @@
-//! Two programs in two namespaces: one of them iperf 2, or both ours.
+//! Two programs in two namespaces: iperf 2 and ours, or both ours.
 
 use crate::common::prelude::*;
 use std::process::ExitStatus;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A client that has not ended after this never will.
+/// Time after which a client counts as hung.
 const TIME_TO_SEND: Duration = Duration::from_secs(60);
-/// A server that does not end by itself has that long for its last lines.
+/// Time for the last lines of a server that does not end by itself.
 const TIME_TO_REPORT: Duration = Duration::from_millis(500);
 
-/// Datagrams are lost where a receiver waits too long for its core.
+/// Lock for the cores: datagrams are lost if a receiver waits too long for its core.
 static CORES: RwLock<()> = RwLock::new(());
 
 /// How a test holds the cores.
@@ -22,7 +22,7 @@ enum Held {
     },
 }
 
-/// Which program stands at an end.
+/// The program at an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     Ours,
@@ -38,21 +38,21 @@ impl Program {
     }
 }
 
-/// A link for the two.
+/// The link between them.
 pub struct Pair {
     pub veth: Veth,
     _held: Held,
 }
 
 impl Pair {
-    /// A link with the cores to itself.
+    /// Makes a link with the cores for itself.
     pub fn new() -> Self {
         Self::held(Held::Alone {
             _cores: CORES.write().unwrap_or_else(PoisonError::into_inner),
         })
     }
 
-    /// The same beside others of its kind, for a test that leaves the cores idle nearly all of its time.
+    /// Makes a link next to others, for a test that leaves the cores mostly idle.
     pub fn beside_others() -> Self {
         Self::held(Held::Shared {
             _cores: CORES.read().unwrap_or_else(PoisonError::into_inner),
@@ -65,9 +65,8 @@ impl Pair {
         Pair { veth, _held: held }
     }
 
-    /// Runs a fresh server and one client with these options, and returns what each printed. What the
-    /// server has to know of them is given to it as well, -w and -i too, `--style` to no program but ours, and `--allow`
-    /// to our server only.
+    /// Runs a fresh server and one client with these options, and returns what each printed. The server gets the
+    /// options that it needs, -w and -i too; `--style` is for our programs only, `--allow` for our server.
     pub fn run(&self, client: Program, server: Program, options: &[&str]) -> (String, String) {
         let is_server_option = |option: &&&str| matches!(**option, "-u" | "-V");
         let (style, options) = taken_out("--style", options);
@@ -77,7 +76,7 @@ impl Pair {
             Some(at) => options[at + 1],
             None => "1",
         };
-        // The original counts connections to it, and may end before it has connected back.
+        // The original counts connections, and may end before it has connected back.
         let connects_back = options.iter().any(|option| matches!(*option, "-d" | "-r"));
         let counts = server == Program::Ours || !connects_back;
         let mut server_args = vec!["-s", "-f", "B"];
@@ -90,7 +89,7 @@ impl Pair {
             server_args.extend(style.iter().chain(&allow));
         }
         if options.contains(&"-u") && window.is_empty() {
-            // A client that had to wait for a core catches up with more than the usual buffer holds.
+            // A client that waited for a core catches up with more than the default buffer holds.
             server_args.extend(["-w", "4M"]);
         }
         let mut serving = spawn(self.veth.inside(Side::Receiver), server, &server_args);
@@ -125,13 +124,13 @@ impl Pair {
         (client_text, server_text)
     }
 
-    /// Frames that the receiver has received.
+    /// Returns the frames that the receiver has received.
     pub fn frames_received(&self) -> u64 {
         frames_received(self.veth.inside(Side::Receiver))
     }
 }
 
-/// An option with its value, and the options without it.
+/// Takes an option with its value out of the options.
 fn taken_out<'a>(name: &str, options: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let mut rest = options.to_vec();
     match rest.iter().position(|option| *option == name) {
@@ -144,7 +143,7 @@ fn spawn(host: &NetnsThread<()>, program: Program, args: &[&str]) -> Child {
     spawn_in(host, program.command(args))
 }
 
-/// A client that ends by itself, or is ended after a time in which every test is over.
+/// Waits for a client, which is ended after [`TIME_TO_SEND`].
 fn ended(mut sending: Child) -> Child {
     let deadline = Instant::now() + TIME_TO_SEND;
     while sending.try_wait().unwrap().is_none() {
@@ -156,8 +155,7 @@ fn ended(mut sending: Child) -> Child {
     sending
 }
 
-/// A server that was told how many streams to serve ends by itself; one that does not is ended. Returns how
-/// it ended, and its standard error.
+/// Waits for a server with a number of streams, or ends it. Returns its exit status and standard error.
 fn end(mut serving: Child) -> (ExitStatus, String) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while serving.try_wait().unwrap().is_none() {
@@ -171,7 +169,7 @@ fn end(mut serving: Child) -> (ExitStatus, String) {
     (ended.status, complaints)
 }
 
-/// The bytes of the last line of text that tells some and contains `mark`.
+/// Returns the bytes of the last line with `mark` that has a number of bytes.
 pub fn bytes(text: &str, mark: &str) -> u64 {
     let words = |line: &str| -> Option<u64> {
         let (before, _) = line.split_once(" Bytes  ")?;
@@ -183,7 +181,7 @@ pub fn bytes(text: &str, mark: &str) -> u64 {
         .unwrap_or_else(|| panic!("no line with bytes and '{mark}' in:\n{text}"))
 }
 
-/// Lost and total of the last line that tells them.
+/// Returns lost and total of the last line that has them.
 pub fn lost_and_total(text: &str) -> (u64, u64) {
     let numbers = |line: &str| -> Option<(u64, u64)> {
         let (_, rest) = line.split_once(" ms ")?;

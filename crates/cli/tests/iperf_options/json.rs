@@ -1,5 +1,5 @@
-//! The JSON of `nicpoll iperf`: real output fits the schema, the two ends agree, sums are those of their
-//! streams, and a loss that was put there is in the account.
+//! The JSON of `nicpoll iperf`: real output fits the schema, both ends agree, sums add up their streams, and a
+//! deliberate loss is in the account.
 
 use crate::common::prelude::*;
 use crate::iperf;
@@ -8,7 +8,7 @@ fn assert_valid(value: &Value) {
     assert_described(value, "iperf");
 }
 
-/// A server whose first line has come, so that it listens.
+/// A server that has printed its first line and listens.
 struct Server {
     child: Child,
     lines: BufReader<std::process::ChildStdout>,
@@ -29,7 +29,7 @@ impl Server {
         }
     }
 
-    /// Its events, once it has ended by itself.
+    /// Returns its events, once it has ended by itself.
     fn events(mut self) -> Vec<Value> {
         let mut text = self.first;
         self.lines.read_to_string(&mut text).unwrap();
@@ -53,7 +53,7 @@ fn run(output: &Output) -> Value {
     run
 }
 
-/// The data of the events of a kind.
+/// Returns the data of the events of a kind.
 fn data<'a>(events: &'a [Value], event: &str, of: &str) -> Vec<&'a Value> {
     let kind = |one: &&Value| one["event"] == event && one["data"]["of"] == of;
     events.iter().filter(kind).map(|one| &one["data"]).collect()
@@ -64,7 +64,7 @@ fn added(records: &[&Value], field: &str) -> u64 {
     values.sum()
 }
 
-/// What a client prints with `--json`, and a server with `--json-stream`.
+/// Returns a client's output with `--json`, and a server's with `--json-stream`.
 fn tcp_test() -> (Value, Vec<Value>) {
     let port = free_port();
     let server = ["-s", "-p", &port, "-P", "2", "-i", "0.1", "--json-stream"];
@@ -171,7 +171,7 @@ fn both_ways_of_a_test_have_sides_and_sums_of_their_own() {
         assert_eq!(sums.len(), there.len());
         assert_eq!(sums.len(), if option == "-R" { 1 } else { 2 });
         for sum in sums {
-            // What one end sent the other received.
+            // One end received what the other sent.
             let is_other_side = |other: &&&Value| other["side"] != sum["side"];
             let other = there.iter().find(is_other_side).unwrap();
             assert_eq!(
@@ -223,7 +223,7 @@ fn udp_tells_gaps_where_there_are_some() {
     assert_eq!(sent["settings"]["burst_datagrams"], 5);
     assert_eq!(sent["settings"]["rate_datagrams_per_second"], 2000.0);
 
-    // The schema can tell: no field may be left out.
+    // The schema requires every field.
     let mut cut = sent.clone();
     let total = cut["streams"][0]["total"].as_object_mut().unwrap();
     total.remove("gaps");
@@ -272,7 +272,7 @@ fn what_a_rule_of_nftables_drops_is_in_the_receiver_s_account() {
         0,
     );
 
-    // Each datagram by itself: of a batch that passes the rule whole, all or none would be dropped.
+    // Single datagrams: the rule would drop a batch whole or not at all.
     let server = ["-s", "-u", "-P", "1", "--no-batch", "--json"];
     let serving = spawn(veth.inside(Side::Receiver), &server);
     wait_for_socket(veth.inside(Side::Receiver));
@@ -299,7 +299,7 @@ fn what_a_rule_of_nftables_drops_is_in_the_receiver_s_account() {
     assert!(added(&arrived, "rx_packets") >= datagrams);
 }
 
-/// Waits until a UDP socket is bound to iperf's port: the server says nothing before its end.
+/// Waits until a UDP socket is bound to iperf's port: the server prints nothing before its end.
 fn wait_for_socket(host: &NetnsThread<()>) {
     let deadline = Instant::now() + Duration::from_secs(10);
     let is_bound = || {

@@ -1,5 +1,4 @@
-//! Options of `nicpoll iperf` that are about the process, its payload and its columns, from outside, on
-//! this machine's loopback.
+//! Options of `nicpoll iperf` about the process, its payload and its columns, on this machine's loopback.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,7 +15,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap()
 }
 
-/// A server that listens, and what it has printed until then.
+/// Starts a server; returns it once it listens, with its output up to then.
 fn serve(args: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     let mut child = iperf(args).spawn().unwrap();
     let mut printed = BufReader::new(child.stdout.take().unwrap());

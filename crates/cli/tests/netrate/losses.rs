@@ -1,15 +1,15 @@
-//! Losses that no counter has, and datagrams that come twice: what the tools say of them, to the datagram.
+//! The tools' report of losses without a counter, and of duplicates, to the datagram.
 
 use crate::common::prelude::*;
 use crate::{Receiver, count};
 
 const SENT: u64 = 2000;
-/// What is not counted by now will not be.
+/// Time after which everything is counted.
 const QUIET: Duration = Duration::from_millis(100);
-/// The counter is no count of the verdict: conditions stand between them.
+/// The counter does not count the verdict: a condition is between them.
 const RULE: &str = "counter udp dport 9000 numgen inc mod 100 == 0 drop";
 
-/// Rules for a chain of a side, one in each line.
+/// Makes a chain at a side with these rules, one in each line.
 fn filter(veth: &Veth, side: Side, family: &str, hook: &str, rule: &str) {
     let script = format!(
         "table {family} t {{ chain c {{ type filter hook {hook} priority 0; {rule}; }}; }}"
@@ -17,7 +17,7 @@ fn filter(veth: &Veth, side: Side, family: &str, hook: &str, rule: &str) {
     assert_code(&run_in(veth.inside(side), kept("nft", [script])), 0);
 }
 
-/// Sends numbered datagrams to a netreceive, and returns what it printed on standard output and standard error.
+/// Sends numbered datagrams to a netreceive, and returns its standard output and standard error.
 fn received(veth: &Veth, options: &[&str]) -> (String, String) {
     let receiver = Receiver::start(veth.inside(Side::Receiver), options);
     let send = |_: &mut ()| {
@@ -68,7 +68,7 @@ fn netreceive_tells_duplicates_from_datagrams() {
     };
     assert_eq!(uncounted["place"], "nftables");
     let lost = uncounted["packets"].as_u64().unwrap();
-    // What is sent again passes the sender's rule again.
+    // Retransmissions pass the sender's rule again.
     let arrived = figure("received_packets") + lost;
     assert!(arrived > SENT * 11 / 10, "{document}");
     assert_eq!(lost, arrived.div_ceil(100), "{document}");

@@ -1,5 +1,5 @@
-//! `nicpoll netblast`, `netreceive` and `netsend` as a user meets them: what is sent is received or its
-//! loss is told, to the datagram and as the kernel counts it.
+//! `nicpoll netblast`, `netreceive` and `netsend` for a user: every sent datagram is received or reported lost, as
+//! the kernel counts it.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ const SCHEMA_PAGE: &str = include_str!("../../../../docs/schema.md");
 const PORT: &str = "9000";
 const ADDRESSES: [&str; 2] = ["198.18.0.2", "2001:2::2"];
 
-/// What a shaper holds at the sender's end is through by then.
+/// Time after which a shaper's queue at the sender is empty.
 const QUIET_AFTER: Duration = Duration::from_millis(50);
 
 /// Two hosts with a link between them.
@@ -37,7 +37,7 @@ impl Hosts {
         run_in(self.veth.inside(Side::Sender), nicpoll(args))
     }
 
-    /// Runs a sender against a netreceive, and returns the objects that both printed.
+    /// Runs a sender against a netreceive, and returns both JSON objects.
     fn run(&self, args: &[&str]) -> (Value, Value) {
         let receiver = Receiver::start(self.veth.inside(Side::Receiver), &["--json"]);
         let sent = self.send(args);
@@ -67,7 +67,7 @@ impl Receiver {
         receiver
     }
 
-    /// Ends it as Ctrl-C does, and returns what it printed and said.
+    /// Ends it like Ctrl-C, and returns both outputs.
     fn end(mut self) -> (String, String) {
         send_signal(&self.child, Signal::INT);
         self.errors.read_to_string(&mut self.said).unwrap();
@@ -181,7 +181,7 @@ fn netsend_keeps_its_schedule_and_each_datagram_arrives() {
         let send = ["netsend", "--json", ADDRESSES[0], port, "64", "1000", "1"];
         let (sent, received) = hosts.run(&[&send, options].concat());
         let calls = count(&sent, "/send_calls");
-        // A sender that was kept from its core at the very end leaves out what was due then.
+        // A sender without its core at the very end skips the datagrams due then.
         assert!((1..=1000).contains(&calls), "{sent:#}");
         assert_eq!(sent["interval_ns"], 1_000_000);
         assert_eq!(count(&sent, "/system_calls"), calls);
@@ -260,7 +260,7 @@ fn a_signal_ends_a_sender_with_its_report() {
     let args = ["netblast", "127.0.0.1", "9", "64", "0"];
     let child = nicpoll(args).spawn().unwrap();
     thread::sleep(Duration::from_millis(300));
-    // As timeout(1) does it: to the program, and at once again to its process group.
+    // Like timeout(1): to the program, and at once to its process group.
     send_signal(&child, Signal::TERM);
     thread::sleep(Duration::from_millis(2));
     send_signal(&child, Signal::TERM);
@@ -269,7 +269,7 @@ fn a_signal_ends_a_sender_with_its_report() {
     assert_has(stdout(&output), "\napprox throughput: ");
 }
 
-/// The runs of `--repeat`: two as lines, and at the same time as JSON until a signal cuts one short.
+/// The runs of `--repeat`: two as lines, and concurrently as JSON until a signal cuts one short.
 #[test]
 fn runs_are_told_each_and_together() {
     let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -351,7 +351,7 @@ fn what_is_wrong_is_said_in_the_originals_words_with_status_255() {
 
 #[test]
 fn a_taken_port_is_told_as_the_original_tells_it() {
-    // Either family alone would leave the other to netreceive.
+    // One family alone would leave the other to netreceive.
     let taken = std::net::UdpSocket::bind("[::]:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let (code, printed, said) = run(Path::new(NICPOLL), &["netreceive", &port]);

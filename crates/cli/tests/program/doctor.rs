@@ -1,4 +1,4 @@
-//! `nicpoll doctor` on whatever machine this is.
+//! `nicpoll doctor` on any machine.
 
 use crate::common::prelude::*;
 

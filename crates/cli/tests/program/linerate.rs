@@ -7,7 +7,7 @@ fn command(args: &[&str]) -> Command {
     nicpoll([&["linerate"], args].concat())
 }
 
-/// The one object that was printed, which the schema describes.
+/// Parses the printed object and validates it.
 fn document(output: &Output) -> Value {
     assert_code(output, 0);
     let document = json_of(output);

@@ -1,5 +1,5 @@
-//! What holds for the program as a whole: its output when nobody takes it, its help, its manual pages, its version; and
-//! that its benchmarks leave no program behind.
+//! The program as a whole: its output without a reader, its help, its manual pages, its version; and its benchmarks,
+//! which leave no program behind.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -18,7 +18,7 @@ mod peers;
 use std::env;
 use std::fs::File;
 
-/// Commands that only print, and need nothing.
+/// Commands that only print.
 const PRINTING: [&[&str]; 6] = [
     &["completions", "bash"],
     &["man"],
@@ -27,14 +27,14 @@ const PRINTING: [&[&str]; 6] = [
     &["netblast", "--help"],
     &["sim", "ticks"],
 ];
-/// A host that anything runs on.
+/// A host file for simulations.
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
-/// Set where this program is to play a benchmark.
+/// Set if this program is to play a benchmark.
 const IS_BENCHMARK: &str = "NICPOLL_TEST_IS_BENCHMARK";
-/// What a shell reports of a program that SIGPIPE ended.
+/// Exit status of a program that SIGPIPE ended, as a shell reports it.
 const UNREAD: i32 = 141;
 
-/// What a command that must work printed.
+/// Returns the output of a command that must succeed.
 #[track_caller]
 fn printed(args: &[&str]) -> String {
     let output = nicpoll(args).output().unwrap();
@@ -89,7 +89,7 @@ fn help_of_a_tool_shows_its_options() {
     }
 }
 
-/// The options that a page or a help text lists between two headings.
+/// Returns the options that a page or a help text lists between two headings.
 fn options(text: &str, from: &str, to: &str) -> Vec<String> {
     let section = text
         .split_once(from)
@@ -158,7 +158,7 @@ fn the_version_names_the_features_and_the_commit_where_there_is_one() {
     let feature = if has_postgres { "postgres" } else { "none" };
     assert_eq!(features, format!("features: {feature}"));
     match build::commit(&root) {
-        // The program may be of the commit before this one.
+        // The program may have been built from the previous commit.
         Some(_) => {
             let (number, commit) = version.split_once(" (").expect(version);
             assert_eq!(number, concat!("nicpoll ", env!("CARGO_PKG_VERSION")));
@@ -275,7 +275,7 @@ fn what_a_killed_benchmark_started_ends_with_it() {
     let mut output = BufReader::new(benchmark.stderr.take().unwrap());
     output.read_line(&mut of_grandchild).unwrap();
     let words = format!("/proc/{}/cmdline", of_grandchild.trim());
-    // One that has ended and that nobody waited for has no words either, nor has one that just begins its program.
+    // A zombie has no command line, nor has a process that is just executing its program.
     let is_there = || fs::read(&words).is_ok_and(|words| !words.is_empty());
     wait_until("the grandchild runs", is_there);
     kill(benchmark);

@@ -1,5 +1,5 @@
-//! `nicpoll rr` in namespaces: the two ends' numbers agree with each other and with the kernel's counters,
-//! over both protocols, both versions of IP and in both loops.
+//! `nicpoll rr` in namespaces: both ends' numbers agree with each other and with the kernel's counters, over both
+//! protocols and IP versions and in both loops.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -16,12 +16,12 @@ fn spawn(host: &NetnsThread<()>, args: &[&str]) -> Child {
     spawn_in(host, command(args))
 }
 
-/// A server that prints events, and has said that it answers.
+/// Wraps a server that prints events and has started.
 fn serving(child: Child) -> Running {
     Running::of(child).0
 }
 
-/// The one object that a program printed, which the schema describes.
+/// Parses a program's single JSON object and validates it.
 fn document(output: &Output) -> Value {
     let document = json_of(output);
     assert_described(&document, "rr");
@@ -58,7 +58,7 @@ fn both_ends_and_the_kernel_count_the_same() {
                 assert_eq!(asked["end"]["scheduled_requests"], Value::from(scheduled));
                 assert!(!asked["intervals"].as_array().unwrap().is_empty());
                 if protocol == "udp" {
-                    // Besides requests: neighbours asking for each other.
+                    // Besides requests: neighbour discovery.
                     assert!((300..=320).contains(&packets), "{case}: {packets}");
                 }
             }
@@ -114,7 +114,7 @@ fn a_signal_ends_a_client_with_its_report() {
 
 #[test]
 fn a_closed_udp_port_ends_the_client_at_once() {
-    // One loop waits for the answer, the other meets the refusal as it sends.
+    // One loop waits for the answer, the other gets the refusal when sending.
     for pacing in ["--depth 1", "--rate 2000"] {
         let port = free_port();
         let line = format!("-u -c 127.0.0.1 -p {port} -t 60 {pacing} --json");
@@ -131,7 +131,7 @@ fn a_closed_udp_port_ends_the_client_at_once() {
 
 #[test]
 fn a_server_that_is_not_there_is_said_so() {
-    // Bound and not answering: nobody else can take the port meanwhile.
+    // Bound but not answering: nobody else can take the port meanwhile.
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (protocol, told) in [(&[][..], "nicpoll rr -s"), (&["-u"], "no response came")] {
@@ -165,7 +165,7 @@ fn what_cannot_be_is_refused_with_exit_2() {
     );
 }
 
-/// Whatever a filter on the way out stops, the end that sent it says so, and the test goes on.
+/// If an output filter drops messages, their sender reports it, and the test goes on.
 #[test]
 fn what_a_filter_stops_on_its_way_out_is_counted_by_the_end_that_sent_it() {
     needs!(Root, Nft);

@@ -1,14 +1,14 @@
-//! `nicpoll rr -s` among more clients than it can serve, over loopback: whoever cannot be served is refused
-//! at once, standard error says so once a minute, and the server goes on.
+//! `nicpoll rr -s` with more clients than it can serve, over loopback: excess clients are refused at once, standard
+//! error says so once a minute, and the server goes on.
 
 use crate::common::prelude::*;
 use crate::common::serving::{is_closed, limit, status, unlimit};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Resource;
 
-/// Connections that a server serves for one address.
+/// Connections that a server accepts from one address.
 const OF_ONE: usize = 112;
-/// Those that it serves for all.
+/// Connections that it accepts in all.
 const OF_ALL: usize = 128;
 
 struct Server {
@@ -28,10 +28,10 @@ impl Server {
         server
     }
 
-    /// Connections from an address of this machine, 127.0.0.`host`.
+    /// Opens connections from an address of this machine, 127.0.0.`host`.
     fn connections(&self, host: u8, count: usize) -> Vec<TcpStream> {
         let connect = |_| {
-            // Not for the programs of other tests, which would hold it open.
+            // Close-on-exec: programs of other tests would hold it open.
             let (family, flags) = (AddressFamily::INET, SocketFlags::CLOEXEC);
             let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None);
             let socket = socket.unwrap();
@@ -49,7 +49,7 @@ impl Server {
         client.unwrap().status.success()
     }
 
-    /// Ends the server; what it told on standard error.
+    /// Ends the server; returns its standard error.
     fn end(mut self) -> String {
         let stderr = self.running.child.stderr.take().unwrap();
         self.running.interrupt();
@@ -63,7 +63,7 @@ fn a_full_server_says_so_once() {
     let mut crowd = server.connections(1, OF_ONE);
     let rest = OF_ALL - OF_ONE;
     crowd.extend(server.connections(2, rest + 4));
-    // On a slow host the first ones have been silent for so long that they make room for the last ones.
+    // On a slow host the first ones have been silent long enough to make room for the last ones.
     assert!(crowd[OF_ALL..].iter().any(is_closed));
     drop(crowd);
     assert!(server.serves());
@@ -106,10 +106,10 @@ fn without_descriptors_a_client_is_refused_and_the_server_goes_on() {
 #[test]
 fn without_threads_a_client_is_refused_and_the_server_goes_on() {
     let server = Server::start();
-    // These have the stacks of threads that have ended, which would not have to be made.
+    // These reuse the stacks of ended threads, which need no new memory.
     let _held = server.connections(1, 4);
     thread::sleep(Duration::from_millis(200));
-    // A thread's stack does not fit any more.
+    // Another thread's stack does not fit.
     let bytes = (status(&server.running.child, "VmSize") << 10) + (1 << 20);
     limit(&server.running.child, Resource::As, bytes);
     assert!(server.connections(1, 3).iter().all(is_closed));
