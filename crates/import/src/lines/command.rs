@@ -8,7 +8,7 @@ const PROMPT_MAX: usize = 64;
 /// Most words in a command.
 const WORDS_MAX: usize = 40;
 
-/// A tool, its name, the most misspelt letters, and a test of its first argument.
+/// A tool, its name, how many misspelt letters to accept, and a test of its first argument.
 type Known = (Tool, &'static str, usize, fn(&str) -> bool);
 
 const KNOWN: [Known; 13] = [
