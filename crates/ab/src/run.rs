@@ -719,10 +719,10 @@ fn head(document: &LiveAb) -> LiveAb {
 impl fmt::Display for AbProgress<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AbProgress::Begins => f.write_str("counting what is lost as it is"),
-            AbProgress::FirstChanges => {
-                f.write_str("changing to and fro, to see how long the traffic takes to settle")
-            }
+            AbProgress::Begins => f.write_str("counting losses under the current setting"),
+            AbProgress::FirstChanges => f.write_str(
+                "switching back and forth, to measure how long the traffic takes to settle",
+            ),
             AbProgress::Block {
                 pairs,
                 is_judged,
@@ -753,9 +753,9 @@ impl fmt::Display for AbProgress<'_> {
                         "after the first minute: {seconds:.0} s in all are needed to know the difference to \
                          {aim_cores:.3} cores"
                     ),
-                    None => f.write_str(
-                        "after the first minute: it cannot be told yet how long it takes",
-                    ),
+                    None => {
+                        f.write_str("after the first minute: the necessary time is still unknown")
+                    }
                 }
             }
         }

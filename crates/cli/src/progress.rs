@@ -27,9 +27,9 @@ impl Line {
     /// Shows an event of the study.
     pub fn show(&self, progress: Progress<'_>) {
         let shown = match progress {
-            Progress::SeekingKnee => String::from("seeking the greatest rate that is held"),
-            Progress::MeasuringCost => String::from("measuring what counting costs"),
-            Progress::Rehearsing => String::from("setting the timer right"),
+            Progress::SeekingKnee => String::from("searching for the greatest rate held"),
+            Progress::MeasuringCost => String::from("measuring the cost of counting"),
+            Progress::Rehearsing => String::from("calibrating the timer"),
             Progress::Begins { place, left } => format!(
                 "{:.0} s left, trial {}, block {}: {} under {}",
                 left.as_secs_f64(),

@@ -65,7 +65,7 @@ pub fn require_state(journal: &Journal) -> Result<(), LabError> {
     }
     written.map_err(|error| {
         LabError::Missing(format!(
-            "what is changed is recorded in {} first, and nothing can be written there: {error}; name \
+            "changes are first recorded in {}, which cannot be written: {error}; name \
              another folder: NICPOLL_STATE_DIR=/run/nicpoll",
             folder.display()
         ))
@@ -86,7 +86,7 @@ pub fn two_cpus() -> Result<[u32; 2], LabError> {
 pub fn recover(journal: &Journal) -> Result<(), LabError> {
     for (path, outcome) in nicpoll_switch::recover(journal)? {
         if let Recovered::Failed(error) = outcome {
-            return Err(error).doing(|| format!("putting back what {} records", path.display()));
+            return Err(error).doing(|| format!("restoring what {} records", path.display()));
         }
     }
     Ok(())

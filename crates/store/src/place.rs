@@ -156,7 +156,7 @@ pub enum StoreError {
     )]
     Layout(i64, String, &'static str),
     /// A row of a study holds no valid document.
-    #[error("what is stored of study {0} cannot be read: {1}")]
+    #[error("study {0} cannot be read from the store: {1}")]
     Document(i64, #[source] serde_json::Error),
 }
 

@@ -473,7 +473,7 @@ fn put_back_left(journal: &Journal) -> Result<(), Failure> {
                 tell!("nicpoll: {path}: {:#}", anyhow::Error::from(error));
             }
             Recovered::Restored => {
-                tell!("nicpoll: put back what a program that was killed had left ({path})");
+                tell!("nicpoll: restored what a killed program had left ({path})");
             }
             Recovered::Busy | Recovered::Gone | Recovered::NotFound | Recovered::Standing => {}
         }

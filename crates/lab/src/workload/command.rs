@@ -367,7 +367,7 @@ impl CommandWorkload {
             let number = found.parse().ok();
             let number = number.filter(|number: &f64| number.is_finite() && *number >= 0.0);
             let no_rate = || {
-                let why = format!("the pattern '{pattern}' found '{found}', which is no rate");
+                let why = format!("the pattern '{pattern}' found '{found}', which is not a rate");
                 Refused(why)
             };
             return Ok(Figure {

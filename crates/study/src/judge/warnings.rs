@@ -189,11 +189,11 @@ fn large_effects(study: &Study) -> Option<String> {
                 _ => format!("{ratio:.1}x"),
             };
             format!(
-                "such a run finds a difference of {size} nine times in ten ({}), and smaller ones more seldom",
+                "such a run finds a difference of {size} nine times in ten ({}), and smaller ones less often",
                 one.workload
             )
         }
-        None => String::from("nothing can be said of what it finds"),
+        None => String::from("the differences that it finds are unknown"),
     };
     let blocks = match blocks {
         1 => String::from("1 block"),

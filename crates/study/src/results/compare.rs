@@ -58,7 +58,7 @@ pub fn compare_results(
             let (setting, against) = (other.setting()?, one.setting()?);
             if setting == against {
                 return Err(ResultError::Named(format!(
-                    "{} is both results; name another to hold it against",
+                    "{} is both results; name another one to compare it with",
                     other.name
                 )));
             }

@@ -42,7 +42,7 @@ pub enum StudyError {
     Lab(#[from] LabError),
     /// The study was begun elsewhere, or by another version.
     #[error(
-        "the study cannot go on here: {0}. Its trials and new ones could not be compared; begin a new study"
+        "the study cannot be resumed here: {0}. Its trials and new ones could not be compared; begin a new study"
     )]
     Elsewhere(String),
     /// The machine's conditions have changed.

@@ -226,9 +226,8 @@ fn misplaced_sysctl(name: &str, is_of_machine: bool, owner: SysctlOwner) -> Opti
              write it at the sender or the receiver"
         )),
         (SysctlOwner::Machine, false) => Some(format!(
-            "{name} is the whole machine's: every interface and program here would be concerned while a trial runs. If \
-             that may be, write it as machine = {{ sysctl = {{ \"{name}\" = ... }} }}; it is put back after each \
-             trial"
+            "{name} is the whole machine's: it would affect every interface and program here during a trial. To allow \
+             that, write machine = {{ sysctl = {{ \"{name}\" = ... }} }}; it is restored after each trial"
         )),
         (SysctlOwner::Nobody, _) => Some(format!(
             "this kernel has no sysctl {name} that can be written; sysctl -a lists those that there are"
