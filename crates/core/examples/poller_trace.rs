@@ -1,11 +1,11 @@
-//! Drives a poller by text: events on standard input, and after each of them one line with the calls that
-//! were made, the result, and every knob and counter.
+//! Drives a poller by text: reads events from standard input, and prints for each a line with the device calls, the
+//! result, and every knob and counter.
 //!
 //! ```console
 //! $ printf 'register em0\ntick 1000\npoll\npollmore\n' | cargo run -q -p nicpoll-core --example poller_trace
 //! ```
 //!
-//! An argument is the number of ticks a second (1000 without it). Events:
+//! The argument is the number of ticks a second (default 1000). Events:
 //!
 //! | event | what happens |
 //! |---|---|
@@ -17,9 +17,9 @@
 //! | `set KNOB VALUE` | a knob is written |
 //! | `register NAME`, `deregister NAME` | a device comes or goes |
 //! | `controller NAME` | `freebsd` or `share` |
-//! | `shutdown` | ticks are passed over from now on |
+//! | `shutdown` | ticks are ignored from now on |
 //!
-//! Empty lines and those that begin with `#` are passed over.
+//! Empty lines and lines that begin with `#` are ignored.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Write};
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     let mut out = io::stdout().lock();
     for (number, line) in io::stdin().lock().lines().enumerate() {
         let Ok(line) = line else {
-            return fail("the events are no text");
+            return fail("the events are not UTF-8 text");
         };
         let event = line.trim();
         if event.is_empty() || event.starts_with('#') {
@@ -67,12 +67,12 @@ fn fail(reason: &str) -> ExitCode {
 struct Trace {
     poller: Poller,
     now_us: u64,
-    /// Names of devices; a device's identifier is its place.
+    /// Device names; a device's identifier is its index.
     names: Vec<String>,
 }
 
 impl Trace {
-    /// Does what `event` says; returns the line that tells it.
+    /// Runs `event`; returns its line of output.
     fn event(&mut self, event: &str) -> Result<String, String> {
         let words: Vec<&str> = event.split_whitespace().collect();
         let mut calls = String::new();
@@ -139,7 +139,7 @@ impl Trace {
         let now_us = self.now_us.checked_add(us);
         self.now_us = now_us
             .filter(|now_us| *now_us < u64::MAX / 1000)
-            .ok_or("time has an end")?;
+            .ok_or("the time is out of range")?;
         Ok(())
     }
 

@@ -1,8 +1,8 @@
-//! A test of what every [`Device`] must do, for any of them: simulated card or real one.
+//! A conformance test for any [`Device`], a simulated card or a real one.
 //!
-//! [`check`] makes a device as often as it needs, lets packets arrive, polls, and looks at what was handed up. It knows
-//! nothing of the device but [`Bench`]. A device that passes loses no packet that it had room for, hands up none twice or
-//! out of order, does no more than requested, and interrupts when it may and only then.
+//! [`check`] makes fresh devices, lets packets arrive, polls, and checks the packets handed up. It sees a device only
+//! through [`Bench`]. A device that passes loses no packet that it had room for, hands up none twice or out of order,
+//! moves no more than requested, and interrupts for packets when, and only when, its interrupts are on.
 
 use core::fmt;
 
@@ -10,23 +10,23 @@ use crate::device::{Command, Device, DeviceId, Time};
 use crate::knob::Knob;
 use crate::poller::Poller;
 
-/// A device with both of its ends: the line, on which packets arrive, and the protocols behind it.
+/// A device with both its ends: the line, where packets arrive, and the protocols above it.
 pub trait Bench: Device {
-    /// Packets that it keeps, at least, until they are polled for. At least 1.
+    /// Packets that the device keeps until polled; at least 1.
     fn room(&self) -> u32;
 
-    /// Has the next `count` packets arrive, and returns when the device has them, or has refused those that
-    /// it has no room for. They are numbered from 0 since the device was made, refused ones too.
+    /// Lets the next `count` packets arrive; returns when the device has taken each or, without room, refused it.
+    /// Packets are numbered from 0 since the device was made, refused ones too.
     fn arrive(&mut self, count: u32);
 
-    /// The number of the next packet that was handed up to the protocols; `None` when there is none now.
+    /// Returns the number of the next packet handed up to the protocols; `None` when there is none yet.
     fn handed_up(&mut self) -> Option<u64>;
 
-    /// Interrupts that the device has caused since it was made. What they cause in turn is done first.
+    /// Returns how many interrupts the device has raised since it was made, after their handlers have run.
     fn interrupts(&mut self) -> u64;
 }
 
-/// What a device must do.
+/// A rule for every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rule {
@@ -34,19 +34,19 @@ pub enum Rule {
     EmptyPoll,
     /// A poll does no more work than requested, and hands up no more packets.
     Count,
-    /// With nothing but arrived packets to move, the work is the packets handed up.
+    /// Without anything else to move, the reported work is the packets handed up.
     Work,
-    /// A poll moves packets while there are any.
+    /// A poll moves at least one packet while any wait.
     Progress,
     /// Each packet is handed up once, in the order of arrival, and none that there was room for is lost.
     Order,
-    /// Beyond its room a device may refuse packets, and then continues as before.
+    /// A full device may refuse packets, and then continues as before.
     Overflow,
-    /// With its interrupts off a device causes none.
+    /// With its interrupts off a device raises none.
     Silence,
     /// With its interrupts on again a device interrupts for the packets that wait, and for those that arrive.
     Interrupts,
-    /// Under the poller, from its registration to its deregistration, all of this together.
+    /// All of these together under the poller, from registration to deregistration.
     Poller,
 }
 
@@ -74,17 +74,17 @@ impl Rule {
     }
 }
 
-/// A rule that a device breaks.
+/// A rule broken by a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
-    /// Which.
+    /// The rule.
     pub rule: Rule,
-    /// What was being looked at.
+    /// What was checked.
     pub what: &'static str,
-    /// What it should have been; where it is a limit, the limit.
+    /// The value or the limit expected.
     pub expected: u64,
-    /// What it was.
+    /// The value found.
     pub found: u64,
 }
 
@@ -102,10 +102,10 @@ impl core::error::Error for Violation {}
 
 type Outcome = Result<(), Violation>;
 
-/// Puts devices that `fresh` makes to every rule. Each begins with its interrupts on and without packets.
+/// Checks devices made by `fresh` against every rule. Each begins with its interrupts on and without packets.
 ///
 /// # Errors
-/// The first rule that one breaks.
+/// The first broken rule.
 pub fn check<B: Bench>(mut fresh: impl FnMut() -> B) -> Result<(), Violation> {
     empty_polls(fresh())?;
     for count in [1, 2, 5, 64, u32::MAX] {
@@ -119,8 +119,8 @@ pub fn check<B: Bench>(mut fresh: impl FnMut() -> B) -> Result<(), Violation> {
     under_the_poller(fresh())
 }
 
-/// Polls once, looks at everything that a poll must do, and returns how many packets were handed up, from the
-/// packet `next` on: that was its work, too.
+/// Polls once and checks every rule of a single poll. Returns how many packets, from number `next` on, were handed
+/// up.
 fn poll<B: Bench>(
     bench: &mut B,
     command: Command,
@@ -152,7 +152,7 @@ fn empty_polls<B: Bench>(mut bench: B) -> Outcome {
     Rule::Order.same("packets after empty polls", 1, handed)
 }
 
-/// All the room that there is, in polls of `count`.
+/// Fills the device, and empties it in polls of `count`.
 fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> Outcome {
     bench.set_interrupts(false);
     let packets = u64::from(bench.room());
@@ -164,7 +164,7 @@ fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> Outcome {
     Rule::EmptyPoll.same("packets after the last", 0, handed)
 }
 
-/// Takes what waits, packets `next` to before `end`.
+/// Polls until all packets from `next` to before `end` are handed up.
 fn take_all<B: Bench>(
     bench: &mut B,
     command: Command,
@@ -181,7 +181,7 @@ fn take_all<B: Bench>(
     Ok(())
 }
 
-/// Packets that come between polls, many times round whatever ring there is.
+/// Lets packets arrive between polls, many times round any ring.
 fn in_turns<B: Bench>(mut bench: B) -> Outcome {
     bench.set_interrupts(false);
     let room = bench.room();
@@ -202,7 +202,7 @@ fn in_turns<B: Bench>(mut bench: B) -> Outcome {
     take_all(&mut bench, Command::PollOnly, 5, next, arrived)
 }
 
-/// Twice as many as there is room for, then as many as there is: the latter all come.
+/// Offers twice as many packets as fit, then as many as fit: the latter must all come.
 fn overflow<B: Bench>(mut bench: B) -> Outcome {
     bench.set_interrupts(false);
     let room = u64::from(bench.room());
@@ -251,8 +251,7 @@ fn interrupts<B: Bench>(mut bench: B) -> Outcome {
     interrupted_for(&mut bench, before, "number of the next", 1)
 }
 
-/// An interrupt came since there were `before`. Whoever then takes the packet, its handler or a poll, it comes
-/// once.
+/// Checks that an interrupt came after the first `before`, and that its handler or a poll hands up the packet.
 fn interrupted_for<B: Bench>(
     bench: &mut B,
     before: u64,
@@ -267,7 +266,7 @@ fn interrupted_for<B: Bench>(
     Rule::Interrupts.same(what, packet, handed_up)
 }
 
-/// A hundred ticks of the poller, as an operating system runs it.
+/// Runs the poller for a hundred ticks, as an operating system does.
 fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
     const HZ: u32 = 1000;
     const ID: DeviceId = DeviceId(0);
@@ -278,7 +277,7 @@ fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
     let room = bench.room();
     let (mut arrived, mut next) = (0u64, 0u64);
     for tick in 1..=100u64 {
-        // No more than a cycle takes: none is refused.
+        // No more than a cycle takes, so none is refused.
         let more = room.min(poller.read(Knob::Burst)).min(5);
         bench.arrive(more);
         arrived += u64::from(more);

@@ -1,19 +1,20 @@
-//! How the burst of the next cycle follows from the last one: the original's controller, and one that goes by the clock.
+//! How the next cycle's burst follows from the last cycle: the original's controller, and one driven by the clock.
 //!
-//! [`Memory::Freebsd`] does exactly what `sys/kern/kern_poll.c` does at each of these places, and nothing at the others.
+//! [`Memory::Freebsd`] does at each step what `sys/kern/kern_poll.c` does there, and nothing where the original has
+//! no such step.
 //!
-//! The original adds or takes one packet a cycle: from 5 to 150 it needs 145 good cycles, and under a load that suddenly
-//! costs more it stays over its share for as many. [`Share`] guesses no burst. After each chunk it looks at the time that
-//! is left of the share, and the cycle ends before the chunk that would not fit. The filtered cost of a packet only says
-//! how large the last chunks may be: once a chunk of `each_burst` no longer fits, each chunk takes half of what does, so
-//! the error of the estimate shrinks with every call.
+//! The original adds or removes one packet a cycle: from 5 to 150 takes 145 good cycles, and when packets suddenly
+//! cost more it exceeds its share for as long. [`Share`] guesses no burst. After each chunk it checks how much of the
+//! share is left, and ends the cycle before a chunk that would not fit. The filtered cost of a packet only sizes the
+//! last chunks: once two chunks of `each_burst` no longer fit, each chunk takes half of what fits, so the estimate's
+//! error shrinks with every call.
 //!
-//! The share is what polling has while others want the processor. What they leave goes to nobody else, so [`Share`] takes
-//! that, too, once its cycle is over and packets wait; whether it is left, the caller observes.
+//! The share limits polling only while others want the processor. Once its cycle is over and packets wait, [`Share`]
+//! also takes time that nobody else wants; the caller observes whether there is any.
 //!
-//! It guarantees that a cycle outlasts its share by no more than one chunk; that over some ticks the time that polling
-//! takes is within one packet of every device of the share, however noisy the cost of a call; and that noise moves the
-//! burst by no more than an eighth of what it moves the cost of a cycle.
+//! It guarantees that a cycle outlasts its share by no more than one chunk; that over some ticks polling's time
+//! differs from the share by at most the cost of one packet of every device, however noisy a call's cost; and that
+//! noise moves the burst by no more than an eighth of what it moves the cost of a cycle.
 
 use crate::device::Time;
 use crate::knob::State;
@@ -32,10 +33,10 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// All of them.
+    /// All controllers.
     pub const ALL: [Controller; 2] = [Controller::Freebsd, Controller::Share];
 
-    /// The name by which it is chosen.
+    /// The name in options and files.
     pub const fn name(self) -> &'static str {
         match self {
             Controller::Freebsd => "freebsd",
@@ -43,7 +44,7 @@ impl Controller {
         }
     }
 
-    /// The controller of a name.
+    /// Returns the controller named `name`.
     pub fn from_name(name: &str) -> Option<Controller> {
         Controller::ALL
             .into_iter()
@@ -54,28 +55,27 @@ impl Controller {
 /// A cycle, as a controller sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cycle {
-    /// When it began (`poll_start_t`), less what it is charged for.
+    /// Its start (`poll_start_t`), moved back by `charge_ns`.
     pub(crate) start: Time,
-    /// What it is charged for of that.
+    /// Time before the cycle that counts as its own (`Poller::charge`).
     pub(crate) charge_ns: u64,
-    /// From when on it may use its share: its own beginning, or the last tick when it makes up for one
-    /// that was missed.
+    /// When its share begins: at `start`, or at the last tick if the cycle makes up for a missed one.
     pub(crate) share_start: Time,
-    /// The share: the time of a tick that is not user programs', short of its end, because a cycle that
-    /// lasts until the next tick finds that pending.
+    /// The share: the part of a tick not reserved for user programs, less 1 ns, because a cycle that lasts until the
+    /// next tick finds that tick pending.
     pub(crate) share_ns: u64,
     /// Ticks a second.
     pub(crate) hz: u32,
 }
 
 impl Cycle {
-    /// What is left of its share.
+    /// Returns the time left of the share.
     pub(crate) fn room_ns(&self, now: Time) -> u64 {
         let deadline_ns = self.share_start.ns().saturating_add(self.share_ns);
         deadline_ns.saturating_sub(now.ns())
     }
 
-    /// Whether more is left of its share than may be: a fiftieth of a tick, or a quarter of a small share.
+    /// Whether a good part of the share is unused: more than a fiftieth of a tick, or a quarter of a small share.
     pub(crate) fn has_time(&self, now: Time) -> bool {
         let tick_ns = NS_PER_SECOND / u64::from(self.hz);
         let most_ns = (tick_ns / 50).min(self.share_ns / 4);
@@ -83,13 +83,13 @@ impl Cycle {
     }
 }
 
-/// The time of a tick that polling may use.
+/// Returns the time of a tick that polling may use.
 pub(crate) fn share_ns(hz: u32, user_frac: u32) -> u64 {
     let tick_ns = NS_PER_SECOND / u64::from(hz);
     tick_ns * u64::from(100 - user_frac) / 100 - 1
 }
 
-/// A controller with what it remembers.
+/// A controller and its state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Memory {
     Freebsd,
@@ -111,7 +111,7 @@ impl Memory {
         }
     }
 
-    /// A cycle begins: the packets that its chunks may ask each device for.
+    /// Begins a cycle; returns how many packets its chunks may request from each device.
     pub(crate) fn begin(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         match self {
             Memory::Freebsd => state.burst,
@@ -119,14 +119,15 @@ impl Memory {
         }
     }
 
-    /// A chunk that began at `began` asked each device for `requested` packets; none moved more than `moved`.
+    /// Records a chunk that began at `began` and requested `requested` packets from each device; none moved more than
+    /// `moved`.
     pub(crate) fn polled(&mut self, began: Time, requested: u32, moved: u32) {
         if let Memory::Share(share) = self {
             share.polled(began, requested, moved);
         }
     }
 
-    /// A chunk has ended at `now`: the packets that later ones may ask for.
+    /// Ends a chunk at `now`; returns how many packets later chunks may request.
     pub(crate) fn after_chunk(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         match self {
             Memory::Freebsd => state.residual_burst,
@@ -134,8 +135,8 @@ impl Memory {
         }
     }
 
-    /// The cycle has ended at `now`: the burst. The original's first correction, by the load of the cycle
-    /// in per cent of a tick.
+    /// Ends the cycle at `now`; returns the new burst. The original's first correction, by the cycle's load in per
+    /// cent of a tick.
     pub(crate) fn after_cycle(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         match self {
             Memory::Freebsd => freebsd_step(now, cycle, state),
@@ -143,14 +144,14 @@ impl Memory {
         }
     }
 
-    /// Whether a cycle that stalls while it is under way just goes on. The original schedules another one on top. The
-    /// pollmore of the first ends both, and no tick is polled until the next stall, 100 ticks later.
+    /// Whether a cycle under way simply continues after a stall. The original schedules a second one; the first one's
+    /// pollmore ends both, and no tick is polled until the next stall, 100 ticks later.
     pub(crate) fn resumes_after_stall(&self) -> bool {
         matches!(self, Memory::Share(_))
     }
 
-    /// Packets that a device may still be asked for in this tick, of what nobody else wants of the processor. The
-    /// original leaves that to its idle thread.
+    /// Returns how many more packets to request from each device in this tick, in time that nobody else wants. The
+    /// original leaves such time to its idle thread.
     pub(crate) fn take_unclaimed(&mut self, state: &State) -> u32 {
         match self {
             Memory::Freebsd => 0,
@@ -158,11 +159,11 @@ impl Memory {
         }
     }
 
-    /// Ticks were missed: the burst. The original's second correction.
+    /// Returns the burst after missed ticks. The original's second correction.
     pub(crate) fn after_missed_tick(&self, state: &State) -> u32 {
         match self {
             Memory::Freebsd => (state.burst - state.burst / 8).max(1),
-            // The clock ends what makes up for it.
+            // The clock ends the cycle that makes up for the tick.
             Memory::Share(_) => state.burst,
         }
     }
@@ -178,64 +179,65 @@ fn freebsd_step(now: Time, cycle: &Cycle, state: &State) -> u32 {
     }
 }
 
-/// Costs are kept in 256ths of a nanosecond.
+/// Costs are in 256ths of a nanosecond.
 const ONE: u64 = 256;
-/// A cycle's cost moves the filtered one by this part of the difference.
+/// Each cycle moves the filtered cost by the difference divided by this.
 const FILTER_DIVISOR: i64 = 8;
-/// A cost that differs by more than this factor is no noise: it is believed at once.
+/// A cost that differs by more than this factor is a step, not noise: it replaces the filtered one at once.
 const STEP: u64 = 2;
-/// The least part of a lone chunk's time that its packets are taken to cost.
+/// A cycle with a single chunk and time left moves the packet cost towards the chunk's time per packet divided by
+/// this.
 const LONE_DIVISOR: u64 = 8;
 
-/// A chunk, or several: the packets that a device moved, the one that moved most, and the time it took.
+/// One or several chunks: the packets of the device that moved most, and the time taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     packets: u32,
     ns: u64,
 }
 
-/// A cycle so far: its first chunk, which bears what each cycle costs whatever it brings, and all others
-/// that moved anything. What a device is asked for in vain costs next to nothing, and shows nothing.
+/// A cycle so far: its first chunk, which bears the fixed cost of a cycle, and all others that moved packets. A chunk
+/// that moves nothing costs next to nothing, and tells nothing of a packet's cost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     requested: u32,
     first: Option<Work>,
-    /// Whether more than the first chunk was tried.
+    /// Whether a second chunk ran.
     has_others: bool,
     others: Work,
 }
 
-/// What the controller remembers.
+/// The state of [`Controller::Share`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Share {
     /// When the chunk under way began.
     chunk_start: Time,
-    /// Packets that it requested from each device, and the most that one of them moved.
+    /// Packets it requested from each device, and the most that any of them moved.
     chunk_requested: u32,
     chunk_moved: u32,
     spent: Spent,
-    /// What one more packet of every device costs, protocols included, in 256ths of a nanosecond; 0:
-    /// no cycle has shown it yet.
+    /// Cost of one more packet of every device, protocols included, in 256ths of a nanosecond; 0 until a cycle has
+    /// shown it.
     packet_cost: u64,
-    /// What a cycle costs besides.
+    /// Fixed cost of a cycle.
     cycle_ns: u64,
 }
 
 impl Share {
-    /// A cycle begins. At least one packet is requested, even when the time is used up already.
+    /// Begins a cycle, which requests at least one packet even when no time is left.
     pub(crate) fn begin(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         self.spent = Spent::default();
         let room_ns = cycle.room_ns(now).saturating_sub(self.cycle_ns);
         halved_at_the_end(self.fits(room_ns).clamp(1, state.burst), state.each_burst)
     }
 
-    /// A chunk has asked all devices.
+    /// Records a chunk that has polled all devices.
     pub(crate) fn polled(&mut self, began: Time, requested: u32, moved: u32) {
         self.chunk_start = began;
         (self.chunk_requested, self.chunk_moved) = (requested, moved);
     }
 
-    /// A chunk has ended: the packets that later ones may request.
+    /// Ends a chunk; returns how many packets later chunks may request.
     pub(crate) fn after_chunk(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         let chunk = Work {
             packets: self.chunk_moved,
@@ -262,7 +264,7 @@ impl Share {
         halved_at_the_end(fits, state.each_burst)
     }
 
-    /// A chunk after the cycle: `burst_max` is the most of a tick, whoever leaves what.
+    /// Returns the size of a chunk after the cycle. `burst_max` limits the tick as a whole.
     fn take_unclaimed(&mut self, state: &State) -> u32 {
         let left = state.burst_max.saturating_sub(self.spent.requested);
         let count = left.min(state.each_burst);
@@ -270,7 +272,7 @@ impl Share {
         count
     }
 
-    /// The cycle is over: learns what its packets cost. Returns the burst that would fill the share.
+    /// Ends the cycle and learns what its packets cost. Returns the burst that would fill the share.
     pub(crate) fn after_cycle(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         let first = self.spent.first.unwrap_or_default();
         let expected_ns = self.cycle_ns + self.packets_ns(first.packets);
@@ -278,7 +280,7 @@ impl Share {
         if first.packets > 0 || self.spent.others.packets > 0 {
             self.packet_cost = self.learnt(first, expected_ns, cycle.has_time(now)).max(1);
         }
-        // Whatever a packet is taken to cost now, the first chunk took what it took.
+        // After a step of the packet cost `expected_ns` is outdated: the measured time counts.
         let chunk_ns = if is_step(before, self.packet_cost) {
             first.ns
         } else {
@@ -290,17 +292,17 @@ impl Share {
             .clamp(1, state.burst_max)
     }
 
-    /// The cost of a packet after this cycle, which had time left or not.
+    /// Returns the packet cost after this cycle, which had time left or not.
     fn learnt(&self, first: Work, expected_ns: u64, has_time: bool) -> u64 {
         let (spent, before) = (self.spent, self.packet_cost);
         if spent.others.packets > 0 {
             return followed(before, cost(spent.others));
         }
-        // A lone chunk does not show what of it was the packets'.
+        // A single chunk does not show how much of its time was the packets'.
         if spent.has_others {
             before.min(cost(first))
         } else if has_time {
-            // At most all; then less and less, until another chunk is tried.
+            // At most all of it; less with each cycle, until a second chunk fits.
             let most = cost(first);
             filtered(before.min(most), most / LONE_DIVISOR)
         } else {
@@ -308,12 +310,12 @@ impl Share {
         }
     }
 
-    /// What so many packets of every device take.
+    /// Returns the time that `packets` packets of every device take.
     fn packets_ns(&self, packets: u32) -> u64 {
         self.packet_cost.saturating_mul(packets.into()) / ONE
     }
 
-    /// Packets of every device that take no longer than `room_ns`, but for an eighth of a packet: the
+    /// Returns how many packets of every device fit into `room_ns`, exceeded by an eighth of a packet at most: the
     /// cost is an estimate.
     fn fits(&self, room_ns: u64) -> u32 {
         let packet_cost = self.packet_cost.max(1);
@@ -323,24 +325,24 @@ impl Share {
     }
 }
 
-/// What to request when `fits` packets fit: all of them while half is more than a chunk, then half.
+/// Returns what to request when `fits` packets fit: all while half of them exceeds a chunk, then half.
 fn halved_at_the_end(fits: u32, each_burst: u32) -> u32 {
     let half = fits.div_ceil(2);
     if half > each_burst { fits } else { half }
 }
 
-/// What one packet of some work cost, in 256ths of a nanosecond.
+/// Returns the cost of one packet, in 256ths of a nanosecond.
 fn cost(work: Work) -> u64 {
     scaled(ONE, work.ns, work.packets.into()).max(1)
 }
 
-/// `value` by `numerator` / `denominator`.
+/// Returns `value` * `numerator` / `denominator`.
 fn scaled(value: u64, numerator: u64, denominator: u64) -> u64 {
     let scaled = u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1));
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// [`filtered`], but what is no noise is believed at once.
+/// Like [`filtered`], but takes over a step at once.
 fn followed(before: u64, seen: u64) -> u64 {
     if is_step(before, seen) {
         seen

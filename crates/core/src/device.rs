@@ -1,14 +1,13 @@
-//! What the poller is given: devices to ask for packets, their list in the order of the calls, and moments of the caller's
-//! clock.
+//! What the poller works on: devices, their list in the order of the calls, and readings of the caller's clock.
 
 use crate::knob::Errno;
 
-/// What a poll is for (`enum poll_cmd`).
+/// The command of a poll (`enum poll_cmd`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Move packets (`POLL_ONLY`).
     PollOnly,
-    /// Move packets, and look at status registers or do other dear work that is rarely needed
+    /// Move packets, and read status registers or do other expensive work that is rarely needed
     /// (`POLL_AND_CHECK_STATUS`).
     PollAndCheckStatus,
 }
@@ -17,26 +16,25 @@ pub enum Command {
 ///
 /// The time that a poll takes grows about linearly with `count`.
 pub trait Device {
-    /// Moves up to `count` packets; what `count` counts is the device's to say. Returns how many it moved, by
-    /// which a controller may learn what one costs.
+    /// Moves up to `count` packets, in the device's own unit. Returns how many it moved; a controller may learn from
+    /// that what one costs.
     fn poll(&mut self, command: Command, count: u32) -> u32;
 
-    /// Turns the device's own interrupts on or off. Off while it is registered.
+    /// Turns the device's own interrupts on or off. They are off while it is registered.
     fn set_interrupts(&mut self, on: bool);
 }
 
-/// An interface's name for the poller; in the original its `struct ifnet` pointer.
+/// Identifies an interface to the poller; the original uses its `struct ifnet` pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(pub u32);
 
-/// Those whom the poller's identifiers mean.
+/// Polls devices by identifier.
 pub trait Devices {
-    /// Has device `id` move up to `count` packets. Identifiers are those that were registered. Returns how
-    /// many it moved.
+    /// Lets device `id`, which is registered, move up to `count` packets. Returns how many it moved.
     fn poll(&mut self, id: DeviceId, command: Command, count: u32) -> u32;
 }
 
-/// Devices that are identified by their place.
+/// Devices identified by their index.
 impl<D: Device> Devices for [D] {
     fn poll(&mut self, id: DeviceId, command: Command, count: u32) -> u32 {
         self.get_mut(id.0 as usize)
@@ -76,7 +74,7 @@ impl List {
         self.length == 0
     }
 
-    /// Appends a device. A full list is full also for a device that it holds, as in the original.
+    /// Appends a device. A full list refuses with `ENOMEM` even a device that it holds, as the original does.
     pub(crate) fn register(&mut self, id: DeviceId) -> Result<(), Errno> {
         if self.length >= POLL_LIST_LEN {
             return Err(Errno::Enomem);
@@ -89,7 +87,7 @@ impl List {
         Ok(())
     }
 
-    /// Takes a device out; the last one moves into its place.
+    /// Removes a device; the last one takes its place.
     pub(crate) fn deregister(&mut self, id: DeviceId) -> Result<(), Errno> {
         let found = self.as_slice().iter().position(|device| *device == id);
         let place = found.ok_or(Errno::Enoent)?;
@@ -99,7 +97,7 @@ impl List {
     }
 }
 
-/// A moment, in nanoseconds since an origin of the caller's choice. It never runs backwards.
+/// A reading of the caller's clock, which never runs backwards: nanoseconds since an origin of the caller's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time {
     ns: u64,
@@ -128,7 +126,7 @@ impl Time {
         self.ns / 1000
     }
 
-    /// Microseconds since `earlier`, as the original takes the difference of two readings.
+    /// Microseconds since `earlier`, as the original subtracts two readings.
     pub(crate) fn us_since(self, earlier: Time) -> i64 {
         self.us().wrapping_sub(earlier.us()) as i64
     }

@@ -2,14 +2,14 @@
 
 use core::fmt;
 
-/// Why the original refuses: its error numbers.
+/// The error numbers that the original returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errno {
     /// The knob can only be read (EPERM).
     Eperm,
     /// No such knob, or no such device in the list (ENOENT).
     Enoent,
-    /// The device is in the list (EEXIST).
+    /// The device is already in the list (EEXIST).
     Eexist,
     /// The list is full (ENOMEM).
     Enomem,
@@ -56,10 +56,10 @@ macro_rules! knobs {
         }
 
         impl Knob {
-            /// All of them, in the order of the original's source.
+            /// All knobs, in the order of the original's source.
             pub const ALL: &'static [Knob] = &[$(Knob::$variant,)*];
 
-            /// Its name, without `kern.polling.` before it.
+            /// The name without the prefix `kern.polling.`.
             pub const fn name(self) -> &'static str {
                 match self { $(Knob::$variant => stringify!($name),)* }
             }
@@ -70,18 +70,18 @@ macro_rules! knobs {
             }
         }
 
-        /// Every variable under `kern.polling`, with those that the original keeps to itself. Counters wrap at 2^32.
+        /// Every variable under `kern.polling`, and the original's internal ones. Counters wrap at 2^32.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct State {
             $($(#[$meta])* pub $name: u32,)*
-            /// Cycles since the last check of status (`reg_frac_count`).
+            /// Cycles since the last status check (`reg_frac_count`).
             pub reg_frac_count: u32,
             /// Whether [`Poller::netisr_poll`](crate::Poller::netisr_poll) has something to do.
             pub poll_scheduled: bool,
             /// Whether [`Poller::netisr_pollmore`](crate::Poller::netisr_pollmore) has something to do.
             pub pollmore_scheduled: bool,
-            /// Whether ticks are passed over ([`Poller::shutdown`](crate::Poller::shutdown)).
+            /// Whether ticks are ignored ([`Poller::shutdown`](crate::Poller::shutdown)).
             pub shutting_down: bool,
         }
 
@@ -107,19 +107,19 @@ macro_rules! knobs {
 knobs! {
     /// Packets that each device may move in this cycle.
     Burst burst ReadOnly = 5,
-    /// The most that `burst` grows to; 10 to 20000.
+    /// Upper limit of `burst`; 10 to 20000.
     BurstMax burst_max ReadWrite = 150,
-    /// The most packets of one call; 1 to `burst_max`.
+    /// Most packets of one call; 1 to `burst_max`.
     EachBurst each_burst ReadWrite = 5,
-    /// Whether to poll when the processor is idle; not 0 for yes.
+    /// Whether to poll when the processor is idle; any value but 0 means yes.
     IdlePoll idle_poll ReadWrite = 0,
-    /// Per cent of the processor that are user programs'; 0 to 99.
+    /// Per cent of the processor reserved for user programs; 0 to 99.
     UserFrac user_frac ReadWrite = 50,
-    /// Every how many cycles devices check their status; 1 to hz.
+    /// Cycles from one status check to the next; 1 to hz.
     RegFrac reg_frac ReadWrite = 20,
-    /// Ticks less than half a period after the one before.
+    /// Ticks less than half a period after the previous one.
     ShortTicks short_ticks ReadOnly = 0,
-    /// Ticks that came while an earlier one's work was not done.
+    /// Ticks that came before an earlier tick's work was done.
     LostPolls lost_polls ReadOnly = 0,
     /// Ticks whose work is not done.
     PendingPolls pending_polls ReadOnly = 0,
@@ -127,19 +127,19 @@ knobs! {
     ResidualBurst residual_burst ReadOnly = 0,
     /// Devices in the list.
     Handlers handlers ReadOnly = 0,
-    /// Where in a cycle it is: 0 idle, 1 a tick schedules, 2 scheduled, 3 polling, 4 polled, 5
-    /// accounting or between chunks, 6 catching up.
+    /// Phase of the cycle: 0 idle, 1 a tick schedules, 2 scheduled, 3 polling, 4 polled, 5 accounting or between
+    /// chunks, 6 catching up.
     Phase phase ReadOnly = 0,
-    /// Ticks that found the last one's cycle scheduled but not begun.
+    /// Ticks that found the previous tick's cycle scheduled but not begun.
     Suspect suspect ReadOnly = 0,
-    /// Times that more than 100 ticks were pending and were given up.
+    /// How often more than 100 pending ticks were given up.
     Stalled stalled ReadOnly = 0,
     /// Whether the idle thread sleeps.
     IdlepollSleeping idlepoll_sleeping ReadOnly = 0,
 }
 
 impl Knob {
-    /// The knob of a name, with or without `kern.polling.` before it.
+    /// Returns the knob named `name`, with or without the prefix `kern.polling.`.
     pub fn from_name(name: &str) -> Option<Knob> {
         let name = name.strip_prefix("kern.polling.").unwrap_or(name);
         Knob::ALL.iter().copied().find(|knob| knob.name() == name)

@@ -1,13 +1,14 @@
-//! Device polling as FreeBSD schedules it: when to ask which interface for how many packets, while user programs keep
-//! their share of the processor.
+//! FreeBSD's device polling: decides when to poll which interface for how many packets, and keeps a share of the
+//! processor for user programs.
 //!
-//! [`Poller`] is `sys/kern/kern_poll.c` (FreeBSD main) state for state: the same knobs with the same refusals, the same
-//! counters, the same order of calls. It reads no clock, does no I/O and allocates nothing: the caller gives it the time,
-//! and devices to poll. [`Controller`] names how the burst is adapted; all but `freebsd` are this project's own.
-//! [`conformance`] tests any [`Device`]. [`StormDetector`] is the interrupt storm detection of `sys/kern/kern_intr.c`.
+//! [`Poller`] is `sys/kern/kern_poll.c` (FreeBSD main) state for state: the same knobs, limits, counters and order of
+//! calls. It reads no clock, does no I/O and allocates nothing: the caller passes the time and the devices.
+//! [`Controller`] selects how the burst is adapted: `freebsd` is the original's way, `share` this project's.
+//! [`conformance`] tests any [`Device`]. [`StormDetector`] is the interrupt storm detection of
+//! `sys/kern/kern_intr.c`.
 //!
-//! Guarantees that after any sequence of calls the state equals the original's after the same calls. Read `poller` first,
-//! then `controller`.
+//! Guarantees that the state equals the original's after any sequence of calls. Read `poller` first, then
+//! `controller`.
 #![no_std]
 
 pub mod conformance;

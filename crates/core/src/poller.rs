@@ -4,20 +4,20 @@ use crate::controller::{Controller, Cycle, Memory, share_ns};
 use crate::device::{Command, DeviceId, Devices, List, Time};
 use crate::knob::{Access, Errno, Knob, State};
 
-/// `MIN_POLL_BURST_MAX`: the least that `burst_max` may be.
+/// `MIN_POLL_BURST_MAX`: the lower limit of `burst_max`.
 const MIN_POLL_BURST_MAX: u32 = 10;
-/// `MAX_POLL_BURST_MAX`: the most; 1000 in FreeBSD 8.
+/// `MAX_POLL_BURST_MAX`: its upper limit; 1000 in FreeBSD 8.
 const MAX_POLL_BURST_MAX: u32 = 20_000;
 /// More pending ticks than this are given up.
 const PENDING_POLLS_MAX: u32 = 100;
-/// Ticks a second, at most: a period of a microsecond, which is what the clock resolves.
+/// Most ticks a second: a period of 1 us, the resolution of the original's clock.
 pub const HZ_MAX: u32 = 1_000_000;
 
-/// What has to happen after a registration.
+/// What a registration requires of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Registered {
-    /// The idle thread sleeps and is to be woken.
+    /// Whether the caller must wake the sleeping idle thread.
     pub wakes_idle_thread: bool,
 }
 
@@ -32,12 +32,12 @@ pub struct Poller {
     previous_tick: Time,
     /// The cycle under way, or the last one.
     cycle: Cycle,
-    /// Of [`Poller::charge`].
+    /// Set by [`Poller::charge`] for the next cycle.
     charge_ns: u64,
 }
 
 impl Poller {
-    /// A poller with the original's defaults and controller, whose clock ticks `hz` times a second, 1 to
+    /// Creates a poller with the original's defaults and controller, whose clock ticks `hz` times a second, 1 to
     /// [`HZ_MAX`].
     ///
     /// # Errors
@@ -83,7 +83,7 @@ impl Poller {
         self.memory.controller()
     }
 
-    /// Has the burst be adapted in another way from the next cycle's end on.
+    /// Replaces the controller at once; the new one starts without anything learnt.
     pub fn set_controller(&mut self, controller: Controller) {
         self.memory = Memory::of(controller);
     }
@@ -96,8 +96,7 @@ impl Poller {
     /// Writes a knob, with the side effects of the original's handlers.
     ///
     /// # Errors
-    /// `EPERM` for a knob that can only be read, `EINVAL` for a value out of range; nothing is changed
-    /// then.
+    /// `EPERM` for a read-only knob, `EINVAL` for a value out of range; nothing changes then.
     /// ```
     /// use nicpoll_core::{Errno, Knob, Poller};
     ///
@@ -120,7 +119,7 @@ impl Poller {
                 state.burst_max = value;
                 state.burst = state.burst.min(value);
                 if state.each_burst > value {
-                    // Not to the new limit.
+                    // The original takes this minimum, not the new limit.
                     state.each_burst = MIN_POLL_BURST_MAX;
                 }
             }
@@ -141,11 +140,10 @@ impl Poller {
         Ok(())
     }
 
-    /// Adds a device at the end of the list (`ether_poll_register`). The caller turns its interrupts off
-    /// then.
+    /// Adds a device at the end of the list (`ether_poll_register`). The caller then turns its interrupts off.
     ///
     /// # Errors
-    /// `ENOMEM` when the list is full, `EEXIST` when the device is in it.
+    /// `ENOMEM` when the list is full, `EEXIST` when it already holds the device.
     pub fn register(&mut self, id: DeviceId) -> Result<Registered, Errno> {
         self.list.register(id)?;
         self.state.handlers += 1;
@@ -154,8 +152,8 @@ impl Poller {
         })
     }
 
-    /// Takes a device out of the list; the last one moves into its place (`ether_poll_deregister`). The
-    /// caller turns its interrupts on, also after an error, as em(4) does.
+    /// Removes a device; the last one in the list takes its place (`ether_poll_deregister`). The caller turns the
+    /// device's interrupts on, even after an error, as em(4) does.
     ///
     /// # Errors
     /// `ENOENT` when the device is not in the list.
@@ -165,14 +163,13 @@ impl Poller {
         Ok(())
     }
 
-    /// Passes over all ticks from now on (`poll_shutdown`).
+    /// Ignores all ticks from now on (`poll_shutdown`).
     pub fn shutdown(&mut self) {
         self.state.shutting_down = true;
     }
 
-    /// The clock has ticked (`hardclock_device_poll`). Returns whether the network software interrupt is
-    /// to run ([`netisr_poll`](Self::netisr_poll), the protocols, then
-    /// [`netisr_pollmore`](Self::netisr_pollmore)).
+    /// Handles a clock tick (`hardclock_device_poll`). Returns whether the network software interrupt must run
+    /// ([`netisr_poll`](Self::netisr_poll), the protocols, then [`netisr_pollmore`](Self::netisr_pollmore)).
     pub fn hardclock(&mut self, now: Time) -> bool {
         let state = &mut self.state;
         if self.list.is_empty() || state.shutting_down {
@@ -207,13 +204,13 @@ impl Poller {
         schedules
     }
 
-    /// Charges the next cycle for time that the network used before it: the cycle counts as begun so much earlier. In
-    /// the original a cycle is all that polling costs.
+    /// Charges the next cycle for `ns` that networking used before it: the cycle counts as begun that much earlier.
+    /// The original counts only the cycle itself.
     pub fn charge(&mut self, ns: u64) {
         self.charge_ns = ns;
     }
 
-    /// The first part of the network software interrupt: a chunk of the cycle (`netisr_poll`).
+    /// Polls one chunk of the cycle: the first part of the network software interrupt (`netisr_poll`).
     pub fn netisr_poll<D: Devices + ?Sized>(&mut self, now: Time, devices: &mut D) {
         let state = &mut self.state;
         if self.list.is_empty() || !state.poll_scheduled {
@@ -250,9 +247,8 @@ impl Poller {
         state.phase = 4;
     }
 
-    /// The last part of the network software interrupt, after the protocols: schedules the next chunk, or
-    /// ends the cycle and adapts the burst (`netisr_pollmore`). Returns whether the software interrupt
-    /// is to run again at once.
+    /// Schedules the next chunk, or ends the cycle and adapts the burst: the last part of the network software
+    /// interrupt, after the protocols (`netisr_pollmore`). Returns whether the interrupt must run again at once.
     pub fn netisr_pollmore(&mut self, now: Time) -> bool {
         let state = &mut self.state;
         if self.list.is_empty() || !state.pollmore_scheduled {
@@ -265,7 +261,7 @@ impl Poller {
             self.schedule(5);
             return true;
         }
-        // The time that protocols and whatever came between took counts too.
+        // The cycle's time includes the protocols and whatever else ran in between.
         state.burst = self.memory.after_cycle(now, &self.cycle, state);
         // A scheduled pollmore has a pending tick: nothing clears the one without the other.
         state.pending_polls = state.pending_polls.saturating_sub(1);
@@ -278,8 +274,8 @@ impl Poller {
         true
     }
 
-    /// One pass of the idle thread (`poll_idle`, `ether_poll`). Returns whether it yields and comes again;
-    /// otherwise it sleeps for up to 3 s, or until a registration wakes it.
+    /// Runs one pass of the idle thread (`poll_idle`, `ether_poll`). Returns whether the thread yields and runs
+    /// again; otherwise it sleeps for up to 3 s, or until a registration wakes it.
     pub fn idle_poll<D: Devices + ?Sized>(&mut self, devices: &mut D) -> bool {
         let is_polling = self.state.idle_poll != 0 && !self.list.is_empty();
         self.state.idlepoll_sleeping = u32::from(!is_polling);
@@ -291,8 +287,9 @@ impl Poller {
         is_polling
     }
 
-    /// Nobody else wants the processor now, and packets wait although the cycle is over: polls each device once more, if
-    /// the controller takes what user programs leave. Returns whether it did; `burst_max` bounds that.
+    /// Polls each device once more if the cycle is over and the controller takes time that user programs leave;
+    /// `burst_max` limits the tick as a whole. Returns whether it polled. Call it while packets wait and nobody else
+    /// wants the processor.
     pub fn poll_unclaimed<D: Devices + ?Sized>(&mut self, devices: &mut D) -> bool {
         let is_over = self.state.phase == 0 && !self.list.is_empty();
         let count = match is_over {
@@ -307,7 +304,7 @@ impl Poller {
         count > 0
     }
 
-    /// Has both parts of the software interrupt run, and notes where in the cycle that was.
+    /// Schedules both parts of the software interrupt, and sets the phase.
     fn schedule(&mut self, phase: u32) {
         self.state.poll_scheduled = true;
         self.state.pollmore_scheduled = true;

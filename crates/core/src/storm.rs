@@ -1,16 +1,16 @@
 //! Interrupt storm detection: `intr_event_execute_handlers` and `ithread_loop` of FreeBSD's
 //! `sys/kern/kern_intr.c`.
 //!
-//! It counts back-to-back passes of an interrupt thread, not a rate. At the threshold the thread sleeps a tick before it
-//! unmasks the source; the count then stands still, so throttling lasts until the source is quiet.
+//! The detector counts back-to-back passes of an interrupt thread, not a rate. At the threshold the thread sleeps a
+//! tick before it unmasks the source, and the count stays: throttling lasts until the source is quiet.
 
-/// What a pass over the handlers ends with.
+/// How a pass over the handlers ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// The source is let interrupt again.
+    /// The source may interrupt again.
     Rearm,
-    /// The thread sleeps a tick first. With `is_reported` it says so: `interrupt storm detected on "NAME";
-    /// throttling interrupt source`, at most once a second.
+    /// The thread sleeps a tick first. With `is_reported` it logs `interrupt storm detected on "NAME"; throttling
+    /// interrupt source`, at most once a second.
     Throttle {
         /// Whether the message is due.
         is_reported: bool,
@@ -36,9 +36,8 @@ pub struct StormDetector {
 }
 
 impl StormDetector {
-    /// A detector that throttles after `threshold` passes back to back (`hw.intr_storm_threshold`; 0 for
-    /// never, which is the default of current FreeBSD; 1000 was that of older ones), with `hz` ticks
-    /// a second.
+    /// Creates a detector that throttles after `threshold` back-to-back passes (`hw.intr_storm_threshold`; 0, the
+    /// default of current FreeBSD, means never; older ones had 1000), with `hz` ticks a second.
     pub const fn new(threshold: u32, hz: u32) -> Self {
         StormDetector {
             threshold,
@@ -48,7 +47,7 @@ impl StormDetector {
         }
     }
 
-    /// The thread has run the handlers.
+    /// Counts a run of the handlers. Returns what the thread does next.
     pub fn pass(&mut self, now_tick: u64) -> Pass {
         if self.threshold == 0 || self.count < self.threshold {
             self.count = self.count.wrapping_add(1);
@@ -64,7 +63,7 @@ impl StormDetector {
         Pass::Throttle { is_reported }
     }
 
-    /// The thread has found nothing pending and sleeps.
+    /// Resets the count: the thread has found nothing pending and sleeps.
     pub fn sleep(&mut self) {
         self.count = 0;
     }

@@ -1,4 +1,4 @@
-//! The conformance suite passes a device that does all it must, and finds each thing that one does not.
+//! The conformance suite passes a correct device, and finds each fault.
 
 use std::collections::VecDeque;
 
@@ -27,15 +27,15 @@ enum Fault {
     LastFirst,
     /// It stands still once it was full.
     Wedges,
-    /// It interrupts whatever it is told.
+    /// It interrupts even when told not to.
     Noisy,
-    /// It is silent about packets that came while its interrupts were off.
+    /// It does not interrupt for packets that came while its interrupts were off.
     Edge,
     /// It never interrupts.
     Mute,
     /// It hands up a packet that never came.
     Ghost,
-    /// It interrupts no more when many packets have come.
+    /// It stops interrupting after many packets.
     Tired,
 }
 

@@ -1,4 +1,4 @@
-//! Both controllers in a closed loop, and what is promised of them.
+//! The guarantees of both controllers, in a closed loop.
 
 mod closed_loop;
 
@@ -7,11 +7,11 @@ use nicpoll_core::{Command, Controller, Knob, Time};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// Ticks over which the share is kept, and after which it is, whatever came before.
+/// Ticks over which the share is kept on average, and within which any step is settled.
 const TICKS: u64 = 20;
 
-/// From [`TICKS`] ticks after `step_tick` on every [`TICKS`] ticks in a row use the share that is asked
-/// for, and no cycle's burst is far from the last one's. Ticks that were missed are made up for first.
+/// Asserts that from [`TICKS`] ticks after `step_tick`, or after the last late tick, every [`TICKS`] ticks in a row
+/// use the share asked for, and no cycle's burst is far from the previous one's.
 fn keeps_its_share(host: &Host, step_tick: u64) {
     let state = host.poller.state();
     let case = format!(
@@ -37,7 +37,7 @@ fn keeps_its_share(host: &Host, step_tick: u64) {
         let moved = pair[0].abs_diff(pair[1]);
         assert!(moved <= 1.max(pair[0] / 10), "{case}: {bursts:?}");
     }
-    // At a limit there is no other burst to choose.
+    // At its limits the burst cannot reach the share.
     let least_ns = host.cycle_ns + packet_ns * (100 + host.noise_percent) / 100;
     let most_ns =
         host.cycle_ns + u64::from(BURST_MAX) * packet_ns * (100 - host.noise_percent) / 100;
@@ -75,7 +75,7 @@ proptest! {
         ..ProptestConfig::with_cases(4000)
     })]
 
-    /// Before the step either controller, any cost and any number of ticks: any burst, and any place in a
+    /// Before the step: either controller, any cost and any number of ticks, hence any burst and any phase of a
     /// cycle.
     #[test]
     fn share_keeps_the_share_from_any_start(
@@ -89,8 +89,7 @@ proptest! {
         devices in 1..=8u32,
         noise_percent in 0..=30u64,
     ) {
-        // A chunk is never cut: the one under way at the step ends first, and then the ticks that it
-        // took are made up for.
+        // A chunk is never cut: the one under way at the step ends first, and then its missed ticks are made up for.
         let each_burst = each_burst.min((4 * TICK_NS / packet_ns / u64::from(devices)).max(1) as u32);
         let before = if is_share_before { Controller::Share } else { Controller::Freebsd };
         let mut host = Host::with_devices(devices, before, user_frac, before_ns);
@@ -108,8 +107,8 @@ proptest! {
     }
 }
 
-/// A chunk that outlasts a hundred ticks is a stall. Polling goes on at once when it ends, whether packets always wait or
-/// come at a rate.
+/// A chunk that outlasts a hundred ticks is a stall. Polling resumes as soon as the chunk ends, whether packets
+/// always wait or come at a rate.
 #[test]
 fn share_keeps_its_share_after_a_stall() {
     let mut random = 1u64;
@@ -167,12 +166,12 @@ fn no_cycle_of_share_outlasts_its_share_by_more_than_a_chunk() {
 fn what_share_asks_for_in_vain_makes_no_packet_cheaper() {
     let mut host = Host::new(Controller::Share, 50, 2_300);
     host.poller.write(Knob::EachBurst, 64).unwrap();
-    // Now more than a cycle can take, now less, so that the rest of it is asked for in vain.
+    // Now more than a cycle can take, now less: the rest of its burst is requested in vain.
     host.arrivals = Some(|tick| if tick % 3 == 0 { 400 } else { 40 });
     host.run(600);
     let settled = host.shares(TICKS);
     let most = settled.iter().copied().fold(0.0, f64::max);
-    // Two packets more than the half that is its own; a chunk is 14.7 % of a tick.
+    // Its half of a tick and two packets; a chunk is 14.7 % of a tick.
     assert!(most <= 0.505, "{most}: {settled:?}");
     assert!(settled.iter().any(|share| *share > 0.48), "{settled:?}");
 }
@@ -185,11 +184,11 @@ fn what_a_cycle_is_charged_for_is_taken_off_its_share() {
         host.poller.charge(charge_ns);
         host.run(2);
         let shares = host.shares(50);
-        // A cycle asks for a packet at least, and costs something whatever it brings.
+        // A cycle requests at least one packet, and has a fixed cost.
         let least = (host.cycle_ns + host.packet_ns) as f64 / TICK_NS as f64;
         let charged = shares[0].min(shares[1]);
         assert!((charged - share).abs() <= least, "{charge_ns}: {shares:?}");
-        // The one after it is charged for nothing.
+        // The next cycle is charged for nothing.
         assert!(shares[0].max(shares[1]) > 0.48, "{charge_ns}: {shares:?}");
     }
 }
@@ -214,7 +213,7 @@ fn freebsd_falls_by_one_an_overloaded_cycle() {
     );
 }
 
-/// What a device is asked for in a tick whose cycle has ended, and in what others leave of it.
+/// Returns the packets requested in a tick by its cycle, and after it in the time that others leave.
 fn asked_in_a_tick(host: &mut Host) -> [u32; 2] {
     host.run_a_cycle();
     let cycle = host.cycles.last().map_or(0, |cycle| cycle.burst);
@@ -243,10 +242,10 @@ fn share_takes_what_others_leave_up_to_burst_max_and_freebsd_does_not() {
         // Half of a tick is some 245 packets; the rest of the thousand is asked for once nobody else wants the time.
         assert!((200..300).contains(&cycle), "{cycle}");
         assert!(cycle + unclaimed <= BURST_MAX && unclaimed > BURST_MAX / 2);
-        // The cycles' own course does not change.
+        // The cycles' burst hardly changes.
         assert!(host.poller.state().burst.abs_diff(state.burst) <= 1);
     }
-    // A cycle under way is not joined.
+    // Nothing is taken while a cycle is under way.
     let tick = Time::from_ns(host.tick() * 1_000_000 + 999_999);
     assert!(host.poller.hardclock(tick));
     assert!(!host.poller.poll_unclaimed(&mut |_, _, count| count));

@@ -1,4 +1,4 @@
-//! What holds after any events in any order.
+//! Invariants after any events in any order.
 
 use nicpoll_core::{Controller, DeviceId, Knob, POLL_LIST_LEN, Poller, Time};
 use proptest::prelude::*;
@@ -99,7 +99,7 @@ proptest! {
                     Controller::Freebsd
                 }),
             }
-            // No device is lost, none comes twice, and all are asked for as much, in order.
+            // No device is lost or listed twice, and all are asked for the same count, in order.
             let listed: Vec<u32> = poller.devices().iter().map(|id| id.0).collect();
             prop_assert_eq!(&listed, &registered);
             if let Some((_, count)) = asked.first().copied() {

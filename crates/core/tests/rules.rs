@@ -28,7 +28,7 @@ fn poll(poller: &mut Poller, us: u64) -> Calls {
     calls
 }
 
-/// All chunks of a cycle that ends `us` after the clock's origin; returns the calls.
+/// Runs all chunks of a cycle from `begins_us` to `ends_us`; returns the calls.
 fn cycle(poller: &mut Poller, begins_us: u64, ends_us: u64) -> Calls {
     let mut calls = Vec::new();
     loop {
@@ -181,7 +181,7 @@ fn more_than_100_pending_ticks_are_given_up() {
     assert!(poller.hardclock(Time::from_us(102_000)));
     let state = poller.state();
     assert_eq!((state.pending_polls, state.stalled, state.phase), (1, 1, 2));
-    // The given-up ones had been lost each; the one after them is not.
+    // Each of the 101 but the first counted as lost; the tick that gave them up does not.
     assert_eq!((state.lost_polls, state.suspect), (100, 0));
 }
 
@@ -320,7 +320,7 @@ fn the_list_refuses_as_the_original_does_and_the_last_fills_the_hole() {
         let _ = poller.register(DeviceId(id)).unwrap();
     }
     assert_eq!(poller.register(EM0), Err(Errno::Enomem));
-    // Full comes before known.
+    // A full list is checked for first.
     assert_eq!(poller.register(EM2), Err(Errno::Enomem));
 }
 
@@ -369,7 +369,7 @@ fn a_cycle_that_loses_its_last_device_stops_polling_until_ticks_are_given_up() {
 }
 
 /// What the original computes in an int wraps at 2^31 microseconds times ticks a second: after 2.147 s at 1000 a
-/// second. Its product is negative then, so that a late tick counts as short, and the longest cycle lets the burst grow.
+/// second. The negative product counts a late tick as short, and lets the burst grow after the longest cycle.
 #[test]
 fn products_of_time_do_not_wrap_after_two_seconds() {
     let mut poller = poller(&[EM0]);
@@ -386,7 +386,7 @@ fn products_of_time_do_not_wrap_after_two_seconds() {
     assert_eq!(poller.state().short_ticks, 1);
 }
 
-/// What goes on after a stall is the old cycle: the rest of its burst, with its time counted from before the stall.
+/// After a stall the old cycle continues with the rest of its burst, and its time counts from before the stall.
 #[test]
 fn after_a_stall_the_old_cycle_goes_on() {
     let mut poller = poller(&[EM0]);
@@ -402,7 +402,7 @@ fn after_a_stall_the_old_cycle_goes_on() {
     assert_eq!(poll(&mut poller, now_us), [(EM1, Command::PollOnly, 2)]);
     assert!(!poller.netisr_pollmore(Time::from_us(now_us + 10)));
     let state = poller.state();
-    // It is no new cycle, and it has taken a hundred ticks.
+    // No new cycle began, and this one has taken a hundred ticks.
     assert_eq!((state.reg_frac_count, state.burst), (status_checks, 4));
     assert_eq!((state.pending_polls, state.phase), (0, 0));
 }

@@ -1,5 +1,5 @@
 //! A poller in a closed loop: a processor whose packets cost time, and a clock that ticks meanwhile.
-// Each program uses a part of it.
+// Each test program uses a part of this module.
 #![allow(dead_code)]
 
 use nicpoll_core::{Command, Controller, DeviceId, Knob, Poller, Time};
@@ -20,23 +20,23 @@ pub struct Cycle {
     pub burst: u32,
 }
 
-/// A host that always has packets, unless it is said what comes. Only what the poller does takes time.
+/// A host that always has packets, unless `arrivals` limits them. Only polling takes time.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The poller.
     pub poller: Poller,
-    /// What a cycle costs.
+    /// Fixed cost of a cycle.
     pub cycle_ns: u64,
-    /// What each packet of a device costs besides.
+    /// Cost of each packet of a device.
     pub packet_ns: u64,
-    /// How much dearer or cheaper a device's call may come out, drawn again for each call.
+    /// Random part of a call's cost, plus or minus, drawn for each call.
     pub noise_percent: u64,
-    /// Packets that come in each tick to all devices together; a host without it has always more.
+    /// Packets that arrive in a tick for all devices together; without it packets always wait.
     pub arrivals: Option<fn(u64) -> u32>,
-    /// Of those, how many wait.
+    /// Packets of `arrivals` that wait.
     waiting: u32,
     random: u64,
-    /// The last tick that found another one pending.
+    /// The last tick that found an earlier one pending.
     pub late_tick: u64,
     /// All cycles so far.
     pub cycles: Vec<Cycle>,
@@ -47,7 +47,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// With a `burst_max` of [`BURST_MAX`].
+    /// A host with one device and a `burst_max` of [`BURST_MAX`].
     pub fn new(controller: Controller, user_frac: u32, packet_ns: u64) -> Self {
         Self::with_devices(1, controller, user_frac, packet_ns)
     }
@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// Runs for some ticks, and until the chunk that is then under way ends.
+    /// Runs for some ticks, and until the chunk then under way ends.
     pub fn run(&mut self, ticks: u64) {
         let end_ns = self.now_ns + ticks * TICK_NS;
         while self.now_ns < end_ns {
@@ -131,12 +131,12 @@ impl Host {
         self.poller.netisr_pollmore(Time::from_ns(self.now_ns));
     }
 
-    /// Something else runs, and what is scheduled waits.
+    /// Runs something else for `ns`, while scheduled work waits.
     pub fn pause(&mut self, ns: u64) {
         self.pass(ns, false);
     }
 
-    /// Time passes; the clock interrupts whatever runs.
+    /// Advances the time; the clock interrupts whatever runs.
     fn pass(&mut self, ns: u64, is_used: bool) {
         let end_ns = self.now_ns + ns;
         while self.now_ns < end_ns {
@@ -159,12 +159,12 @@ impl Host {
         }
     }
 
-    /// The tick in whose time it is.
+    /// The current tick.
     pub fn tick(&self) -> u64 {
         self.now_ns / TICK_NS
     }
 
-    /// The share of each tick's time that polling used, from a tick on, whole ticks only.
+    /// Polling's share of each whole tick from `from_tick` on.
     pub fn shares(&self, from_tick: u64) -> Vec<f64> {
         let whole = self.used_ns.iter().take(self.tick() as usize);
         let from = whole.skip(from_tick as usize);
