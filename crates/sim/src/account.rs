@@ -1,5 +1,5 @@
-//! What is counted during a run, in space that does not grow with its length: what each machine did, what became of the
-//! datagrams of each flow, and what all machines share.
+//! The counts of a run, in memory that does not grow with its length: each machine's work, the fate of each flow's
+//! datagrams, and the state that all machines share.
 //!
 //! Guarantees that a datagram ends exactly once, wherever its fragments end.
 
@@ -14,23 +14,23 @@ use crate::spec::simulation::STOPS_MAX;
 /// Losses by place.
 pub type Losses = [u64; LossPlace::ALL.len()];
 
-/// What machines share. The machine that runs holds all of it; the event loop hands it from one to the next.
+/// State that machines share. The running machine holds it; the event loop passes it on.
 #[derive(Clone, Debug, Default)]
 pub struct Shared {
     pub wires: Vec<Wire>,
-    /// One for each flow.
+    /// By flow.
     pub flows: Vec<FlowTally>,
-    /// Datagrams delivered of each client at a far end, or answered.
+    /// Datagrams of each client at a far end that were delivered or answered.
     pub served: Vec<u64>,
-    /// Datagrams lost, by machine.
+    /// Datagrams lost, by host.
     pub losses: Vec<Losses>,
     pub fates: Fates,
-    /// The hosts on which no program runs or wants to: whoever wakes one from another processor pays for it.
+    /// By host: whether all its programs sleep. Waking one from another processor costs time there.
     pub sleeping: [bool; STOPS_MAX],
 }
 
 impl Shared {
-    /// Forgets what was counted, and nothing else.
+    /// Resets the counts, and nothing else.
     pub fn begin_counting(&mut self) {
         for flow in &mut self.flows {
             *flow = flow.restarted();
@@ -39,7 +39,7 @@ impl Shared {
         self.losses.fill(Losses::default());
     }
 
-    /// A datagram of a client has arrived where it was to go.
+    /// Counts a client's datagram that has reached its destination.
     #[inline]
     pub fn serve(&mut self, client: u16) {
         if let Some(served) = self.served.get_mut(usize::from(client)) {
@@ -47,17 +47,17 @@ impl Shared {
         }
     }
 
-    /// A packet is lost. Its datagram counts the first time only.
-    pub fn lose(&mut self, machine: usize, place: LossPlace, packet: &Packet) {
+    /// Counts a lost packet. Its datagram counts once, with the first lost fragment.
+    pub fn lose(&mut self, host: usize, place: LossPlace, packet: &Packet) {
         let is_first = packet.fate().is_none_or(|fate| self.fates.lose(fate));
         if is_first {
-            self.losses[machine][place as usize] += 1;
+            self.losses[host][place as usize] += 1;
             let flow = &mut self.flows[usize::from(packet.flow)];
-            flow.send_errors += u64::from(place == LossPlace::SendQueue && machine == flow.from);
+            flow.send_errors += u64::from(place == LossPlace::SendQueue && host == flow.from);
         }
     }
 
-    /// Datagrams lost at a place of any machine.
+    /// Returns the datagrams lost at a place, on all hosts.
     pub fn lost(&self, place: LossPlace) -> u64 {
         self.losses
             .iter()
@@ -74,8 +74,7 @@ impl Shared {
     }
 }
 
-/// What has become of the datagrams that were cut into fragments. Room follows from the fragments that are on
-/// their way.
+/// The state of datagrams cut into fragments. Memory is bounded by the fragments under way.
 #[derive(Clone, Debug, Default)]
 pub struct Fates {
     fates: Vec<Fate>,
@@ -84,13 +83,13 @@ pub struct Fates {
 
 #[derive(Clone, Copy, Debug)]
 struct Fate {
-    /// Fragments that have not ended.
+    /// Fragments still under way.
     pending: u16,
     is_lost: bool,
 }
 
 impl Fates {
-    /// What the fragments of a datagram of this flow have in common; 0 when it is one packet.
+    /// Returns the index that all fragments of a new datagram carry; 0 when it is one packet.
     pub fn begin_for(&mut self, flow: &Flow) -> u32 {
         // A datagram has fewer than 2^16 bytes.
         let fragments = flow.shapes.len() as u16;
@@ -111,11 +110,11 @@ impl Fates {
             return index;
         }
         self.fates.push(fate);
-        // Far fewer fragments fit into all queues.
+        // All queues together hold far fewer than 2^32 fragments.
         (self.fates.len() - 1) as u32
     }
 
-    /// A fragment is lost. True when it is the first of its datagram.
+    /// Counts a lost fragment. Returns whether it is the first one lost of its datagram.
     fn lose(&mut self, index: u32) -> bool {
         let fate = &mut self.fates[index as usize];
         let is_first = !fate.is_lost;
@@ -124,7 +123,7 @@ impl Fates {
         is_first
     }
 
-    /// A fragment has come where its datagram is put together. Whether all are here now.
+    /// Counts a fragment that has reached reassembly. Returns whether the datagram is now complete.
     pub fn arrive(&mut self, index: u32) -> bool {
         let is_whole = !self.fates[index as usize].is_lost;
         self.end_one(index) && is_whole
@@ -145,16 +144,16 @@ impl Fates {
     }
 }
 
-/// What a machine counts of its own work.
+/// Counts of a machine's own work.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// IP packets that it made.
     pub made: u64,
     /// IP packets that left its cards.
     pub transmitted: u64,
-    /// IP packets whose content its programs took.
+    /// IP packets that its programs or TCP have taken.
     pub taken: u64,
-    /// IP packets that others took up when a datagram was put together.
+    /// IP packets merged into others by reassembly.
     pub merged: u64,
     losses: Losses,
     pub cards: Vec<CardTally>,
@@ -163,7 +162,7 @@ pub struct Tally {
     pub cycles: Cycles,
 }
 
-/// What is counted of a card.
+/// Counts of a card.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CardTally {
     /// All but the share of its line.
@@ -189,44 +188,44 @@ impl Tally {
         self.losses[place as usize]
     }
 
-    /// IP packets that reached its cards.
+    /// Returns the IP packets that reached its cards.
     pub fn received(&self) -> u64 {
         self.cards.iter().map(|card| card.figures.received).sum()
     }
 
-    /// Interrupts of all cards.
+    /// Returns the interrupts of all cards.
     pub fn interrupts(&self) -> u64 {
         self.cards.iter().map(|card| card.figures.interrupts).sum()
     }
 
-    /// A frame has left a card.
+    /// Counts a frame that has left a card.
     pub fn transmit(&mut self, card: usize, line_bytes: u32) {
         self.transmitted += 1;
         self.cards[card].transmitted_bytes += u64::from(line_bytes);
     }
 }
 
-/// What is counted of a flow, in datagrams.
+/// Counts of a flow, in datagrams.
 #[derive(Clone, Debug, Default)]
 pub struct FlowTally {
-    /// The machine that sends.
+    /// The host that sends.
     pub from: usize,
-    /// The number of the next one. Never restarted.
+    /// Number of the next datagram. Never reset.
     pub next_number: u64,
     pub offered: u64,
     pub delivered: u64,
     /// Bytes of payload that a program has read.
     pub read_bytes: u64,
-    /// Calls that were refused.
+    /// Send calls that were refused.
     pub send_errors: u64,
     pub out_of_order: u64,
-    /// Of a flow whose packets have no one length: their payload, sent and arrived.
+    /// Payload sent and arrived, for flows whose packets differ in length.
     pub sent_bytes: u64,
     pub arrived_bytes: u64,
-    /// The first number that was delivered and the one after the highest.
+    /// The first delivered number, and the one after the highest.
     numbers: Option<(u64, u64)>,
     latencies: Latencies,
-    /// Of requests, from the call to the end of the reply's read.
+    /// Of requests, from the call until the reply has been read.
     round_trips: Option<Latencies>,
     last_transit_ns: Option<u64>,
     jitter_ns: f64,
@@ -241,7 +240,7 @@ pub struct Cycles {
     pub burst_sum: u64,
     pub burst_min: Option<u32>,
     pub burst_max: Option<u32>,
-    /// Cycles whose burst was all that it may be.
+    /// Cycles with the largest burst allowed.
     pub at_burst_max: u64,
 }
 
@@ -263,7 +262,7 @@ impl FlowTally {
         }
     }
 
-    /// With nothing counted; numbers go on.
+    /// Returns a tally with its counts reset; numbers continue.
     pub fn restarted(&self) -> Self {
         FlowTally {
             next_number: self.next_number,
@@ -271,14 +270,14 @@ impl FlowTally {
         }
     }
 
-    /// A datagram sets out. Returns its number.
+    /// Counts a datagram that sets out. Returns its number.
     pub fn offer(&mut self) -> u64 {
         self.offered += 1;
         self.next_number += 1;
         self.next_number - 1
     }
 
-    /// A datagram has arrived where it was to go.
+    /// Counts a datagram that has reached its destination.
     pub fn deliver(&mut self, number: u64, transit_ns: u64, latency_ns: u64) {
         self.delivered += 1;
         self.latencies.record_ns(latency_ns);
@@ -294,13 +293,13 @@ impl FlowTally {
         }
     }
 
-    /// A reply has come.
+    /// Records a round trip whose reply has come.
     pub fn answer(&mut self, round_trip_ns: u64) {
         let trips = self.round_trips.get_or_insert_default();
         trips.record_ns(round_trip_ns);
     }
 
-    /// Gaps in the numbers of those delivered, as iperf's receiver counts them.
+    /// Returns the gaps in the delivered numbers, as iperf's receiver counts them.
     pub fn missing(&self) -> u64 {
         let span = self.numbers.map_or(0, |(first, next)| next - first);
         span.saturating_sub(self.delivered)
@@ -314,7 +313,7 @@ impl FlowTally {
         self.latencies.summary()
     }
 
-    /// The latency of several flows together.
+    /// Returns the latency of several flows together.
     pub fn latency_of_all(flows: &[FlowTally]) -> Latency {
         let mut all = Latencies::default();
         for flow in flows {

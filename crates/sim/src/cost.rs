@@ -1,7 +1,7 @@
-//! Estimates what a run costs before it is run: work, memory, and how long its warm-up has to be.
+//! Estimates the cost of a run beforehand: work, memory, and the warm-up it needs.
 //!
-//! The work is an upper bound for any host, discipline and workload: each thing that a simulated processor does takes
-//! some of its time, and that time limits how often it can be done.
+//! The work is an upper bound for any host, discipline and workload: every step takes simulated processor time, which
+//! limits how often it can happen.
 
 use nicpoll_core::Controller;
 
@@ -14,28 +14,27 @@ use crate::spec::simulation::{Line, PathHost, Simulation};
 use crate::spec::traffic::Pattern;
 
 const NS_PER_SECOND: f64 = 1e9;
-/// What a slow core simulates a second.
+/// Packets that a slow core simulates a second.
 const PACKETS_PER_SECOND: f64 = 5e6;
 const MINUTES_MAX: f64 = 10.0;
 const GIB: f64 = (1u64 << 30) as f64;
 const GIB_MAX: f64 = 4.0;
-/// A tick, a look at a card or a reading of the clock is as much work as this part of a packet.
+/// Work of a tick, a look at a card or a clock reading, in packets.
 const LOOK: f64 = 0.25;
 /// A warm-up is at least this long: queues and windows have filled by then.
 const WARMUP_MIN_NS: u64 = 500_000_000;
-/// And a multiple of this: it is shown.
+/// A warm-up is a multiple of this, for display.
 const WARMUP_STEP_NS: u64 = 100_000_000;
-/// The burst needs this part more time than one packet a tick takes: ticks are missed, and a burst that has come too
-/// far comes down again.
+/// Factor on a climb of one packet a tick: ticks are missed, and a burst that overshoots comes down again.
 const CLIMB_MARGIN: f64 = 1.25;
-/// What `share` promises (docs/polling.md).
+/// Ticks in which `share` settles (docs/polling.md).
 const SHARE_SETTLES_TICKS: u64 = 20;
-/// A queue that grows holds its old place and one twice as large for a moment.
+/// A growing queue briefly holds its old buffer and one twice as large.
 const GROWTH: f64 = 3.0;
 
 impl Simulation {
-    /// The work of a run, in packets that one host receives, sends or forwards. What that means in seconds
-    /// `cargo bench -p nicpoll-sim` tells.
+    /// Returns the work of a run, in packets that one host receives, sends or forwards. `cargo bench -p nicpoll-sim`
+    /// measures the time of one.
     pub fn work(&self) -> f64 {
         let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / NS_PER_SECOND;
         let hosts: Vec<HostModel> = self.stops.iter().map(PathHost::applied).collect();
@@ -51,13 +50,13 @@ impl Simulation {
         (of_packets + LOOK * (looks.sum::<f64>() + of_programs)) * seconds
     }
 
-    /// Packets that set out, at most.
+    /// Returns the most packets that set out a second.
     fn packets_per_second(&self, hosts: &[HostModel]) -> f64 {
         let of_calls = calls_per_second(&hosts[0]);
         let workload = &self.workload;
         match workload.pattern {
             Pattern::Blast => of_calls * self.frames(&hosts[0]),
-            // A request and its reply. A client that waits asks again after a second.
+            // A request and its reply. A client without a reply asks again after a second.
             Pattern::RequestResponse if self.is_alone() => {
                 2.0 * (of_calls + f64::from(workload.clients)) * self.frames(&hosts[0])
             }
@@ -72,10 +71,10 @@ impl Simulation {
         }
     }
 
-    /// Steps of a sending program other than sending packets.
+    /// Returns the steps a second of a sending program, other than sending packets.
     fn steps_per_second(&self, host: &HostModel) -> f64 {
         match self.workload.pattern {
-            // It reads the clock over and over; one that takes no time it reads once.
+            // The program polls the clock; if a reading takes no time, it reads once.
             Pattern::IperfUdp { .. } if host.application.clock_ns > 0 => {
                 per_second(host.application.clock_ns)
             }
@@ -88,14 +87,14 @@ impl Simulation {
         }
     }
 
-    /// Frames of a datagram.
+    /// Returns the frames of a datagram.
     fn frames(&self, host: &HostModel) -> f64 {
         let bytes = u64::from(self.workload.payload_bytes);
         bytes.div_ceil(host.link.mtu_bytes).max(1) as f64
     }
 
-    /// Bytes that a run holds when its queues fill, at most: a queue holds no more packets than
-    /// its limit, nor more than are sent. Clients take room of their own.
+    /// Returns the most bytes that a run holds when its queues fill: a queue holds no more packets than its limit,
+    /// nor more than are sent. Clients take memory of their own.
     pub fn memory_bytes(&self) -> f64 {
         let of_queues = self
             .stops
@@ -130,12 +129,12 @@ impl Simulation {
     }
 }
 
-/// What simulations need.
+/// The work and memory of simulations.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {
     /// The work of the runs; see [`Simulation::work`].
     pub runs: f64,
-    /// The work of trying what would move a bottleneck; `None` when that is left out.
+    /// The work of trials against a bottleneck; `None` without trials.
     pub trials: Option<f64>,
     /// Bytes of memory.
     pub memory_bytes: f64,
@@ -179,40 +178,40 @@ impl Need {
     }
 }
 
-/// A warm-up after which all of these hosts are where they stay: half a second, or as long as the burst of a poller
-/// takes to climb. It grows by one packet a tick, until it is `burst_max` or fills the share of a tick that
-/// `user_frac` leaves to polling.
+/// Returns a warm-up after which all of these hosts are in steady state: half a second, or as long as a poller's
+/// burst takes to climb. The burst grows by one packet a tick, until it is `burst_max` or fills the share of a tick
+/// that `user_frac` leaves to polling.
 pub fn warmup_ns(stops: &[PathHost]) -> u64 {
     let climb_ns = |stop: &PathHost| {
         let host = stop.applied();
         let ticks = climb_ticks(&stop.discipline.method, &host);
         let ns = CLIMB_MARGIN * ticks as f64 * NS_PER_SECOND / host.cpu.hz as f64;
-        // At most 20,000 ticks of a second.
+        // At most 20,000 ticks, each of up to a second.
         (ns as u64).next_multiple_of(WARMUP_STEP_NS)
     };
     let longest_ns = stops.iter().map(climb_ns).max();
     longest_ns.unwrap_or_default().max(WARMUP_MIN_NS)
 }
 
-/// Calls of a program that sends, at most.
+/// Returns the most calls a second of a sending program.
 fn calls_per_second(host: &HostModel) -> f64 {
     let output_ns = host.network.output_ns.min(host.network.output6_ns);
     per_second(host.cpu.syscall_ns + output_ns + host.application.packet_ns)
 }
 
-/// How often something can be done that takes so long; it takes some time.
+/// Returns how often a second something of `ns` can happen; 0 ns count as 1.
 fn per_second(ns: u64) -> f64 {
     NS_PER_SECOND / ns.max(1) as f64
 }
 
-/// How many units of so many bytes the slowest line of a path carries a second, both ways together.
+/// Returns how many units of `bytes` the slowest line of a path carries a second, both ways together.
 fn slowest_line(plan: &Simulation, bytes: impl Fn(&Line) -> f64) -> f64 {
     let lines = Line::all(plan).into_iter();
     let each = lines.map(|line| 2.0 * line.bits_per_second as f64 / 8.0 / bytes(&line));
     each.fold(f64::INFINITY, f64::min)
 }
 
-/// How often a discipline looks at each card in vain, at most.
+/// Returns the most looks a second at each card that find nothing.
 fn looks_per_second(method: &Method, host: &HostModel) -> f64 {
     if let Method::Napi(napi) = method {
         return match (napi.busy, napi.deferral) {
@@ -233,7 +232,7 @@ fn looks_per_second(method: &Method, host: &HostModel) -> f64 {
     most.min((host.cpu.hz * chunks) as f64)
 }
 
-/// Ticks after which a discipline has adapted.
+/// Returns the ticks after which a discipline has adapted.
 fn climb_ticks(method: &Method, host: &HostModel) -> u64 {
     let Ok(Some(poller)) = method.poller(host, 1) else {
         return 0;

@@ -1,13 +1,13 @@
-//! Simulates hosts that receive and send packets, in virtual time: what interrupts, polling and their variants would do
-//! on hardware that is known by its numbers only.
+//! Simulates hosts that receive and send packets, in virtual time: what interrupts, polling and their variants would
+//! do on hardware known only by its numbers.
 //!
 //! [`HostModel`] holds the numbers, [`ReceiveDiscipline`] says how the host learns of packets, [`TrafficModel`] what is
 //! sent, [`Simulation`] between which hosts and for how long. [`simulate`] runs it, [`explain`] says what limited it.
 //! `freebsd-polling` is not modelled: the [`nicpoll_core`] poller itself runs, against a simulated card and clock.
 //!
-//! Host, plan and seed decide a run to the last digit, on every machine. Each packet keeps its own times, and each ends
-//! in exactly one line of the ledger. Memory depends on the host's limits, never on the length of a run. Nothing here
-//! reads a clock or does I/O.
+//! Hosts, plan and seed determine a run to the last digit, on every machine. Each packet keeps its own times, and
+//! ends in exactly one line of the ledger. Memory depends on the host's limits, never on the length of a run. Nothing
+//! here reads a clock or does I/O.
 //!
 //! Reading order: `spec` (what is simulated), `world` (how a run goes), `machine` (what a processor does), `bottleneck`.
 

@@ -1,8 +1,7 @@
-//! What travels between machines: packets, the flows they belong to, the queues they wait in, and the wires that carry
-//! them.
+//! Packets between machines, the flows they belong to, the queues they wait in, and the wires that carry them.
 //!
-//! Guarantees: a queue never holds more than its limit, and its caller counts what does not fit as lost there and
-//! nowhere else. A wire loses no fraction of a nanosecond, so a full line carries exactly its rate.
+//! Guarantees: a queue never holds more than its limit, and its caller counts each packet that does not fit as lost
+//! there and nowhere else. A wire loses no fraction of a nanosecond, so a full line carries exactly its rate.
 
 use std::collections::VecDeque;
 
@@ -17,26 +16,26 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 pub struct Packet {
     /// When its sender handed it over.
     pub sent_ns: u64,
-    /// When its last bit reached the card of the machine that it is at; as `sent_ns` before that.
+    /// When its last bit reached the current machine's card; `sent_ns` until then.
     pub arrived_ns: u64,
-    /// Which one of its flow, from 0. Fragments have the number of their datagram.
+    /// Number within its flow, from 0. Fragments have the number of their datagram.
     pub number: u64,
-    /// Its frame with preamble and gap.
+    /// Length of its frame, with preamble and gap.
     pub line_bytes: u32,
-    /// What of its program's bytes it carries.
+    /// Bytes of the program that it carries.
     pub payload_bytes: u32,
     /// The flow: one direction between two programs.
     pub flow: u8,
-    /// Which of the clients sent it, or is to get it.
+    /// The client that sent it, or that receives it.
     pub client: u16,
-    /// The machine that it is for; [`FAR`] for an ideal far end.
+    /// The host that it is for; [`FAR`] for an ideal far end.
     pub to: u8,
     pub ip: IpVersion,
     pub kind: PacketKind,
 }
 
 impl Packet {
-    /// What its datagram's fragments have in common; `None` for a whole one.
+    /// Returns the index of its datagram in `account::Fates`; `None` unless it is a fragment.
     pub fn fate(&self) -> Option<u32> {
         match self.kind {
             PacketKind::Datagram | PacketKind::Segment(_) | PacketKind::Ack(_) => None,
@@ -45,19 +44,19 @@ impl Packet {
     }
 }
 
-/// The far end of a line, where no simulated machine stands.
+/// The ideal far end of a line, without a simulated host.
 pub const FAR: u8 = u8::MAX;
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// A whole UDP datagram.
     Datagram,
-    /// A part of one.
+    /// A fragment of a datagram.
     Fragment {
-        /// Into how many it was cut.
+        /// Fragments of the datagram.
         of: u16,
-        /// What has become of the datagram; see `account::Fates`.
+        /// The datagram's index in `account::Fates`.
         fate: u32,
     },
     /// Data of a TCP connection.
@@ -66,7 +65,7 @@ pub enum PacketKind {
     Ack(Ack),
 }
 
-/// The frames that a flow's datagrams become.
+/// A frame of a flow's datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub line_bytes: u32,
@@ -76,7 +75,7 @@ pub struct Shape {
 /// A flow: one direction between two programs.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Which of the world's.
+    /// Index among the world's flows.
     pub number: u8,
     /// What it carries.
     pub name: &'static str,
@@ -84,27 +83,27 @@ pub struct Flow {
     pub from: u8,
     /// The host that it goes to, [`FAR`] for an ideal far end.
     pub to: u8,
-    /// The card that leads there, on the machine that has this copy.
+    /// On the machine that has this copy: the card by which the flow leaves or arrives.
     pub card: usize,
     pub ip: IpVersion,
     /// Payload of a datagram, or of the longest segment.
     pub payload_bytes: u32,
-    /// The frames that a datagram becomes.
+    /// The frames of one datagram.
     pub shapes: Vec<Shape>,
     pub counts: Counts,
-    /// Ports that datagrams are sent from in turn: by them cards spread packets over their queues.
+    /// Source ports used in turn, by which cards spread packets over their queues.
     pub senders: u16,
 }
 
-/// When a datagram counts as delivered, and what of its time does.
+/// When a datagram counts as delivered, and which part of its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
-    /// When it has arrived, and all of it.
+    /// On arrival, with all of its time.
     FromCall,
-    /// When it has arrived, and what follows its last bit's reaching the receiver's card: the way from an ideal
-    /// far end is nobody's work.
+    /// On arrival, with the time since its last bit reached the receiver's card: the way from an ideal far end is
+    /// nobody's work.
     FromCard,
-    /// A request when its reply is back at its client, and all of it. The reply itself does not count.
+    /// A request when its reply reaches the client, with all of its time. The reply itself does not count.
     Exchange,
 }
 
@@ -119,7 +118,7 @@ impl Flow {
         (self.to != FAR).then_some(usize::from(self.to))
     }
 
-    /// The packet of one of a datagram's frames.
+    /// Makes the packet of a datagram's frame `index`.
     pub fn packet(&self, index: usize, number: u64, fate: u32, now_ns: u64) -> Packet {
         let kind = match self.shapes.len() as u16 {
             1 => PacketKind::Datagram,
@@ -128,7 +127,7 @@ impl Flow {
         self.packet_of(kind, self.shapes[index], number, now_ns)
     }
 
-    /// A packet with this frame.
+    /// Makes a packet with this frame.
     pub fn packet_of(&self, kind: PacketKind, shape: Shape, number: u64, now_ns: u64) -> Packet {
         Packet {
             sent_ns: now_ns,
@@ -145,12 +144,12 @@ impl Flow {
     }
 }
 
-/// First in, first out.
+/// A bounded first-in, first-out queue.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     packets: VecDeque<Packet>,
     pub limit: u64,
-    /// The most that it held.
+    /// Most packets that it held.
     pub most: u64,
 }
 
@@ -170,7 +169,7 @@ impl Queue {
         self.packets.is_empty()
     }
 
-    /// Appends a packet. False when the queue is full.
+    /// Appends a packet. Returns false when the queue is full.
     #[must_use]
     pub fn push(&mut self, packet: Packet) -> bool {
         if self.len() >= self.limit {
@@ -185,7 +184,7 @@ impl Queue {
         self.packets.pop_front()
     }
 
-    /// The next to be popped.
+    /// Returns the next packet to be popped.
     pub fn front(&self) -> Option<&Packet> {
         self.packets.front()
     }
@@ -194,7 +193,7 @@ impl Queue {
         self.packets.iter()
     }
 
-    /// Forgets what it held before now.
+    /// Resets `most` to the current length.
     pub fn begin_counting(&mut self) {
         self.most = self.len();
     }
@@ -204,13 +203,13 @@ impl Queue {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wire {
     bits_per_second: u64,
-    /// Frames of this length, with preamble and gap, were carried last.
+    /// Length of the last frame carried, with preamble and gap.
     line_bytes: u32,
-    /// Whole nanoseconds of such a frame.
+    /// Time of such a frame, in whole nanoseconds.
     frame_ns: u64,
-    /// What is left over, in parts of `bits_per_second` of a nanosecond.
+    /// The remainder, in units of 1 / `bits_per_second` ns.
     frame_rest: u64,
-    /// When the last frame has passed.
+    /// When the last frame will have passed.
     free_at_ns: u64,
     free_rest: u64,
 }
@@ -224,20 +223,20 @@ impl Wire {
     }
 
     fn measure(&mut self, line_bytes: u32) {
-        // The longest frame and the fastest line are far from what 64 bits hold.
+        // The longest frame is far from 64 bits here.
         let parts = 8 * u64::from(line_bytes) * NS_PER_SECOND;
         self.line_bytes = line_bytes;
         self.frame_ns = parts / self.bits_per_second;
         self.frame_rest = parts % self.bits_per_second;
     }
 
-    /// Time of one frame, cut to whole nanoseconds, at least one.
+    /// Returns the time of one frame, rounded down to whole nanoseconds, at least 1.
     pub fn frame_ns(mut self, line_bytes: u32) -> u64 {
         self.measure(line_bytes);
         self.frame_ns.max(1)
     }
 
-    /// What share of the line so many bytes are in a time.
+    /// Returns the share of the line's capacity that `line_bytes` take in `seconds`.
     pub fn share(&self, line_bytes: u64, seconds: f64) -> f64 {
         8.0 * line_bytes as f64 / self.bits_per_second as f64 / seconds
     }

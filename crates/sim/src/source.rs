@@ -1,5 +1,5 @@
-//! Who sends from the ideal far end of a line, and when: constant, random, pulsed and recorded times, and clients that
-//! ask again when they are answered.
+//! The senders at the ideal far end of a line: at constant, random, pulsed and recorded times, and clients that ask
+//! again upon each reply.
 //!
 //! Guarantees: the same seed gives the same draws on every machine and in every release: the generator is named, and no
 //! draw goes through a floating-point logarithm, whose last digit differs between mathematics libraries. Each client
@@ -15,25 +15,24 @@ use crate::spec::simulation::Simulation;
 use crate::spec::traffic::{Pattern, TrafficModel};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
-/// Never.
 const NEVER: u64 = u64::MAX;
 /// A request without reply is given up after this.
 const GIVE_UP_NS: u64 = 1_000_000_000;
-/// From one client's seed to the next one's (2^64 over the golden ratio, as in SplitMix64). The first has that of
-/// the run.
+/// Difference of successive clients' seeds (2^64 over the golden ratio, as in SplitMix64). The first has the run's
+/// seed.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The clients of one line.
 #[derive(Clone, Debug)]
 pub struct Clients {
     list: Vec<Client>,
-    /// A tree: place `n` holds the earlier time of places `2n` and `2n + 1`. The second half are the times of the
-    /// clients.
+    /// A tournament tree: index `n` holds the earlier time of indices `2n` and `2n + 1`. The second half holds the
+    /// clients' times.
     due_ns: Vec<u64>,
-    /// Queues of lines that the workload's clients are dealt out to, and which one this is.
+    /// Number of line queues among which the workload's clients are dealt out, and the number of this one.
     links: u16,
     link: u16,
-    /// The way of a frame to the host and of its answer back.
+    /// Delay of a frame to the host and of its reply back.
     both_ways_ns: u64,
 }
 
@@ -42,32 +41,32 @@ pub struct Clients {
 pub struct LinkQueue {
     pub link: u8,
     pub queue: u16,
-    /// All that take packets.
+    /// Queues of the card that receive packets.
     pub queues: u16,
 }
 
-/// What a client goes by.
+/// How a client decides when to send.
 #[derive(Clone, Debug)]
 enum Client {
-    /// Times of its own.
+    /// At times of its own.
     Timed(Source),
-    /// The answers that it gets: it sends a request when its last one is answered.
+    /// When its last request is answered.
     Asking {
-        /// While it waits, when it gives up.
+        /// Time of the next request; while it waits, when it gives up.
         next_ns: u64,
         waits_for: Option<u64>,
     },
 }
 
 impl Client {
-    /// `None` when no other host sends.
+    /// Creates a client; `None` when no other host sends.
     fn new(plan: &Simulation, number: u16, frame_ns: u64) -> Option<Self> {
         let seed = plan
             .seed
             .wrapping_add(SEED_STEP.wrapping_mul(u64::from(number)));
         if plan.workload.pattern == Pattern::RequestResponse {
             return Some(Client::Asking {
-                // All have begun when the counted time does.
+                // All begin during the warm-up.
                 next_ns: Chance::new(seed).below(plan.warmup_ns.max(1)),
                 waits_for: None,
             });
@@ -84,8 +83,8 @@ impl Client {
 }
 
 impl Clients {
-    /// Those of a line whose packets one queue of the card takes; `None` if no other host sends. `frame_ns` is a
-    /// datagram's time on it, `delay_ns` its delay.
+    /// Creates the clients of a line whose packets go to one queue of the card; `None` if no other host sends.
+    /// `frame_ns` is a datagram's time on the line, `delay_ns` the line's delay.
     pub fn new(plan: &Simulation, queue: LinkQueue, frame_ns: u64, delay_ns: u64) -> Option<Self> {
         // The clients of a line are dealt out to its queues, as clients are to lines.
         let links = u16::from(plan.workload.links) * queue.queues;
@@ -107,19 +106,19 @@ impl Clients {
         Some(clients)
     }
 
-    /// Bytes that those of a workload take.
+    /// Returns the bytes that a workload's clients take.
     pub fn memory_bytes(workload: &TrafficModel) -> u64 {
-        // The tree has four times for each at most.
+        // The tree has at most four times per client.
         let each = size_of::<Client>() + 4 * size_of::<u64>();
         u64::from(workload.clients) * each as u64
     }
 
-    /// When the next one sends.
+    /// Returns when the next client sends.
     pub fn next_ns(&self) -> u64 {
         self.due_ns[1]
     }
 
-    /// The next one sends this datagram. Returns the client's number, and the payload where datagrams differ.
+    /// Lets the next client send this datagram. Returns the client's number, and the payload if datagrams differ.
     pub fn send(&mut self, datagram: u64) -> (u16, Option<u32>) {
         let first = self.first();
         let mut payload_bytes = None;
@@ -137,11 +136,11 @@ impl Clients {
         (self.link + self.links * first as u16, payload_bytes)
     }
 
-    /// The answer to a client's datagram has reached the line.
+    /// Handles the reply to a client's datagram when it reaches the line.
     pub fn answer(&mut self, number: u16, datagram: u64, now_ns: u64) {
         let index = usize::from(number / self.links);
         let at_ns = now_ns.saturating_add(self.both_ways_ns);
-        // One that comes late is no longer waited for.
+        // A reply after the give-up time is ignored.
         if let Client::Asking { next_ns, waits_for } = &mut self.list[index]
             && *waits_for == Some(datagram)
             && at_ns < *next_ns
@@ -151,7 +150,7 @@ impl Clients {
         }
     }
 
-    /// The place of the next one.
+    /// Returns the index of the next client to send.
     fn first(&self) -> usize {
         let half = self.due_ns.len() / 2;
         let mut place = 1;
@@ -162,7 +161,7 @@ impl Clients {
         place - half
     }
 
-    /// A client's time may have changed.
+    /// Sets a client's time.
     #[inline]
     fn set(&mut self, index: usize, next_ns: u64) {
         let mut place = self.due_ns.len() / 2 + index;
@@ -174,35 +173,35 @@ impl Clients {
     }
 }
 
-/// The times at which packets are handed over for the line.
+/// The times at which a client hands packets to the line.
 #[derive(Clone, Debug)]
 pub struct Source {
     pattern: Pattern,
-    /// Of all clients together, and how many there are.
+    /// Rate of all clients together, and their number.
     rate_pps: u64,
     clients: u64,
     /// Whole nanoseconds from packet to packet, on average.
     gap_ns: u64,
-    /// What is left over, in parts of `rate_pps` of a nanosecond.
+    /// The remainder, in units of 1 / `rate_pps` ns.
     gap_rest: u64,
     rest: u64,
     frame_ns: u64,
     /// When the next packet is sent.
     next_ns: u64,
-    /// Start of the current pulse, and what is left of it.
+    /// Start of the current pulse, and its packets left.
     pulse_ns: u64,
     pulse_left: u64,
-    /// What a pulse's packets leave over, in parts of [`NS_PER_SECOND`] times `clients` of a packet.
+    /// Fraction of a packet left over by a pulse, in units of 1 / ([`NS_PER_SECOND`] * `clients`).
     pulse_rest: u128,
     chance: Chance,
-    /// Of a trace: the next packet's place, and when this time round began.
+    /// Of a trace: the next packet's index, and the start of this repetition.
     place: usize,
     round_ns: u64,
 }
 
 impl Source {
-    /// That of one client, by number. `None` when no other host sends. `frame_ns` is a datagram's time on the
-    /// line.
+    /// Creates the source of one client, by number; `None` when no other host sends. `frame_ns` is a datagram's time
+    /// on the line.
     pub fn new(workload: &TrafficModel, client: u16, frame_ns: u64, seed: u64) -> Option<Self> {
         let rate_pps = workload.rate_pps?;
         let clients = u64::from(workload.clients);
@@ -217,7 +216,7 @@ impl Source {
             next_ns: 0,
             pulse_ns: 0,
             pulse_left: 0,
-            // A client with less than a packet a pulse sends in some, and each client in others.
+            // Clients with less than a packet a pulse send in different pulses.
             pulse_rest: u128::from(client) * u128::from(NS_PER_SECOND),
             chance: Chance::new(seed),
             place: 0,
@@ -227,7 +226,7 @@ impl Source {
             // A trace has its own start.
             return Some(source);
         }
-        // The clocks of two hosts have no common start.
+        // Clocks of different hosts start at random phases.
         let phase = match workload.pattern {
             Pattern::Pulses { period_ns } => period_ns,
             _ => source.gap_ns.max(1),
@@ -238,7 +237,7 @@ impl Source {
         Some(source)
     }
 
-    /// The next packet's payload, where packets differ.
+    /// Returns the next packet's payload, if packets differ.
     pub fn payload_bytes(&self) -> Option<u32> {
         match &self.pattern {
             Pattern::Trace { trace, .. } => Some(trace.packets()[self.place].payload_bytes),
@@ -246,7 +245,7 @@ impl Source {
         }
     }
 
-    /// The next packet has been sent.
+    /// Moves on after the next packet has been sent.
     pub fn advance(&mut self) {
         match &self.pattern {
             Pattern::Constant => self.next_ns += self.gap(),
@@ -261,7 +260,7 @@ impl Source {
         }
     }
 
-    /// The mean gap; what is cut off adds up to a nanosecond now and then.
+    /// Returns the mean gap in whole nanoseconds; the remainder is carried over.
     fn gap(&mut self) -> u64 {
         self.rest += self.gap_rest;
         let carried = self.rest >= self.rate_pps;
@@ -281,7 +280,7 @@ impl Source {
             self.place = 0;
             self.round_ns = self.round_ns.saturating_add(trace.period_ns());
         } else {
-            self.next_ns = u64::MAX;
+            self.next_ns = NEVER;
             return;
         }
         let at_ns = trace.packets()[self.place].at_ns;
@@ -296,7 +295,7 @@ impl Source {
         }
         let whole = u128::from(self.clients) * u128::from(NS_PER_SECOND);
         let a_pulse = u128::from(self.rate_pps) * u128::from(period_ns);
-        // Those until there is a packet; at the lowest rates of the most clients far fewer than 2^64.
+        // Pulses until the next packet: far fewer than 2^64, even with the most clients at the lowest rate.
         let missing = whole.saturating_sub(self.pulse_rest);
         let pulses = missing.div_ceil(a_pulse).max(1) as u64;
         self.pulse_ns = self
@@ -320,12 +319,12 @@ impl Chance {
         Chance(Pcg64::seed_from_u64(seed))
     }
 
-    /// A whole number below `bound`, each as likely but for one in 2^64 / `bound`.
+    /// Draws a whole number below `bound`, uniform but for a bias of `bound` / 2^64.
     pub fn below(&mut self, bound: u64) -> u64 {
         scaled(bound, self.0.next_u64())
     }
 
-    /// A time of the exponential distribution with this mean, in the mean's unit.
+    /// Draws an exponentially distributed time with this mean, in the mean's unit.
     ///
     /// Von Neumann's method (Various techniques used in connection with random digits, 1951): compares
     /// uniform draws only. A run of falling draws of odd length accepts its first as the fraction; each
@@ -354,7 +353,7 @@ impl Chance {
     }
 }
 
-/// `bound` times `draw` / 2^64.
+/// Returns `bound` * `draw` / 2^64.
 fn scaled(bound: u64, draw: u64) -> u64 {
     ((u128::from(bound) * u128::from(draw)) >> 64) as u64
 }
@@ -365,7 +364,7 @@ mod tests {
 
     fn plan(workload: &str) -> Simulation {
         Simulation {
-            // Clients do not know the host.
+            // Clients do not depend on the host.
             stops: Vec::new(),
             workload: TrafficModel::parse(workload).unwrap(),
             duration_ns: 1,
@@ -375,7 +374,7 @@ mod tests {
         }
     }
 
-    /// What is sent within a second, by time and client.
+    /// Returns what is sent within a second, by time and client.
     fn sent(workload: &str, link: u8) -> Vec<(u64, u16)> {
         sent_to(workload, alone(link))
     }
@@ -461,7 +460,7 @@ mod tests {
         clients.answer(0, 0, start_ns + 10);
         assert_eq!(clients.next_ns(), start_ns + 110);
         clients.send(1);
-        // Not what it waits for, then too late to reach it.
+        // The first is not the reply it waits for; the second comes too late.
         clients.answer(0, 0, start_ns + 200);
         clients.answer(0, 1, start_ns + 110 + GIVE_UP_NS - 100);
         assert_eq!(clients.next_ns(), start_ns + 110 + GIVE_UP_NS);

@@ -1,9 +1,10 @@
-//! TCP: a connection that carries data one way, as those of iperf do, and acknowledgements the other way.
+//! TCP: a connection with data one way, as iperf's are, and acknowledgements the other way.
 //!
-//! Pure state machines: a [`Sender`] and a [`Receiver`] are told of segments, acknowledgements, reads, writes and the
-//! time, and are asked what to send and when to wake them. The rules are those of FreeBSD 6 (`tcp_input.c`,
-//! `tcp_output.c`, `tcp_timer.c`; its function names are given here) and RFC 793 and 1122 (windows), 1323 (timestamps),
-//! 3042 (limited transmit), 3390 (initial window), 3782 (NewReno), 5681 (congestion control) and 6298 (timeout).
+//! Pure state machines: the caller tells a [`Sender`] and a [`Receiver`] of segments, acknowledgements, reads, writes
+//! and the time, and asks what to send and when to wake them. The rules are those of FreeBSD 6 (`tcp_input.c`,
+//! `tcp_output.c`, `tcp_timer.c`; its function names are given here) and RFC 793 and 1122 (windows), 1323
+//! (timestamps), 3042 (limited transmit), 3390 (initial window), 3782 (NewReno), 5681 (congestion control) and 6298
+//! (timeout).
 //!
 //! Guarantees that every byte written leaves the receiver once and in order, whatever is lost, and that a timer runs
 //! while data waits. Nothing here reads a clock or draws random numbers.
@@ -23,7 +24,7 @@ use nicpoll_model::line::{
 /// A TCP header with the timestamp option, which FreeBSD 6 sends in every segment (`net.inet.tcp.rfc1323`).
 const TCP_HEADER_BYTES: u64 = 32;
 
-/// The most data of a segment, for the longest IP packet of a line.
+/// Returns the most data bytes of a segment at this MTU.
 pub fn segment_bytes_max(mtu_bytes: u64, ip: IpVersion) -> u64 {
     mtu_bytes.saturating_sub(headers_bytes(ip))
 }
@@ -36,7 +37,7 @@ fn headers_bytes(ip: IpVersion) -> u64 {
     ip_header_bytes + TCP_HEADER_BYTES
 }
 
-/// What a segment's frame takes on the line, with preamble and gap.
+/// Returns the bytes of a segment's frame on the line, with preamble and gap.
 pub fn line_bytes(ip: IpVersion, data_bytes: u32) -> u32 {
     let packet_bytes = headers_bytes(ip) + u64::from(data_bytes);
     let frame_bytes = (MAC_HEADER_BYTES + packet_bytes + FCS_BYTES).max(FRAME_MIN_BYTES);
@@ -44,7 +45,7 @@ pub fn line_bytes(ip: IpVersion, data_bytes: u32) -> u32 {
     (frame_bytes + PREAMBLE_BYTES + GAP_BYTES) as u32
 }
 
-/// Data on their way. The data themselves are not there, only their place in the stream.
+/// A data segment under way: its place in the stream, without the data themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Number of the first byte.
@@ -65,23 +66,23 @@ impl Segment {
 /// An acknowledgement on its way back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Number of the byte that is expected next.
+    /// Number of the next byte expected.
     pub next: u64,
     /// Bytes after it that the receiver has room for.
     pub window: u64,
-    /// The stamp of the segment that it answers.
+    /// The stamp of the segment that it acknowledges.
     pub echo: Now,
 }
 
-/// Fractions of a tick in the smoothed round trip (`TCP_RTT_SHIFT`) and in its variation
-/// (`TCP_RTTVAR_SHIFT`); both are summed up in quarters of a tick (`TCP_DELTA_SHIFT`).
+/// Fraction bits of the smoothed round trip (`TCP_RTT_SHIFT`) and of its variation (`TCP_RTTVAR_SHIFT`), in ticks;
+/// both are summed up in quarters of a tick (`TCP_DELTA_SHIFT`).
 const RTT_SHIFT: u32 = 5;
 const VARIATION_SHIFT: u32 = 4;
 const DELTA_SHIFT: u32 = 2;
-/// What a timeout grows by with each that follows the last (`tcp_backoff`).
+/// Factors on the timeout, by timeouts in a row (`tcp_backoff`).
 const BACKOFF: [u64; 13] = [1, 2, 4, 8, 16, 32, 64, 64, 64, 64, 64, 64, 64];
 
-/// A moment as a host sees it.
+/// The time as a host sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Virtual time.
@@ -91,7 +92,7 @@ pub struct Now {
 }
 
 impl Now {
-    /// The tick that is so many from now, and not this one.
+    /// Returns the tick `ticks` from now, at least the next one.
     pub fn after(&self, ticks: u64) -> u64 {
         self.tick + ticks.max(1)
     }
@@ -102,7 +103,7 @@ pub fn delayed_ack_ticks(hz: u64) -> u64 {
     hz / 10
 }
 
-/// How long to wait for an acknowledgement (RFC 6298, `tcp_xmit_timer`).
+/// Estimates how long to wait for an acknowledgement (RFC 6298, `tcp_xmit_timer`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoundTrip {
     hz: u64,
@@ -122,7 +123,7 @@ impl RoundTrip {
         }
     }
 
-    /// An acknowledgement answers what was sent at `sent`.
+    /// Takes the round trip of a segment sent at `sent` and acknowledged at `now`.
     pub fn sample(&mut self, now: Now, sent: Now) {
         // A run is shorter than 2^63 ticks.
         let sample = now.tick.saturating_sub(sent.tick) as i64;
@@ -137,9 +138,8 @@ impl RoundTrip {
         self.variation = (self.variation + beyond).max(1);
     }
 
-    /// The timeout after `shift` timeouts in a row (`TCP_REXMTVAL`, `TCPT_RANGESET`): a fifth of a second
-    /// (`net.inet.tcp.rexmit_slop`) on top of the estimate, which counts as a 33rd of a second at least,
-    /// and no more than 64 seconds.
+    /// Returns the timeout after `shift` timeouts in a row (`TCP_REXMTVAL`, `TCPT_RANGESET`): the estimate, at least
+    /// 1/33 s, backed off, plus 0.2 s (`net.inet.tcp.rexmit_slop`), at most 64 s.
     pub fn timeout_ticks(&self, shift: usize) -> u64 {
         let hz = self.hz;
         let quarters = (self.smoothed >> (RTT_SHIFT - DELTA_SHIFT)) + self.variation;
@@ -148,7 +148,7 @@ impl RoundTrip {
         (backed_off + hz / 5).min(64 * hz)
     }
 
-    /// How long a closed window is left alone before it is probed (`tcp_setpersist`): 5 to 60 seconds.
+    /// Returns the time before a closed window is probed (`tcp_setpersist`): 5 to 60 s.
     pub fn persist_ticks(&self, shift: usize) -> u64 {
         let hz = self.hz;
         let estimate = ((self.smoothed >> DELTA_SHIFT) + self.variation) >> 1;
@@ -160,15 +160,15 @@ fn backoff(shift: usize) -> u64 {
     BACKOFF[shift.min(BACKOFF.len() - 1)]
 }
 
-/// Room in the buffer for which a waiting writer is woken (`sb_lowat`).
+/// Free bytes of the buffer at which a waiting writer wakes (`sb_lowat`).
 const ROOM_MIN: u64 = 2048;
 
 /// What keeps a sender from sending more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// The program has not written it.
+    /// The program has not written more.
     Program,
-    /// The send buffer is full of what is not acknowledged.
+    /// The send buffer is full of unacknowledged data.
     Buffer,
     /// The receiver's window.
     Window,
@@ -176,26 +176,26 @@ pub enum Held {
     Congestion,
 }
 
-/// What a sender has done.
+/// Counts of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounts {
     pub segments: u64,
-    /// Of these, ones that begin with bytes that were sent before.
+    /// Segments that begin with bytes sent before.
     pub retransmits: u64,
-    /// Losses that duplicates told of.
+    /// Losses found by duplicate acknowledgements.
     pub fast_retransmits: u64,
     pub timeouts: u64,
     /// Bytes sent into a closed window.
     pub probes: u64,
-    /// Round trips, summed up and how many.
+    /// Sum and number of round trips.
     pub round_trip_ns: u128,
     pub round_trips: u64,
-    /// Time in which each of [`Held`] kept it from sending, in their order.
+    /// Time in which each of [`Held`] kept it from sending, in that order.
     pub held_ns: [u64; 4],
 }
 
 impl SenderCounts {
-    /// Of these, what came after an earlier moment.
+    /// Returns the counts since `before`.
     pub fn since(&self, before: &SenderCounts) -> SenderCounts {
         SenderCounts {
             segments: self.segments - before.segments,
@@ -214,16 +214,15 @@ impl SenderCounts {
 pub struct Sender {
     segment_bytes_max: u64,
     buffer_bytes: u64,
-    /// First byte that is not acknowledged (`snd_una`).
+    /// First unacknowledged byte (`snd_una`).
     pub acknowledged: u64,
-    /// Byte to be sent next (`snd_nxt`): below `sent` after a timeout.
+    /// Next byte to send (`snd_nxt`): below `sent` after a timeout.
     next: u64,
     /// End of what was sent (`snd_max`).
     sent: u64,
     /// End of what the program has written.
     pub written: u64,
-    /// The receiver's window, from `window_from` on, and the greatest that there was (`snd_wnd`,
-    /// `snd_wl2`, `max_sndwnd`).
+    /// The receiver's window, from `window_from` on, and the largest so far (`snd_wnd`, `snd_wl2`, `max_sndwnd`).
     window: u64,
     window_from: u64,
     window_most: u64,
@@ -233,7 +232,7 @@ pub struct Sender {
     persist_tick: Option<u64>,
     /// Timeouts in a row.
     shift: usize,
-    /// Whether the first byte that is not acknowledged is to be sent again at once.
+    /// Whether to resend the first unacknowledged segment at once.
     resends: bool,
     probes: bool,
     held: Option<(Held, u64)>,
@@ -241,7 +240,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// An open connection to a receiver whose first window is `window`.
+    /// Creates the sender of an open connection whose receiver's first window is `window`.
     pub fn new(segment_bytes_max: u64, buffer_bytes: u64, window: u64, hz: u64) -> Self {
         Sender {
             segment_bytes_max,
@@ -254,24 +253,24 @@ impl Sender {
         }
     }
 
-    /// The program writes. Returns the bytes that found room.
+    /// Takes what the program writes. Returns the bytes that fit.
     pub fn write(&mut self, bytes: u64) -> u64 {
         let taken = bytes.min(self.room());
         self.written += taken;
         taken
     }
 
-    /// Bytes that the buffer has room for.
+    /// Returns the free bytes of the buffer.
     pub fn room(&self) -> u64 {
         self.buffer_bytes - (self.written - self.acknowledged)
     }
 
-    /// Whether a writer that waits for room continues (`sbwait` until `sb_lowat`).
+    /// Whether a writer waiting for room continues (`sbwait` until `sb_lowat`).
     pub fn has_room(&self) -> bool {
         self.room() >= ROOM_MIN.min(self.buffer_bytes)
     }
 
-    /// What it has done until `now_ns`.
+    /// Returns the counts until `now_ns`.
     pub fn counts(&self, now_ns: u64) -> SenderCounts {
         let mut counts = self.counts;
         if let Some((held, since_ns)) = self.held {
@@ -280,10 +279,10 @@ impl Sender {
         counts
     }
 
-    /// An acknowledgement has arrived (`tcp_input`).
+    /// Handles an acknowledgement (`tcp_input`).
     pub fn acknowledge(&mut self, now: Now, ack: Ack) {
         if ack.next > self.sent {
-            // Of nothing that was sent.
+            // It acknowledges bytes never sent.
             return;
         }
         if ack.next > self.acknowledged {
@@ -302,7 +301,7 @@ impl Sender {
         } else {
             self.congestion.forget_duplicates();
         }
-        // RFC 793, 3.9: no window of an older acknowledgement.
+        // RFC 793, 3.9: an older acknowledgement does not update the window.
         let is_newer = ack.next > self.window_from
             || (ack.next == self.window_from && ack.window > self.window);
         if is_newer {
@@ -335,14 +334,14 @@ impl Sender {
         }
     }
 
-    /// The first segment that is not acknowledged goes out again, and its timer restarts.
+    /// Has the first unacknowledged segment sent again, and its timer restarted with it.
     fn resend(&mut self) {
         self.resends = true;
         self.retransmit_tick = None;
     }
 
-    /// The next segment to send, if one may go (`tcp_output`). To be asked after each write,
-    /// acknowledgement and timer, until there is none.
+    /// Returns the next segment to send, if one may go (`tcp_output`). Call it after each write, acknowledgement and
+    /// timer, until it returns `None`.
     pub fn poll_segment(&mut self, now: Now) -> Option<Segment> {
         let segment = self.next_segment(now);
         if segment.is_none() {
@@ -377,8 +376,8 @@ impl Sender {
         Some(self.segment(now, start, start + bytes))
     }
 
-    /// A full segment, the last of what there is when nothing else is on its way (Nagle), half of the
-    /// greatest window, or what was sent before.
+    /// Whether it is a full segment, the last data with nothing else in flight (Nagle), half of the largest window,
+    /// or a retransmission.
     fn is_worth_sending(&self, bytes: u64) -> bool {
         let is_last = self.next + bytes == self.written && self.acknowledged == self.sent;
         bytes == self.segment_bytes_max
@@ -399,8 +398,8 @@ impl Sender {
         }
     }
 
-    /// One byte into a closed window, to make the receiver announce it again; into one that is open but
-    /// too small to be worth a segment, what fits (`tcp_timer_persist`).
+    /// Sends one byte into a closed window, to make the receiver announce it again; into a window open but too small
+    /// for a segment, what fits (`tcp_timer_persist`).
     fn probe(&mut self, now: Now) -> Option<Segment> {
         let unsent = self.written - self.acknowledged;
         if unsent == 0 {
@@ -418,7 +417,7 @@ impl Sender {
         Some(self.segment(now, self.acknowledged, end))
     }
 
-    /// Nothing can be sent: some timer must run while anything is held.
+    /// Records that nothing can be sent, and why; a timer must run while data waits.
     fn wait(&mut self, now: Now) {
         let is_unwatched = self.retransmit_tick.is_none() && self.persist_tick.is_none();
         if is_unwatched && self.written > self.acknowledged {
@@ -445,7 +444,7 @@ impl Sender {
         }
     }
 
-    /// Adds what it was held back for until now.
+    /// Adds the time it was held back until now.
     fn count_held(&mut self, now: Now) {
         if let Some((held, since_ns)) = self.held.take() {
             self.counts.held_ns[held as usize] += now.ns - since_ns;
@@ -462,12 +461,12 @@ impl Sender {
         self.persist_tick = Some(now.after(ticks));
     }
 
-    /// When it wants [`Sender::timer`] to be called.
+    /// Returns the tick at which [`Sender::timer`] must be called.
     pub fn deadline_tick(&self) -> Option<u64> {
         self.retransmit_tick.or(self.persist_tick)
     }
 
-    /// Time has come to `now`.
+    /// Handles the timers due at `now`.
     pub fn timer(&mut self, now: Now) {
         let is_due = |due: Option<u64>| due.is_some_and(|due| due <= now.tick);
         if is_due(self.retransmit_tick) {
@@ -485,7 +484,7 @@ impl Sender {
     }
 }
 
-/// Duplicates that tell of a loss (`tcprexmtthresh`).
+/// Duplicate acknowledgements that indicate a loss (`tcprexmtthresh`).
 const DUPLICATES_MIN: u64 = 3;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -495,18 +494,18 @@ pub struct Congestion {
     slow_start_until: u64,
     duplicates: u64,
     is_recovering: bool,
-    /// The end of what was sent when the last loss was seen (`snd_recover`).
+    /// End of what was sent at the last loss (`snd_recover`).
     recover: Option<u64>,
 }
 
-/// What an acknowledgement leads to.
+/// What an acknowledgement says of losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Nothing.
+    /// No loss.
     No,
-    /// The first byte that is not acknowledged is lost, and was not known to be.
+    /// A new loss: the first unacknowledged byte.
     Found,
-    /// So is the next one of the same window.
+    /// Another loss in the same window.
     Another,
 }
 
@@ -522,8 +521,8 @@ impl Congestion {
         }
     }
 
-    /// Bytes that may be on their way; two segments more while the first two duplicates tell that others
-    /// have arrived (RFC 3042).
+    /// Returns the bytes that may be in flight, with a segment more for each of the first two duplicates: others have
+    /// arrived (RFC 3042).
     pub fn window(&self) -> u64 {
         let limited = if self.is_recovering {
             0
@@ -533,8 +532,8 @@ impl Congestion {
         self.window + limited * self.segment_bytes_max
     }
 
-    /// A duplicate of the acknowledgement up to `una`, with the stream sent up to `sent`. `peer_window` is
-    /// what the receiver has room for.
+    /// Handles a duplicate acknowledgement of `una`, with the stream sent up to `sent`. `peer_window` is the
+    /// receiver's window.
     pub fn duplicate(&mut self, una: u64, sent: u64, peer_window: u64) -> Loss {
         if self.is_recovering {
             self.window += self.segment_bytes_max;
@@ -544,7 +543,7 @@ impl Congestion {
         if self.duplicates < DUPLICATES_MIN {
             return Loss::No;
         }
-        // What follows a timeout are duplicates of its own segments (RFC 3782, 4).
+        // After a timeout, duplicates come from the segments it resent (RFC 3782, 4).
         if self.recover.is_some_and(|recover| una <= recover) {
             self.duplicates = 0;
             return Loss::No;
@@ -556,14 +555,14 @@ impl Congestion {
         Loss::Found
     }
 
-    /// What came was no duplicate.
+    /// Resets the count of duplicates: the last acknowledgement was none.
     pub fn forget_duplicates(&mut self) {
         if !self.is_recovering {
             self.duplicates = 0;
         }
     }
 
-    /// `acked` more bytes are acknowledged, up to `una`, with the stream sent up to `sent`.
+    /// Handles an acknowledgement of `acked` more bytes, up to `una`, with the stream sent up to `sent`.
     pub fn advance(&mut self, acked: u64, una: u64, sent: u64, peer_window: u64) -> Loss {
         let mss = self.segment_bytes_max;
         if self.is_recovering {
@@ -575,7 +574,7 @@ impl Congestion {
             self.is_recovering = false;
             self.window = self.slow_start_until.min(sent - una + mss);
         } else if self.window < peer_window {
-            // The original's fast path leaves a window alone that is not what holds it back.
+            // The original's fast path does not grow a window that is not the limit.
             let in_slow_start = self.window <= self.slow_start_until;
             self.window += if in_slow_start {
                 mss
@@ -587,7 +586,7 @@ impl Congestion {
         Loss::No
     }
 
-    /// Nothing was acknowledged for too long, with the stream sent up to `sent` (`tcp_timer_rexmt`).
+    /// Handles a retransmission timeout, with the stream sent up to `sent` (`tcp_timer_rexmt`).
     pub fn timeout(&mut self, sent: u64, peer_window: u64) {
         self.halve(peer_window);
         self.window = self.segment_bytes_max;
@@ -608,28 +607,28 @@ pub struct Receiver {
     pub segment_bytes_max: u64,
     buffer_bytes: u64,
     hz: u64,
-    /// The byte that is expected next (`rcv_nxt`): all before it have come.
+    /// Next byte expected (`rcv_nxt`): all before it have come.
     pub next: u64,
     /// Bytes that the program has read.
     pub read: u64,
-    /// The right edge of the window that was told (`rcv_adv`).
+    /// Right edge of the advertised window (`rcv_adv`).
     told_edge: u64,
-    /// Whether the window that was told last is closed (`TF_RXWIN0SENT`).
+    /// Whether the last advertised window was closed (`TF_RXWIN0SENT`).
     told_closed: bool,
-    /// What the last acknowledgement said (`last_ack_sent`).
+    /// Next byte in the last acknowledgement (`last_ack_sent`).
     acknowledged: u64,
     out_of_order: Reassembly,
     /// The stamp to echo (`ts_recent`).
     stamp: Now,
     owes_ack: bool,
-    /// When it wants [`Receiver::timer`] to be called.
+    /// Tick at which [`Receiver::timer`] must be called.
     pub delayed_ack_tick: Option<u64>,
-    /// Sent so far.
+    /// Acknowledgements sent so far.
     pub acknowledgements: u64,
 }
 
 impl Receiver {
-    /// An open connection whose first window, all of the buffer, the sender knows.
+    /// Creates the receiver of an open connection whose sender knows the first window, the whole buffer.
     pub fn new(segment_bytes_max: u64, buffer_bytes: u64, hz: u64) -> Self {
         Receiver {
             segment_bytes_max,
@@ -640,9 +639,9 @@ impl Receiver {
         }
     }
 
-    /// A segment has arrived. The first of two in order may wait for the second, or for
-    /// a tenth of a second; anything else is answered at once (RFC 1122, 4.2.3.2; RFC 5681, 4.2).
-    /// Returns the bytes that the program can read now and could not before.
+    /// Takes a segment. The acknowledgement of the first of two in order may wait for the second, or a tenth of a
+    /// second; anything else is acknowledged at once (RFC 1122, 4.2.3.2; RFC 5681, 4.2). Returns the bytes that have
+    /// become readable.
     pub fn take(&mut self, now: Now, segment: Segment) -> u64 {
         // RFC 1323, 4.3: the stamp of the segment that the next acknowledgement answers.
         if segment.seq <= self.acknowledged && segment.end() > self.acknowledged {
@@ -671,27 +670,27 @@ impl Receiver {
         self.next - before
     }
 
-    /// Bytes that the program can read.
+    /// Returns the bytes that the program can read.
     pub fn readable(&self) -> u64 {
         self.next - self.read
     }
 
-    /// The program reads up to so many bytes. Returns how many it gets.
+    /// Reads up to `bytes_max` bytes for the program. Returns how many.
     pub fn read(&mut self, bytes_max: u64) -> u64 {
         let bytes = self.readable().min(bytes_max);
         self.read += bytes;
         bytes
     }
 
-    /// Room in the buffer. What was told never ends beyond it.
+    /// Returns the free bytes of the buffer; no advertised window exceeds them.
     fn free(&self) -> u64 {
         self.buffer_bytes - self.readable()
     }
 
-    /// The acknowledgement to send, if one is due: one is owed, or the window's edge can move by two
-    /// segments or by half the buffer (`tcp_output`). To be asked after each segment, read and timer.
+    /// Returns the acknowledgement to send, if one is due: one is owed, or the window's edge can move by two segments
+    /// or by half the buffer (`tcp_output`). Call it after each segment, read and timer.
     pub fn poll_ack(&mut self) -> Option<Ack> {
-        // RFC 1122, 4.2.3.3: no window that opens by crumbs.
+        // RFC 1122, 4.2.3.3: avoids silly windows.
         let is_silly = self.free() < self.segment_bytes_max && self.free() < self.buffer_bytes / 4;
         let free = if is_silly { 0 } else { self.free() };
         let edge = (self.next + free).max(self.told_edge);
@@ -714,7 +713,7 @@ impl Receiver {
         })
     }
 
-    /// Time has come to `now` (`tcp_timer_delack`).
+    /// Handles the timer due at `now` (`tcp_timer_delack`).
     pub fn timer(&mut self, now: Now) {
         if self.delayed_ack_tick.is_some_and(|due| due <= now.tick) {
             self.delayed_ack_tick = None;
@@ -723,10 +722,10 @@ impl Receiver {
     }
 }
 
-/// Ranges of a stream.
+/// Ranges of a stream that have arrived out of order.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembly {
-    /// First byte and the byte after the last, in order.
+    /// First byte and the byte after the last of each, in order.
     ranges: Vec<(u64, u64)>,
 }
 
@@ -735,7 +734,7 @@ impl Reassembly {
         self.ranges.is_empty()
     }
 
-    /// Keeps the bytes from `start` up to `end`, which is beyond it.
+    /// Keeps the bytes from `start` to before `end`, at least one.
     pub fn insert(&mut self, start: u64, end: u64) {
         let first = self.ranges.partition_point(|range| range.1 < start);
         let after = self.ranges.partition_point(|range| range.0 <= end);
@@ -745,7 +744,7 @@ impl Reassembly {
         self.ranges.splice(first..after, [(start, end)]);
     }
 
-    /// Gives up what follows `next` without a gap. Returns the byte after it.
+    /// Removes the range that follows `next` without a gap. Returns the byte after it.
     pub fn take_from(&mut self, next: u64) -> u64 {
         match self.ranges.first() {
             Some(&(start, end)) if start <= next => {

@@ -1,8 +1,8 @@
 //! The tick-sampling trap: work that comes in pulses, seen by a clock that ticks nearly in step with them.
 //!
-//! A kernel that samples looks at each tick at what the processor does, and charges the whole tick to that. When pulses come
-//! at a multiple or a fraction of the tick's period, each tick sees the same phase of a pulse; when the pulses come from
-//! another clock, the phase drifts slowly through the pulse. Short readings then show that phase, and nothing of the
+//! A sampling kernel looks at each tick at what the processor does, and charges the whole tick to that. When pulses
+//! come at a multiple or a fraction of the tick's period, each tick sees the same phase of a pulse; when the pulses
+//! come from another clock, the phase drifts slowly through the pulse. Short readings then show that phase, not the
 //! processor's load.
 //!
 //! Time is kept in whole units: the phase of the last tick is as exact as that of the first. The work of the ticks
@@ -14,21 +14,21 @@ use crate::spec::options::{SimError, refuse};
 
 const BILLION: u128 = 1_000_000_000;
 const MILLION: u128 = 1_000_000;
-/// Ticks that a second of wall time and little memory are enough for.
+/// Most ticks: they take about a second and little memory.
 const TICKS_MAX: u128 = 100_000_000;
-/// Readings that fit on a plot, and through which a period is still looked for at once.
+/// Most readings: they fit on a plot, and a period in them is found quickly.
 const READINGS_MAX: u128 = 10_000;
-/// Without drift nothing comes round; one may see that from this long.
+/// Default duration without drift, when nothing repeats: long enough to see that.
 const STILL_NS: u64 = 60_000_000_000;
-/// Times round when no length is asked for: enough to see that it does come round.
+/// Default duration with drift, in periods: enough to see the repetition.
 const ROUNDS: f64 = 3.0;
-/// Readings then, at least.
+/// Least readings of a default duration.
 const READINGS_MIN: u64 = 10;
 
 /// Pulses of work and the clock that samples them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticks {
-    /// From pulse to pulse by the pulses' own clock; 1 us to 1 s.
+    /// Time from pulse to pulse by the pulses' own clock; 1 us to 1 s.
     pub pulse_ns: u64,
     /// How much slower that clock is than the ticks', in billionths; at most 1 %.
     pub drift_ppb: u32,
@@ -40,12 +40,12 @@ pub struct Ticks {
     pub user_ppm: u32,
     /// Length of a reading: at least a tick.
     pub reading_ns: u64,
-    /// All readings together, cut to whole ones; `None` for three times round and at least ten
-    /// readings, or for a minute without drift.
+    /// Duration of all readings, rounded down to whole ones; `None` for three periods and at least ten readings, or
+    /// for a minute without drift.
     pub duration_ns: Option<u64>,
 }
 
-/// The same in whole units of time; a nanosecond has `hz` billion of them.
+/// [`Ticks`] in whole units of time; a nanosecond has `hz` billion of them.
 struct Units {
     nanosecond: u128,
     tick: u128,
@@ -56,10 +56,10 @@ struct Units {
     readings: u128,
 }
 
-/// Runs it.
+/// Samples the pulses.
 ///
 /// # Errors
-/// What is out of range, and what would be in it.
+/// What is out of range, and the range.
 pub fn sample_ticks(ticks: &Ticks) -> Result<SimTicks, SimError> {
     let units = units(ticks)?;
     let readings: Vec<_> = (0..units.readings)
@@ -92,7 +92,8 @@ pub fn sample_ticks(ticks: &Ticks) -> Result<SimTicks, SimError> {
     })
 }
 
-/// Pulse and tick meet at multiples of their greatest common measure, and the drift crosses that.
+/// Returns the period of the phase: pulse and tick meet at multiples of their greatest common divisor, and the drift
+/// crosses one of them.
 fn period_ns(ticks: &Ticks) -> Option<f64> {
     let common = gcd(u128::from(ticks.pulse_ns) * u128::from(ticks.hz), BILLION);
     let common_ns = common as f64 / f64::from(ticks.hz);
@@ -153,7 +154,7 @@ fn units(ticks: &Ticks) -> Result<Units, SimError> {
 }
 
 impl Units {
-    /// What the processor did from one moment to before another, and what the ticks in between say.
+    /// Returns what the processor did from `from` to before `to`, and what the ticks in between say.
     fn look(&self, from: u128, to: u128) -> TickReading {
         let (mut kernel, mut user, mut all) = (0u64, 0u64, 0u64);
         let mut tick = from.div_ceil(self.tick) * self.tick;
@@ -191,8 +192,8 @@ impl Units {
     }
 }
 
-/// After how many readings the sampled figures come round: the first peak of their autocorrelation after
-/// it has been negative. `None` when they stand still to two ticks or do not come round twice.
+/// Returns the period of the sampled figures, in readings: the first peak of their autocorrelation after it has been
+/// negative. `None` when they vary by less than two ticks or do not repeat twice.
 fn period_in(readings: &[TickReading], least_step: f64) -> Option<f64> {
     let figures = [
         centred(readings.iter().map(|reading| reading.sampled.kernel)),

@@ -4,12 +4,12 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// How many run at a time: one for each core that this process may use.
+/// Returns how many run at a time: one for each core that this process may use.
 pub fn count() -> usize {
     thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Does the work for each item, on whichever of the cores is free.
+/// Does `work` on each item, on `workers` threads.
 pub fn map<T: Sync, R: Send>(items: &[T], workers: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {

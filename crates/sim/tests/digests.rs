@@ -1,5 +1,5 @@
-//! What runs come to, to the last digit, as one digest for each host and discipline or path: a change of
-//! how the simulator is built must not change what it predicts.
+//! The results of runs to the last digit, as one digest for each host and discipline or path: refactoring the
+//! simulator must not change its predictions.
 //!
 //! A line of `digests/golden.txt` is a case's number and the FNV-1a digest of its figures' values, without
 //! their names, in the order in which [`of_host`] and [`of_path`] name them. When a prediction changes on
@@ -182,7 +182,7 @@ fn run_host(host: &HostModel, discipline: &str, workload: TrafficModel, seed: u6
 }
 
 fn run_path(stops: Vec<PathHost>, workload: &str, seed: u64) -> String {
-    // Only connections have parts.
+    // Only connections have slices.
     let slices = if workload.starts_with("iperf-tcp") {
         3
     } else {
@@ -230,7 +230,7 @@ fn traces() -> String {
     DISCIPLINES.iter().map(of).collect()
 }
 
-/// What is said to hold runs back, and what the changes that were tried come to.
+/// The bottlenecks named, and the results of the changes tried.
 fn bottlenecks() -> Vec<String> {
     let single = DISCIPLINES.iter().map(|discipline| {
         let mut text = String::new();

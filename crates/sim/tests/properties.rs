@@ -1,4 +1,4 @@
-//! What holds for any host under any load.
+//! Invariants of any host under any load.
 
 #[path = "sim/common.rs"]
 mod common;
@@ -9,15 +9,14 @@ use nicpoll_sim::{
 };
 use proptest::prelude::*;
 
-/// Any value of a field that leaves a run short enough to test: the limits themselves, and what lies
-/// near the example's values.
+/// Any host that keeps a run short enough to test: each field at a limit, or near the example's value.
 fn host() -> impl Strategy<Value = HostModel> {
     let each: Vec<_> = HostModel::FIELDS
         .iter()
         .map(|field| {
             let usual = common::host().get(field.name).unwrap_or_default();
             let near = usual / 4..=usual.saturating_mul(4).max(10);
-            // What not every discipline can do.
+            // Not every discipline supports these.
             let is_one_of_several = matches!(
                 field.name,
                 "veth.pair" | "cpu.cpus" | "card.queues" | "application.cpu" | "network.gro"
@@ -63,7 +62,7 @@ fn discipline() -> impl Strategy<Value = ReceiveDiscipline> {
     .prop_map(|text| ReceiveDiscipline::parse(text).unwrap())
 }
 
-/// How many send, and over how many lines.
+/// Options for the number of clients and of lines.
 fn clients() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => Just(String::new()),
@@ -115,7 +114,7 @@ proptest! {
         let stops = vec![PathHost { host, discipline }];
         let plan = Simulation { stops, workload, duration_ns, warmup_ns, seed, slices: 0 };
         let Ok(figures) = simulate(&plan) else {
-            // Not every host takes every packet; that it says so is tested elsewhere.
+            // Not every host takes every packet; refusals are tested elsewhere.
             return Ok(());
         };
         let ledger = &figures.ledger;
@@ -134,7 +133,7 @@ proptest! {
         }
         let interrupts: u64 = figures.hosts[0].cards.iter().map(|card| card.interrupts).sum();
         prop_assert_eq!(interrupts, figures.hosts[0].interrupts);
-        // The same again, to the last digit, also when it is told of in parts.
+        // A repetition gives the same to the last digit, with slices, too.
         let parts = simulate(&Simulation { slices, ..plan.clone() }).unwrap();
         prop_assert_eq!(parts.slices.len(), slices as usize);
         let sum = |of: fn(&SimSlice) -> u64| parts.slices.iter().map(of).sum::<u64>();
@@ -148,7 +147,7 @@ proptest! {
     }
 }
 
-/// What goes from one simulated host to another; long ones come in fragments.
+/// Workloads from one simulated host to another; long datagrams are fragmented.
 fn path_workload() -> impl Strategy<Value = TrafficModel> {
     let name = prop_oneof![
         Just("netblast:"),

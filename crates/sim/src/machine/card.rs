@@ -1,4 +1,4 @@
-//! A card and the queues of the protocols: rings, what comes from the far end, what waits for IP, what waits to be sent.
+//! A card and the queues of the protocols: rings, packets from the far end, packets that wait for IP or to be sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,16 +7,16 @@ use crate::link::{Packet, PacketKind, Queue, Shape};
 use crate::source::Clients;
 use crate::spec::host::HostModel;
 
-/// What a card is attached to.
+/// The line of a card, and its other end.
 #[derive(Clone, Debug, Default)]
 pub struct Attachment {
-    /// The outgoing line, as an index of the world's.
+    /// The outgoing wire, as an index of the world's.
     pub wire: usize,
     /// The line's delay.
     pub delay_ns: u64,
-    /// The far end, when it is not a simulated machine.
+    /// The far end, if it is ideal.
     pub far: Option<FarEnd>,
-    /// The other end, when it is one.
+    /// The other end, if it is a simulated host.
     pub peer: Option<Port>,
 }
 
@@ -27,34 +27,34 @@ pub struct Port {
     pub card: usize,
 }
 
-/// The other end of a line, where ideal hosts are.
+/// The far end of a line, with ideal hosts.
 #[derive(Clone, Debug)]
 pub struct FarEnd {
-    /// Who sends; `None` when nobody does.
+    /// The senders; `None` when nobody sends.
     pub clients: Option<Clients>,
-    /// What they send.
+    /// The flow that they send.
     pub flow: usize,
-    /// The frame of each payload, where packets differ.
+    /// The frame of each payload, if packets differ.
     pub frames: BTreeMap<u32, Shape>,
-    /// The line from it, as an index of the world's.
+    /// The wire from it, as an index of the world's.
     pub wire: usize,
-    /// What waits for the line; the first packet is on it.
+    /// Packets that wait for the line; the first one is on it.
     pub queue: Queue,
 }
 
 /// A card: its rings, and when it interrupts.
 ///
-/// An interrupt masks the card until its handler unmasks it; a card that then still has news interrupts at once, or when
-/// its moderation is over.
+/// An interrupt masks the card until its handler unmasks it; a card that then still has work for the driver
+/// interrupts at once, or when its moderation is over.
 #[derive(Clone, Debug, Default)]
 pub struct Card {
     pub attachment: Attachment,
-    /// Frames on their way to it, with the time of their arrival.
+    /// Frames on their way to it, with their arrival times.
     pub inbound: VecDeque<(u64, Packet)>,
     pub rx_ring: Queue,
     /// Packets whose frames have not left; the first one is on the line.
     pub tx_ring: Queue,
-    /// Descriptors whose frames have left and that the driver has not cleared.
+    /// Descriptors of sent frames that the driver has not cleared.
     pub tx_done: u64,
     /// When the card can send the next frame.
     pub tx_ready_ns: u64,
@@ -62,13 +62,13 @@ pub struct Card {
     pub send_queue: Queue,
     /// Whether it may interrupt.
     pub has_interrupts: bool,
-    /// Whether something has happened since the last interrupt.
+    /// Whether an event has come since the last interrupt.
     pub has_cause: bool,
-    /// Whether such a cause alone makes it interrupt, after what happened has been handled.
+    /// Whether such an event alone makes it interrupt, even after it has been handled.
     keeps_cause: bool,
     /// Whether an interrupt is on its way to the processor.
     pub is_raised: bool,
-    /// The earliest moment of the next interrupt.
+    /// Earliest time of the next interrupt.
     pub quiet_until_ns: u64,
 }
 
@@ -93,24 +93,24 @@ impl Card {
         self.tx_ring.len() + self.tx_done < self.tx_ring.limit
     }
 
-    /// Whether this many packets more fit into ring and send queue.
+    /// Whether so many more packets fit into ring and send queue.
     pub fn has_room_for(&self, packets: u64) -> bool {
         let used = self.tx_ring.len() + self.tx_done;
         let ring = self.tx_ring.limit.saturating_sub(used);
         ring + self.send_queue.limit - self.send_queue.len() >= packets
     }
 
-    /// Whether a packet can go to the ring past the send queue.
+    /// Whether a packet can go to the ring without waiting in the send queue.
     pub fn can_transmit_at_once(&self) -> bool {
         self.send_queue.is_empty() && self.has_tx_room()
     }
 
-    /// Who sends to it from an ideal far end.
+    /// Returns the senders at an ideal far end.
     pub fn clients(&mut self) -> Option<&mut Clients> {
         self.attachment.far.as_mut()?.clients.as_mut()
     }
 
-    /// What waits for its line at an ideal far end.
+    /// Returns the queue for its line at an ideal far end.
     pub fn far_queue(&self) -> Option<&Queue> {
         self.attachment.far.as_ref().map(|far| &far.queue)
     }
@@ -125,19 +125,19 @@ impl Card {
         own.into_iter().chain(far).for_each(Queue::begin_counting);
     }
 
-    /// Packets that have not reached it yet.
+    /// Returns the packets that have not reached it yet.
     pub fn coming(&self) -> impl Iterator<Item = &Packet> {
         let far = self.far_queue().into_iter().flat_map(Queue::iter);
         far.chain(self.inbound.iter().map(|(_, packet)| packet))
     }
 }
 
-/// The datagram of a flow that is being reassembled. Lines keep the order of frames, so the first fragment of another
-/// datagram ends the wait for what is missing.
+/// A flow's datagram in reassembly. Lines keep the order of frames, so the first fragment of another datagram ends
+/// the wait for the missing ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hold {
     pub number: u64,
-    /// How many of its fragments are here.
+    /// Fragments that have arrived.
     pub fragments: u64,
 }
 
@@ -147,7 +147,7 @@ pub struct Input {
     /// Whether drivers put packets into the IP queue instead of passing them on.
     pub is_queued: bool,
     pub ip_queue: Queue,
-    /// Datagrams that are being reassembled, by flow.
+    /// Datagrams in reassembly, by flow.
     pub holds: Vec<Hold>,
     pub gro: Gro,
 }
@@ -166,7 +166,7 @@ impl Input {
         }
     }
 
-    /// Packets that wait for the rest of their datagram.
+    /// Returns the packets that wait for the rest of their datagram.
     pub fn held(&self) -> u64 {
         self.holds.iter().map(|hold| hold.fragments).sum()
     }
@@ -179,26 +179,26 @@ const MERGED_BYTES_MAX: u64 = 65_536;
 /// (`dev_gro_receive`, net/core/gro.c). Nothing is merged across polls.
 ///
 /// Segments remain packets of their own here, so each is counted where it ends. A merged one costs `network.gro_ns`
-/// instead of its way through IP and beyond, and TCP answers once for all of them.
+/// instead of IP and the layers above, and TCP acknowledges all of them at once.
 #[derive(Clone, Debug, Default)]
 pub struct Gro {
     /// By flow; empty when GRO is off.
     flows: Vec<Merged>,
-    /// Whether TCP has not answered what was merged.
+    /// Whether TCP still has to acknowledge merged segments.
     pub owes_answer: bool,
 }
 
-/// The segments of a flow that the poll in progress has merged.
+/// The segments of a flow that the current poll has merged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Merged {
     /// Number of the byte after them.
     next: u64,
-    /// How many they are; 0 for none.
+    /// Their bytes; 0 for none.
     bytes: u64,
 }
 
 impl Gro {
-    /// Whether a packet continues where the last one of its flow ended.
+    /// Whether a segment continues where the last one of its flow ended.
     pub fn continues(&self, packet: &Packet) -> bool {
         let PacketKind::Segment(segment) = packet.kind else {
             return false;
@@ -210,7 +210,7 @@ impl Gro {
         })
     }
 
-    /// A packet has been taken from the ring. Returns whether it is merged into the one before it.
+    /// Takes a packet from the ring. Returns whether it is merged into the previous one.
     pub fn take(&mut self, packet: &Packet) -> bool {
         let continues = self.continues(packet);
         if let PacketKind::Segment(segment) = packet.kind
@@ -225,22 +225,22 @@ impl Gro {
         continues
     }
 
-    /// The poll ends. Returns whether TCP has to answer.
+    /// Ends the poll. Returns whether TCP has to acknowledge.
     pub fn end_poll(&mut self) -> bool {
         self.flows.fill(Merged::default());
         std::mem::take(&mut self.owes_answer)
     }
 }
 
-/// What each level is to send.
+/// The packets that each level has to send.
 #[derive(Clone, Debug, Default)]
 pub struct Output([Outgoing; LEVELS]);
 
 #[derive(Clone, Debug, Default)]
 pub struct Outgoing {
-    /// With the work of making each.
+    /// Packets, each with the time to make it.
     pub waiting: VecDeque<(Packet, u64)>,
-    /// The one that the driver has.
+    /// The packet that the driver has.
     pub in_hand: Option<Packet>,
 }
 
@@ -260,7 +260,7 @@ impl Output {
         self.0.iter().flat_map(Outgoing::iter)
     }
 
-    /// The first level that has packets of a flow to send.
+    /// Returns the first level that has packets of a flow to send.
     pub fn level_of(&self, flow: usize) -> Option<Level> {
         let has = |of: &Outgoing| of.iter().any(|packet| usize::from(packet.flow) == flow);
         Some(BY_NUMBER[self.0.iter().position(has)?])

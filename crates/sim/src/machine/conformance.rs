@@ -16,10 +16,10 @@ use crate::spec::host::HostModel;
 use crate::spec::simulation::shapes;
 use crate::spec::traffic::TrafficModel;
 
-/// A machine that was not booted: it has no ticks, and nothing is sent to it.
+/// A machine that is not booted: it has no ticks, and nobody sends to it.
 struct PolledCard {
     machine: Machine,
-    /// Packets so far.
+    /// Packets that have arrived so far.
     sent: u64,
 }
 
@@ -27,7 +27,7 @@ impl PolledCard {
     fn new() -> Self {
         let text = include_str!("../../hosts/generic.toml");
         let mut host = HostModel::parse(text).unwrap();
-        // What the card hands up is looked at, and not what becomes of it.
+        // No queue above the card may lose packets: only what it hands up is checked.
         host.set("network.ip_queue_packets", 65_536).unwrap();
         host.set("socket.buffer_bytes", 1 << 31).unwrap();
         let discipline = ReceiveDiscipline::parse("freebsd-polling").unwrap();
@@ -76,7 +76,7 @@ impl PolledCard {
         PolledCard { machine, sent: 0 }
     }
 
-    /// Lets the kernel work until it has nothing more to do. The program never runs.
+    /// Runs the kernel until it has nothing more to do. The program never runs.
     fn run_kernel(&mut self) {
         let machine = &mut self.machine;
         let levels = [Level::Hard, Level::InterruptThread, Level::Soft];

@@ -1,14 +1,15 @@
 //! The processor of a machine: which level runs, for how long, and what its time counts as; its clock, and the timers
-//! of whatever happens by itself.
+//! of events that no level causes.
 //!
-//! Each level does one step at a time. The highest level that has a step runs; a higher one that gets a step preempts it,
-//! and it continues later. Switching to another thread costs time; entering an interrupt is part of the interrupt's step.
+//! Each level does one step at a time. The highest level that has a step runs; one that gets a step preempts lower
+//! ones, which continue later. Switching to another thread costs time; entering an interrupt is part of the
+//! interrupt's step.
 //!
 //! A preempted thread finds its code and data evicted from the caches when it continues, and pays the cache-related
-//! preemption delay once for all that ran in between. Other threads and software interrupts evict; a hard interrupt (a
-//! clock tick, a handler that wakes a thread) touches a few dozen lines, and its own cost includes them. A thread that
-//! wakes after others have run finds cold caches too; that cost is a separate number, since a host may have it in the
-//! cost of the switch.
+//! preemption delay once for all that ran in between. Other threads and software interrupts evict; a hard interrupt
+//! (a clock tick, a handler that wakes a thread) touches a few dozen lines, and its own cost includes them. A thread
+//! that wakes after others have run finds cold caches too; that cost is a separate number, since a host may include
+//! it in the switch.
 //!
 //! Guarantees that time adds up: every nanosecond belongs to a level or is idle, and a thread never has more than one
 //! refill pending.
@@ -18,7 +19,7 @@ mod tests;
 
 use crate::spec::host::{self, HostModel};
 
-/// Who can have the processor, the highest first.
+/// Who can run, the highest priority first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
     /// Hard interrupts.
@@ -29,11 +30,11 @@ pub enum Level {
     Soft,
     /// Kernel threads.
     Kernel,
-    /// ksoftirqd: a thread like the program's, which takes turns with it.
+    /// ksoftirqd, a thread that takes turns with the program.
     SoftThread,
     /// The program.
     Program,
-    /// What runs when there is nothing else: idle polling.
+    /// Idle polling, when nothing else runs.
     #[default]
     Idle,
 }
@@ -49,7 +50,7 @@ pub const BY_NUMBER: [Level; LEVELS] = [
     Level::Idle,
 ];
 
-/// What a level does.
+/// A step of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Step {
     /// The clock interrupts.
@@ -58,10 +59,10 @@ pub enum Step {
     CardInterrupt,
     /// The deferral timer interrupts.
     Timer,
-    /// The card is looked at.
+    /// The driver looks at the card.
     #[default]
     Look,
-    /// What was sent is cleared from the transmit ring, and what waits takes its place.
+    /// Sent packets are cleared from the transmit ring, and waiting ones take their place.
     Reclaim {
         /// Descriptors to clear.
         done: u64,
@@ -70,7 +71,7 @@ pub enum Step {
     Rearm,
     /// A packet is taken from the card.
     Receive,
-    /// A packet is taken from the IP queue up to its socket.
+    /// A packet goes from the IP queue to its socket.
     Protocol,
     /// An interrupt's background work.
     Background,
@@ -88,11 +89,11 @@ pub enum Step {
     Use,
     /// The program calls to send a packet.
     Call,
-    /// The program reads the clock over and over.
+    /// The program polls the clock.
     Spin,
 }
 
-/// What time counts as.
+/// The CPU state that time counts as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     User,
@@ -106,7 +107,7 @@ pub enum State {
 const STATES: usize = 5;
 
 impl State {
-    /// What a step of a level counts as.
+    /// Returns the state that a step of a level counts as.
     fn of(level: Level, step: Step) -> State {
         match level {
             Level::Hard | Level::InterruptThread => State::Interrupt,
@@ -143,11 +144,11 @@ impl Times {
 struct Slot {
     step: Step,
     state: State,
-    /// What is left of it, with the switch and the refill that come before its work.
+    /// Time left, with the switch and the refill that come before its work.
     remaining_ns: u64,
 }
 
-/// What a level takes from a card in one go.
+/// The packets that a level takes from a card in one go.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Batch {
     /// The card.
@@ -158,37 +159,37 @@ pub struct Batch {
 
 #[derive(Clone, Debug, Default)]
 pub struct Cpu {
-    /// Hard interrupts that wait, a bit for each, and the one that is served.
+    /// Pending hard interrupts, a bit for each, and the one being served.
     pending: u32,
     pub served: u32,
     /// Interrupts whose background work waits.
     pub background: u64,
-    /// What each level still takes from a card.
+    /// The batch of each level.
     pub batches: [Batch; LEVELS],
     slots: [Slot; LEVELS],
     /// A bit for each level that has a step.
     runnable: u8,
-    /// A bit for each level whose thread was preempted, and whose caches others have had since.
+    /// A bit for each level whose thread was preempted, and whose cache contents others have evicted since.
     displaced: u8,
-    /// A bit for each level that has ended its work, and whose caches others have had since.
+    /// A bit for each level that has ended its work, and whose cache contents others have evicted since.
     cold: u8,
-    /// A bit for each level whose step had a refill put before it.
+    /// A bit for each level whose step has a refill before its work.
     refilling: u8,
-    /// What was left of that step's work then.
+    /// Work left of that step when the refill was added.
     work_ns: [u64; LEVELS],
     /// The thread that runs, or that an interrupt has interrupted.
     pub thread: Level,
     context_switch_ns: u64,
     refill_ns: u64,
     wake_refill_ns: u64,
-    /// A bit for each level that has something to lose in the caches when it is preempted, and when it has ended its
-    /// work: all but the idle thread's, and hard interrupts.
+    /// A bit for each level that can lose cache contents when preempted (all but the idle thread), and after its work
+    /// (neither the idle thread nor hard interrupts); none where the refill is free.
     with_caches: u8,
     with_caches_asleep: u8,
     /// Whether software interrupts have a thread of their own (FreeBSD) or borrow whatever thread they
     /// interrupt (Linux).
     soft_is_thread: bool,
-    /// Whose turn it is when ksoftirqd and the program both have work.
+    /// Whether the program runs when ksoftirqd has work, too.
     pub is_programs_turn: bool,
     /// Whether ksoftirqd is in a softirq, which the scheduler does not preempt.
     pub is_soft_thread_held: bool,
@@ -216,17 +217,17 @@ impl Cpu {
         }
     }
 
-    /// A level may take so many packets from a card.
+    /// Lets a level take up to `left` packets from a card.
     pub fn begin_batch(&mut self, level: Level, card: usize, left: u64) {
         self.batches[level as usize] = Batch { card, left };
     }
 
-    /// A hard interrupt waits from now on.
+    /// Makes a hard interrupt pending.
     pub fn raise(&mut self, source: u32) {
         self.pending |= source;
     }
 
-    /// The first hard interrupt that waits is served from now on; `None` when none waits.
+    /// Begins to serve the first pending hard interrupt; `None` when there is none.
     pub fn serve_next(&mut self) -> Option<u32> {
         if self.pending == 0 {
             return None;
@@ -237,14 +238,14 @@ impl Cpu {
         Some(source)
     }
 
-    /// An interrupt causes work for later, unless so many wait already. Whether it does.
+    /// Adds an interrupt's work for later, unless `events_max` wait already. Returns whether it did.
     pub fn cause_background(&mut self, events_max: u64) -> bool {
         let has_room = self.background < events_max;
         self.background += u64::from(has_room);
         has_room
     }
 
-    /// A tick: ksoftirqd and the program, when both have work, take turns.
+    /// Lets ksoftirqd and the program take turns at a tick, if both have work.
     pub fn take_turns(&mut self) {
         if self.has_work(Level::SoftThread) && self.has_work(Level::Program) {
             self.is_programs_turn = !self.is_programs_turn;
@@ -262,13 +263,13 @@ impl Cpu {
         self.refilling &= !bit(level);
     }
 
-    /// The step just given to a level is another thread's than the level's last one.
+    /// Adds a thread switch to the step just given to a level.
     pub fn switch_within(&mut self, level: Level) {
         self.switches += 1;
         self.slots[level as usize].remaining_ns += self.context_switch_ns;
     }
 
-    /// The level has nothing to do.
+    /// Ends the level's work.
     pub fn stop(&mut self, level: Level) {
         self.runnable &= !bit(level);
     }
@@ -277,7 +278,7 @@ impl Cpu {
         self.runnable & bit(level) != 0
     }
 
-    /// Who runs now, and how long its step still takes; `None` when nobody does. Switches to it.
+    /// Switches to the level that runs now. Returns it, and how long its step still takes; `None` when idle.
     pub fn dispatch(&mut self) -> Option<(Level, u64)> {
         let Some(level) = self.first_of(self.runnable) else {
             if self.thread != Level::Idle {
@@ -302,7 +303,7 @@ impl Cpu {
         Some((level, self.slots[level as usize].remaining_ns))
     }
 
-    /// The highest of some levels; of ksoftirqd and the program the one whose turn it is.
+    /// Returns the highest of some levels; of ksoftirqd and the program the one whose turn it is.
     fn first_of(&self, levels: u8) -> Option<Level> {
         if levels == 0 {
             return None;
@@ -315,12 +316,13 @@ impl Cpu {
         Some(level)
     }
 
-    /// The thread that ran last loses its caches, unless it is done.
+    /// Evicts the cache contents of the thread that ran last, unless its work is done.
     fn displace(&mut self) {
         self.displaced |= self.runnable & bit(self.thread) & self.with_caches;
     }
 
-    /// A level runs: those that have nothing to do lose their caches to it, and it fetches its own if it has lost them.
+    /// Lets a level run: it evicts the cache contents of levels without work, and refills its own if it has lost
+    /// them.
     fn warm(&mut self, level: Level) {
         if self.with_caches_asleep & bit(level) == 0 {
             return;
@@ -340,11 +342,11 @@ impl Cpu {
         }
     }
 
-    /// A preempted thread continues.
+    /// Adds the refill of a preempted thread that continues.
     fn refill(&mut self, level: Level) {
         self.displaced &= !bit(level);
         let left_ns = self.slots[level as usize].remaining_ns;
-        // Preempted once more while it fetches, a thread has no more to fetch than at first.
+        // A thread preempted again during its refill has no more to fetch than at first.
         let is_refilling = self.refilling & bit(level) != 0;
         let work_ns = if is_refilling {
             self.work_ns[level as usize].min(left_ns)
@@ -357,25 +359,25 @@ impl Cpu {
         self.slots[level as usize].remaining_ns += to_fetch_ns;
     }
 
-    /// The level's step runs for some of its time.
+    /// Runs the level's step for `ns`.
     pub fn run(&mut self, level: Level, ns: u64) {
         let slot = &mut self.slots[level as usize];
         slot.remaining_ns -= ns;
         self.times.0[slot.state as usize] += ns;
     }
 
-    /// What a look at the processor sees that does not see hard interrupts.
+    /// Returns the state that a look sees which cannot see hard interrupts.
     pub fn seen_state(&self) -> State {
         let seen = self.first_of(self.runnable & !bit(Level::Hard));
         seen.map_or(State::Idle, |level| self.slots[level as usize].state)
     }
 
-    /// Nobody runs.
+    /// Adds idle time.
     pub fn idle(&mut self, ns: u64) {
         self.times.0[State::Idle as usize] += ns;
     }
 
-    /// What the level is doing.
+    /// Returns the level's step.
     pub fn step(&self, level: Level) -> Step {
         self.slots[level as usize].step
     }
@@ -384,14 +386,14 @@ impl Cpu {
 const NS_PER_SECOND: u64 = 1_000_000_000;
 const MILLION: u128 = 1_000_000;
 
-/// When a host's clock ticks. Two clocks drift apart by exactly what their host files say, however long the run.
+/// A host's clock. Two clocks drift apart by exactly what their host files say, however long the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    /// When the first tick comes, after the first period.
+    /// Delay of all ticks: the first comes this long after the first period.
     phase_ns: u64,
-    /// Ticks that were set.
+    /// Ticks scheduled so far.
     ticks: u64,
-    /// Ticks that the processor has seen.
+    /// Ticks that the processor has handled.
     pub tick: u64,
     hz: u64,
     slow_ppm: u64,
@@ -408,7 +410,7 @@ impl Clock {
         }
     }
 
-    /// When the next tick comes.
+    /// Returns when the next tick comes.
     pub fn next_ns(&mut self) -> u64 {
         self.ticks += 1;
         let parts = MILLION + u128::from(self.slow_ppm);
@@ -419,19 +421,19 @@ impl Clock {
     }
 }
 
-/// The CPU account that samples, as `top` and `vmstat` show it: a clock looks at what the processor does, and each look
-/// counts as much as another (`statclock`). It changes nothing: the cost of a look is in the cost of a tick.
+/// The sampling CPU account that `top` and `vmstat` show: a clock looks at what the processor does, and each look
+/// counts the same (`statclock`). A look takes no time of its own: the cost of a tick includes it.
 ///
-/// A look that comes while a hard interrupt is served waits for its end, so it sees what that interrupted: the time of
-/// hard interrupts is never seen. When the tick that looks also wakes the poller, the look comes first, and polling
-/// that ends before the next tick is never seen either.
+/// A look during a hard interrupt waits for its end, and sees what it interrupted: the time of hard interrupts is
+/// never seen. When the looking tick also wakes the poller, the look comes first, and polling that ends before the
+/// next tick is never seen either.
 #[derive(Clone, Debug)]
 pub struct Sampling {
-    /// Its own clock's looks a second; 0 when each tick looks.
+    /// Looks a second of its own clock; 0 when each tick looks.
     pub hz: u64,
-    /// Looks of its own clock that were set.
+    /// Looks of its own clock scheduled so far.
     set: u64,
-    /// Looks by what they saw.
+    /// Looks, by the state they saw.
     pub seen: Times,
 }
 
@@ -444,7 +446,7 @@ impl Sampling {
         }
     }
 
-    /// When its own clock looks next; never without one.
+    /// Returns when its own clock looks next; [`NEVER`] without one.
     pub fn next_ns(&mut self) -> u64 {
         if self.hz == 0 {
             return NEVER;
@@ -460,13 +462,13 @@ impl Sampling {
     }
 }
 
-/// Never.
+/// The time of a timer that is not set.
 pub const NEVER: u64 = u64::MAX;
 
 /// A card's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// The far end hands over a packet.
+    /// The far end sends a packet.
     Offer,
     /// A frame reaches the card.
     Arrival,
@@ -493,7 +495,7 @@ const IN_ORDER: [Of; EACH] = [
     Of::Woken,
 ];
 
-/// Which timer is due.
+/// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     Sample,
@@ -501,13 +503,13 @@ pub enum Due {
     Card(usize, Of),
 }
 
-/// What is due when. There is one timer for each source of events, so no list has to be kept in order. At the same moment
-/// the sampling look comes first, then the tick, then the cards in their order, each with the order of [`Of`].
+/// The timers of a machine. There is one for each source of events, so no list has to be kept in order. At the same
+/// time the sampling look comes first, then the tick, then the cards in their order, each in the order of [`Of`].
 #[derive(Clone, Debug)]
 pub struct Timers {
     /// The look, the tick, then each card's.
     due_ns: Vec<u64>,
-    /// The earliest.
+    /// Index of the earliest.
     first: usize,
 }
 
@@ -519,7 +521,7 @@ impl Timers {
         }
     }
 
-    /// The earliest, and when it is due.
+    /// Returns when the earliest is due, and which it is.
     pub fn first(&self) -> (u64, Due) {
         let due = match self.first.checked_sub(FIRST_CARD) {
             None if self.first == SAMPLE => Due::Sample,

@@ -1,4 +1,4 @@
-//! What came out on a machine.
+//! The figures of machines and hosts.
 
 use nicpoll_core::{Knob, Poller};
 use nicpoll_model::sim::{
@@ -13,20 +13,20 @@ use crate::account::Tally;
 use crate::link::Queue;
 use crate::spec::discipline::Kernel;
 
-/// What there was when the counted time began.
+/// The state of a machine when the counted time began.
 #[derive(Clone, Debug)]
 pub struct Start {
     times: Times,
     samples: Times,
     switches: u64,
-    /// Packets that were somewhere in the machine.
+    /// Packets in the machine.
     in_flight: u64,
     /// Knobs and counters of the poller, in the order of [`Knob::ALL`].
     knobs: Vec<u32>,
 }
 
 impl Machine {
-    /// The warm-up is over.
+    /// Starts counting, after the warm-up.
     pub fn begin_counting(&mut self) -> Start {
         self.tally = Tally::new(self.cards.len());
         self.cards.iter_mut().for_each(Card::begin_counting);
@@ -43,8 +43,8 @@ impl Machine {
         }
     }
 
-    /// Every queue with a limit, in the order of a packet's way in, then its way out. Those of a second card
-    /// or program have its number, counted from 1.
+    /// Returns every queue with a limit, in the order of a packet's way in, then its way out. The names of a second
+    /// card's or program's queues end with its number, from 1.
     fn queue_figures(&self) -> Vec<SimQueue> {
         let card = |of: fn(&Card) -> &Queue| self.cards.iter().map(of).collect::<Vec<_>>();
         let sockets = self.programs.list.iter().map(|program| &program.socket);
@@ -76,7 +76,7 @@ impl Machine {
         figures
     }
 
-    /// What the poller did.
+    /// Returns the poller's figures.
     fn polling(&self, start: &Start) -> Option<SimPolling> {
         let poller = self.freebsd.poller.as_ref()?;
         let cycles = &self.tally.cycles;
@@ -92,7 +92,7 @@ impl Machine {
         })
     }
 
-    /// Knobs and counters of the poller, in the order of [`Knob::ALL`]; empty without one.
+    /// Returns knobs and counters of the poller, in the order of [`Knob::ALL`]; empty without one.
     fn knobs(&self) -> Vec<u32> {
         let read = |poller: &Poller| Knob::ALL.iter().map(|knob| poller.read(*knob)).collect();
         self.freebsd.poller.as_ref().map(read).unwrap_or_default()
@@ -113,8 +113,8 @@ impl Machine {
     }
 }
 
-/// The figures of a host. Of several processors counts add up, shares of time are means, and of the queues of a name the
-/// one counts in which most waited.
+/// Returns the figures of a host. Over its processors counts are summed, shares of time averaged, and of queues with
+/// the same name the fullest counts.
 pub fn host_figures(processors: &[Machine], starts: &[Start]) -> SimHostFigures {
     let last = &processors[processors.len() - 1];
     let each = || processors.iter().zip(starts);
@@ -163,7 +163,7 @@ fn losses(processors: &[Machine]) -> Vec<SimLoss> {
     SIM_PLACES.map(loss).to_vec()
 }
 
-/// All but the share of each card's line.
+/// Returns the figures of the cards, without the share of their lines.
 fn cards(processors: &[Machine]) -> Vec<SimCard> {
     let card = |card: usize| {
         let tallies = || processors.iter().map(|cpu| &cpu.tally.cards[card].figures);
@@ -177,7 +177,7 @@ fn cards(processors: &[Machine]) -> Vec<SimCard> {
     (0..processors[0].cards.len()).map(card).collect()
 }
 
-/// All processors have the queues of one host file, in one order.
+/// Returns the fullest of each queue: all processors have the same queues, in the same order.
 fn queues(processors: &[Machine]) -> Vec<SimQueue> {
     let mut queues = processors[0].queue_figures();
     for cpu in processors {
@@ -210,7 +210,7 @@ pub fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Where the time between two readings went; `None` when there was none.
+/// Returns the shares of the time between two readings; `None` when none passed.
 fn shares(end: &Times, start: &Times) -> Option<SimCpu> {
     let whole = end.sum() - start.sum();
     let share = |state| (end.of(state) - start.of(state)) as f64 / whole as f64;

@@ -1,14 +1,14 @@
 //! FreeBSD's disciplines: interrupt threads, netisr, and the poller of the core.
 //!
-//! The interrupt thread of a card (`ithread_loop`) runs the handler as long as interrupts come while it runs, and sleeps
-//! otherwise. The core's storm detector watches each. Threads that wait for each other run in the order in which they
-//! woke. A driver may hand over what a pass does not take (`card.hands_over`; em(4) with MSI-X: `em_msix_rx`,
-//! `em_handle_rx`): a task, a thread of the same priority, continues pass by pass until it finds less than it may take,
-//! and the card is masked until then. The interrupt thread sleeps meanwhile, so the storm detector starts again from 0; a
-//! throttled thread may wake to find that the task has unmasked the card.
+//! The interrupt thread of a card (`ithread_loop`) runs the handler as long as interrupts come while it runs, and
+//! sleeps otherwise. The core's storm detector watches each. Waiting threads run in the order in which they woke. A
+//! driver may hand over the rest of a full pass (`card.hands_over`; em(4) with MSI-X: `em_msix_rx`, `em_handle_rx`):
+//! a task, a thread of the same priority, continues until a pass is not full, and the card is masked until then. The
+//! interrupt thread sleeps meanwhile, so the storm detector starts again from 0; a throttled thread may wake to find
+//! that the task has unmasked the card.
 //!
-//! Netisr, the network software interrupt, does what the poller asks for, then the IP queue, then the poller's account
-//! of it (`netisr_poll`, `ipintr`, `netisr_pollmore`).
+//! Netisr, the network software interrupt, polls the cards for the poller, then empties the IP queue, then lets the
+//! poller account for it (`netisr_poll`, `ipintr`, `netisr_pollmore`).
 
 use nicpoll_core::{Command, DeviceId, Knob, Pass, Time};
 
@@ -29,7 +29,7 @@ impl Machine {
         }
     }
 
-    /// A thread of the level has something to do: at once, or after those that had before it.
+    /// Runs a thread of the level, at once or after those that wait already.
     fn take_turn(&mut self, turn: Turn) {
         if self.cpu.has_work(THREAD) {
             self.freebsd.waiting.push_back(turn);
@@ -44,7 +44,7 @@ impl Machine {
                 self.tally.storm.passes += 1;
                 (card, self.host.card.interrupt_ns)
             }
-            // It knows the cause.
+            // A task does not read the cause.
             Turn::Task(card) => (card, 0),
         };
         self.freebsd.current = turn;
@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// Whether the pass took as much as it might: the driver concludes that there is more.
+    /// Whether the pass was full: the driver concludes that there is more.
     fn has_more(&self) -> bool {
         self.host.card.hands_over > 0 && self.cpu.batches[THREAD as usize].left == 0
     }
@@ -103,7 +103,7 @@ impl Machine {
         self.next_turn();
     }
 
-    /// The next thread of the level runs, if one waits.
+    /// Runs the next thread of the level, if one waits.
     fn next_turn(&mut self) {
         let last = self.freebsd.current;
         let Some(next) = self.freebsd.waiting.pop_front() else {
@@ -115,14 +115,14 @@ impl Machine {
         }
     }
 
-    /// Without a new interrupt the thread has nothing to do and sleeps; otherwise the next pass follows back to back.
+    /// Lets the thread sleep without a new interrupt; otherwise the next pass follows back to back.
     fn sleep_unless_raised(&mut self, card: usize) {
         if !self.cards[card].is_raised {
             self.freebsd.sources[card].storm.sleep();
         }
     }
 
-    /// A tick ends the sleep of throttled threads.
+    /// Ends the sleep of throttled threads, at a tick.
     pub fn end_throttling(&mut self) {
         for card in 0..self.cards.len() {
             let source = &mut self.freebsd.sources[card];
@@ -151,7 +151,7 @@ impl Machine {
         }
     }
 
-    /// There is something for netisr to do.
+    /// Starts netisr, unless it is running.
     pub fn wake_netisr(&mut self) {
         if !self.cpu.has_work(Level::Soft) {
             self.begin_netisr();
@@ -170,7 +170,7 @@ impl Machine {
             poller.netisr_poll(now, &mut |id: DeviceId, command, count| {
                 let card = id.0 as usize;
                 asked.push_back(Asked(card, command, count));
-                // Few more come while these are taken.
+                // Few more packets come while these are taken.
                 cards[card].rx_ring.len().min(count.into()) as u32
             });
         }
@@ -180,8 +180,8 @@ impl Machine {
         self.next_look(self.host.cpu.netisr_ns);
     }
 
-    /// Looks at the next card that the poller asked, or continues with the protocols. A round's own work comes with its
-    /// first look.
+    /// Looks at the next card that the poller asked for, or continues with the protocols. `round_ns` is the round's
+    /// own work, added to its first look.
     fn next_look(&mut self, round_ns: u64) {
         if let Some(asked) = self.freebsd.asked.pop_front() {
             return self.look_at_card(Level::Soft, asked, round_ns);

@@ -1,4 +1,4 @@
-//! What a kernel's receive discipline remembers: FreeBSD's interrupt threads, netisr and poller; Linux's NAPI.
+//! The state of a kernel's receive discipline: FreeBSD's interrupt threads, netisr and poller; Linux's NAPI.
 
 use std::collections::VecDeque;
 
@@ -16,10 +16,10 @@ pub struct Freebsd {
     pub sources: Vec<SourceState>,
     /// Threads that wait for another one to end, in the order in which they woke.
     pub waiting: VecDeque<Turn>,
-    /// The one that runs, or ran last.
+    /// The thread that runs, or ran last.
     pub current: Turn,
     pub poller: Option<Poller>,
-    /// What the poller has asked of the cards, and what the idle thread has.
+    /// Requests to the cards, of the poller and of the idle thread.
     pub asked: VecDeque<Asked>,
     pub asked_idle: VecDeque<Asked>,
 }
@@ -39,11 +39,11 @@ pub struct SourceState {
     pub storm: StormDetector,
     /// Whether its thread sleeps a tick because of a storm.
     pub is_throttled: bool,
-    /// Whether an interrupt has come meanwhile, which is possible only with a driver that hands over.
+    /// Whether an interrupt has come meanwhile, which only `card.hands_over` makes possible.
     pub is_needed: bool,
 }
 
-/// What the poller asks of a card, and for how many packets. They are moved afterwards, one by one, since each takes its
+/// A request of the poller: card, command and packets. The packets are moved later, one by one, since each takes
 /// time.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked(pub usize, pub Command, pub u32);
@@ -80,7 +80,7 @@ pub struct Napi {
     pub is_in_softirq: bool,
     /// Empty polls until interrupts come back, for each card.
     pub deferred_left: Vec<u64>,
-    /// When the program gives up polling without finding anything.
+    /// When the program gives up polling in vain.
     pub spins_until_ns: u64,
     /// Whether the program is polling.
     pub is_busy_polling: bool,
@@ -91,10 +91,10 @@ pub struct Napi {
 pub struct Softirq {
     pub passes_left: u32,
     pub ends_ns: u64,
-    /// Of the pass.
+    /// Packets left of the pass.
     pub budget_left: u64,
     pub pass_ends_ns: u64,
-    /// Packets of the poll.
+    /// Packets taken by the poll.
     pub work: u64,
 }
 
@@ -117,7 +117,7 @@ impl Napi {
         self.list.contains(&card)
     }
 
-    /// Whether a softirq has to be begun.
+    /// Whether a softirq has to begin.
     pub fn waits(&self) -> bool {
         !self.list.is_empty() && !self.is_in_softirq
     }

@@ -2,8 +2,8 @@
 //! kernel/softirq.c of 6.18), and busy polling by programs (`SO_BUSY_POLL` with `SO_PREFER_BUSY_POLL`).
 //!
 //! An interrupt masks the card and puts NAPI on the list. A softirq, on the way out of the interrupt, polls the card
-//! until it is empty, or until the packets or the time of the pass are used up; after too many passes ksoftirqd
-//! continues, a thread that takes turns with the program.
+//! until it is empty, or until the packets or the time of the pass are used up; after too many passes ksoftirqd, a
+//! thread that takes turns with the program, continues.
 
 use super::cpu::{Level, Of, Step};
 use super::kernel::Softirq;
@@ -22,13 +22,13 @@ impl Machine {
         }
     }
 
-    /// The deferral timer of a card has expired: NAPI polls.
+    /// Lets NAPI poll a card whose deferral timer has expired.
     pub fn deferral_over(&mut self, card: usize) {
         self.tally.napi.timer_polls += 1;
         self.schedule_napi(card);
     }
 
-    /// The way out of a hard interrupt (`irq_exit`): a softirq that waits runs, unless one is running.
+    /// Runs a waiting softirq on the way out of a hard interrupt (`irq_exit`), unless one is running.
     pub fn softirq_on_exit(&mut self) {
         if self.napi.waits() {
             self.begin_softirq(Level::Soft);
@@ -80,7 +80,7 @@ impl Machine {
         }
     }
 
-    /// GRO passes merged segments up at the end of a poll; TCP answers them now.
+    /// GRO passes merged segments up at the end of a poll; TCP acknowledges them now.
     fn end_merging(&mut self, level: Level) {
         if self.input.gro.end_poll() {
             for end in 0..self.ends.len() {
@@ -98,7 +98,7 @@ impl Machine {
         let is_over = softirq.budget_left == 0 || now_ns >= softirq.pass_ends_ns;
         // Where the program prefers to poll, the rest of a full poll is left to it.
         let is_complete = work < napi.options.weight || napi.options.busy.is_some();
-        // One that has more goes to the end of the list.
+        // A card with more packets goes to the end of the list.
         let card = napi.list.pop_front();
         if !is_complete {
             napi.list.extend(card);
@@ -118,7 +118,7 @@ impl Machine {
         }
     }
 
-    /// `napi_complete_done`: NAPI is off the list. Interrupts come back, or the timer polls again.
+    /// Unmasks a card whose NAPI is complete, or lets its timer poll again (`napi_complete_done`).
     fn complete(&mut self, card: usize, work: u64) {
         if let Some(deferral) = self.napi.options.deferral {
             let left = &mut self.napi.deferred_left[card];
@@ -133,7 +133,7 @@ impl Machine {
         self.unmask(card);
     }
 
-    /// The timer is to poll, unless something else does before.
+    /// Lets the timer poll, unless something else does before.
     fn defer(&mut self, card: usize) {
         if let Some(deferral) = self.napi.options.deferral {
             let due_ns = self.now_ns + deferral.timeout_ns + self.host.veth.timer_delay_ns;
@@ -147,8 +147,8 @@ impl Machine {
         self.cpu.stop(level);
     }
 
-    /// Packets are left. Another pass follows, unless the softirq has had its time or another thread is to run: then
-    /// ksoftirqd continues.
+    /// Begins another pass for the packets left; if the softirq's time is over or another thread must run, ksoftirqd
+    /// continues.
     fn pass_done_early(&mut self, level: Level) {
         let softirq = self.napi.softirq;
         let has_time = softirq.passes_left > 0 && self.now_ns < softirq.ends_ns;
@@ -164,7 +164,7 @@ impl Machine {
         }
     }
 
-    /// Whether another thread than the one that runs, or was interrupted, is to run (`need_resched`).
+    /// Whether a thread must replace the one that runs or was interrupted (`need_resched`).
     fn is_rescheduled(&self) -> bool {
         let programs_turn = self.cpu.is_programs_turn;
         if self.cpu.thread == Level::Program {
@@ -185,7 +185,7 @@ impl Machine {
 
 /// Busy polling.
 impl Machine {
-    /// A program reads what its socket has; when it has nothing, the program polls or waits.
+    /// Lets a program read its socket; if that is empty, the program polls or waits.
     pub fn read_or_wait(&mut self, id: usize) {
         match self.napi.options.busy {
             Some(busy) => {
@@ -197,8 +197,8 @@ impl Machine {
         }
     }
 
-    /// Reads what there is; polls the card when there is nothing, for a limited time. When it does not poll, the deferral
-    /// timer does so after a while, and at last unmasks the card.
+    /// Reads the socket; if that is empty, polls the card for a limited time. When the program does not poll, the
+    /// deferral timer does, and finally unmasks the card.
     fn poll_or_read(&mut self, id: usize, busy: Busy) {
         self.napi.is_busy_polling = false;
         let last = self.cpu.batches[Level::Program as usize].card;
@@ -212,14 +212,14 @@ impl Machine {
     }
 
     fn poll_or_block(&mut self, id: usize, busy: Busy, last: usize) {
-        // While a softirq or ksoftirqd has a card, there is nothing to poll and nothing to arm.
+        // While a softirq or ksoftirqd has a card, there is nothing to poll and no timer to set.
         if self.now_ns >= self.napi.spins_until_ns {
             if !self.napi.is_scheduled(last) {
                 self.leave_to_timer(last);
             }
             return self.block();
         }
-        // If it is another one, the last was left to its timer when that one's packet was read.
+        // If this is another card, the last one was left to its timer when this one's packet was read.
         let card = self.programs.list[id].polls;
         let mut budget = 0;
         if !self.napi.is_scheduled(card) {
@@ -234,7 +234,7 @@ impl Machine {
         self.cpu.start(Level::Program, Step::Look, cost_ns);
     }
 
-    /// The program stops polling for now (`busy_poll_stop`).
+    /// Leaves a card to its timer: the program stops polling for now (`busy_poll_stop`).
     fn leave_to_timer(&mut self, card: usize) {
         if let Some(deferral) = self.napi.options.deferral {
             self.napi.deferred_left[card] = deferral.defer;
@@ -242,7 +242,7 @@ impl Machine {
         self.defer(card);
     }
 
-    /// A step of a program that polls is done.
+    /// Ends a step of a program that polls.
     pub fn busy_poll_done(&mut self, id: usize, step: Step) {
         if !self.card_step_done(Level::Program, step)
             && let Some(busy) = self.napi.options.busy

@@ -1,4 +1,4 @@
-//! Programs of a machine: what each does and how far it has come, which one runs, and their ends of TCP connections.
+//! Programs of a machine: their tasks and progress, which one runs, and their ends of TCP connections.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::tcp::{Receiver, Sender};
 
 const NS_PER_US: u64 = 1000;
 
-/// What a program does, and where it is with it. All but streams and replies are of the world's first flow.
+/// A program's task, and its progress. All but streams and replies use the world's first flow.
 #[derive(Clone, Debug)]
 pub enum Task {
     /// Reads datagrams.
@@ -23,12 +23,12 @@ pub enum Task {
     Request {
         /// Number of the request that has no reply yet.
         waits_for: Option<u64>,
-        /// When that was sent.
+        /// When that request was sent.
         sent_ns: u64,
     },
     /// Answers each request.
     Respond {
-        /// From the number of the flow of a request to that of its reply.
+        /// Distance from the number of a request's flow to that of its reply.
         to_replies: usize,
         /// The request that it has read and not answered.
         owes: Option<Request>,
@@ -39,7 +39,7 @@ pub enum Task {
     Take(StreamCalls),
 }
 
-/// The part of a request that its reply follows from.
+/// The parts of a request that its reply needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub flow: usize,
@@ -59,11 +59,11 @@ impl Request {
     }
 }
 
-/// How iperf 2.0.2 keeps its rate: with a running error in whole microseconds, and by reading the clock over and over
-/// until a pause is over (`delay_loop`).
+/// The pacing of iperf 2.0.2: a running error in whole microseconds, and polling the clock until a pause is over
+/// (`delay_loop`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
-    /// From datagram to datagram, as asked.
+    /// Time from datagram to datagram at the rate asked for.
     target_us: i64,
     last_us: i64,
     pub delay_us: i64,
@@ -80,7 +80,7 @@ impl Pacer {
         }
     }
 
-    /// The clock was read before a datagram.
+    /// Adjusts the delay by a clock reading before a datagram.
     pub fn read_clock(&mut self, now_ns: u64) {
         let now_us = (now_ns / NS_PER_US) as i64;
         let adjust_us = self.target_us + self.last_us - now_us;
@@ -97,15 +97,15 @@ impl Pacer {
 pub struct StreamCalls {
     /// The flow of the data.
     pub flow: usize,
-    /// Which of the machine's ends of connections.
+    /// Index among the machine's ends of connections.
     pub end: usize,
     /// Bytes of a call.
     pub call_bytes: u64,
-    /// What of the call is still to be moved; 0 between calls.
+    /// Bytes of the call still to be moved; 0 between calls.
     pub left: u64,
-    /// What is being copied.
+    /// Bytes being copied.
     pub copying: u64,
-    /// Whether the call has slept. Until it is over its thread then has the priority of the kernel (`PSOCK`).
+    /// Whether the call has slept: its thread then has the kernel's priority (`PSOCK`) until the call is over.
     pub has_slept: bool,
 }
 
@@ -117,12 +117,12 @@ impl Task {
         )
     }
 
-    /// Whether a host of several processors has one of it: it keeps its own time, or waits for an answer.
+    /// Whether a host with several processors has it only once: it paces itself, or waits for an answer.
     pub fn is_for_one_processor(&self) -> bool {
         matches!(self, Task::Pace(_) | Task::Request { .. })
     }
 
-    /// The stream that it writes or reads.
+    /// Returns the stream that it writes or reads.
     pub fn stream(&self) -> Option<&StreamCalls> {
         match self {
             Task::Write(stream) | Task::Take(stream) => Some(stream),
@@ -130,7 +130,7 @@ impl Task {
         }
     }
 
-    /// The request that it has read and not answered.
+    /// Returns the request that it has read and not answered.
     pub fn owed(&self) -> Option<&Request> {
         match self {
             Task::Respond { owes, .. } => owes.as_ref(),
@@ -138,11 +138,11 @@ impl Task {
         }
     }
 
-    /// The flow that a program reads or sends.
+    /// Returns the flow that the program reads or sends.
     pub fn flow(&self) -> usize {
         match self {
             Task::Write(stream) | Task::Take(stream) => stream.flow,
-            // Requests and replies are alike.
+            // Requests and replies have the same payload and card.
             Task::Respond { to_replies, .. } => *to_replies,
             _ => 0,
         }
@@ -154,7 +154,7 @@ impl Task {
 pub struct Program {
     pub task: Task,
     pub socket: Queue,
-    /// The card that the socket's last packet came in by: the one to poll for the next.
+    /// The card by which the socket's last packet arrived: the one to poll for the next.
     pub polls: usize,
     /// When the clock wakes it.
     pub wakes_at_tick: Option<u64>,
@@ -164,18 +164,18 @@ pub struct Program {
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     pub list: Vec<Program>,
-    /// The one that has the level.
+    /// The program that runs.
     pub current: Option<usize>,
-    /// The one that had it last.
+    /// The program that ran last.
     pub last: usize,
-    /// Those that could run, the next one first.
+    /// Programs that could run, the next one first.
     pub ready: VecDeque<usize>,
-    /// Whether another one is to run.
+    /// Whether another program must run next.
     pub is_rescheduled: bool,
 }
 
 impl Programs {
-    /// Whether nothing of its own keeps it from running, or runs it already.
+    /// Whether a program neither runs nor is ready to.
     pub fn is_asleep(&self, id: usize) -> bool {
         self.current != Some(id) && !self.ready.contains(&id)
     }
@@ -190,19 +190,19 @@ impl Programs {
 pub struct TcpEnd {
     /// The flow that it sends into.
     pub flow: usize,
-    /// The flow that it takes from.
+    /// The flow that it receives.
     pub from: usize,
     /// The program whose stream it is.
     pub program: usize,
     pub half: Half,
 }
 
-/// What an end does.
+/// The role of an end.
 #[derive(Clone, Debug)]
 pub enum Half {
     /// It sends the data.
     Sender(Sender),
-    /// It takes them.
+    /// It receives the data.
     Receiver(Receiver),
 }
 

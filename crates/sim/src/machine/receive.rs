@@ -2,10 +2,10 @@
 //!
 //! Hard interrupts (the clock, each card, each deferral timer) are served one at a time, in this order.
 //!
-//! The ends of a veth pair are two processors of one machine. What a program sends goes into the ring of the other end,
-//! and the sender's own processor takes it out again: there is no hard interrupt, the call itself schedules NAPI. Only
-//! the program that the packet is for runs on the other processor. A packet leaves the processor that sent it when it is
-//! in the other's socket, never before.
+//! The ends of a veth pair are two processors of one machine. A packet goes into the ring of the other end, and the
+//! sender's own processor takes it out again: there is no hard interrupt, the call itself schedules NAPI. Only the
+//! receiving program runs on the other processor. A packet leaves the sending processor when it enters the other's
+//! socket, never before.
 
 use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
@@ -19,7 +19,7 @@ use crate::spec::traffic::LINKS_MAX;
 
 const BYTES_PER_KIB: u64 = 1024;
 
-/// Cost of so many bytes, given the cost of 1024.
+/// Returns the cost of `bytes`, given the cost of 1024.
 pub fn kib_ns(cost_ns: u64, bytes: u32) -> u64 {
     cost_ns * u64::from(bytes) / BYTES_PER_KIB
 }
@@ -28,7 +28,7 @@ pub fn kib_ns(cost_ns: u64, bytes: u32) -> u64 {
 const CLOCK: u32 = 1;
 const FIRST_DEFERRAL: u32 = 2 << LINKS_MAX;
 
-/// The card of a source that is not the clock.
+/// Returns the card of a source that is not the clock.
 fn card_of(source: u32) -> usize {
     (source.trailing_zeros() as usize - 1) % LINKS_MAX
 }
@@ -43,7 +43,7 @@ impl Machine {
         self.raise(FIRST_DEFERRAL << card);
     }
 
-    /// An interrupt reaches the processor.
+    /// Delivers an interrupt to the processor.
     fn raise(&mut self, source: u32) {
         self.cpu.raise(source);
         if !self.cpu.has_work(Level::Hard) {
@@ -73,7 +73,7 @@ impl Machine {
     }
 
     pub fn interrupt_done(&mut self, step: Step) {
-        // Stopped first: what follows may raise the next one.
+        // Stopped first: the handlers may raise the next interrupt.
         self.cpu.stop(Level::Hard);
         let source = self.cpu.served;
         match step {
@@ -87,7 +87,7 @@ impl Machine {
         self.leave_interrupts();
     }
 
-    /// On the way out of the last hard interrupt Linux runs its softirqs.
+    /// Runs Linux's softirqs on the way out of the last hard interrupt.
     fn leave_interrupts(&mut self) {
         if self.kernel == Kernel::Linux && !self.cpu.has_work(Level::Hard) {
             self.softirq_on_exit();
@@ -120,7 +120,7 @@ impl Machine {
         self.driver_interrupted(card);
     }
 
-    /// A card has interrupted and is masked.
+    /// Notifies the driver of a card that has interrupted and is masked.
     fn driver_interrupted(&mut self, card: usize) {
         match self.kernel {
             Kernel::Freebsd => self.wake_interrupt_thread(card),
@@ -128,7 +128,7 @@ impl Machine {
         }
     }
 
-    /// A kernel thread has sent a packet, or done an interrupt's background work.
+    /// Ends a kernel thread's step: a packet sent, or an interrupt's background work.
     pub fn kernel_step_done(&mut self, step: Step) {
         if step == Step::Background {
             self.cpu.background -= 1;
@@ -151,7 +151,7 @@ impl Machine {
         }
     }
 
-    /// The card has news for its driver.
+    /// Requests an interrupt: the card has work for its driver.
     pub fn request_interrupt(&mut self, card: usize) {
         let at = &mut self.cards[card];
         at.has_cause = true;
@@ -182,7 +182,7 @@ impl Machine {
         self.raise(CLOCK << (1 + card));
     }
 
-    /// Lets the card interrupt. It may do so at once.
+    /// Lets the card interrupt, perhaps at once.
     pub fn unmask(&mut self, card: usize) {
         self.cards[card].has_interrupts = true;
         if self.cards[card].has_news() {
@@ -199,7 +199,7 @@ impl Machine {
 
 /// From the line into the card.
 impl Machine {
-    /// The far end hands over its next datagram.
+    /// Sends the far end's next datagram.
     pub fn offer(&mut self, card: usize) {
         let now_ns = self.now_ns;
         let Some(far) = &mut self.cards[card].attachment.far else {
@@ -229,7 +229,7 @@ impl Machine {
         }
     }
 
-    /// A frame that has just left another machine's card is on its way to the card.
+    /// Expects a frame that has just left another machine's card.
     pub fn expect(&mut self, card: usize, packet: Packet, left_ns: u64) {
         let arrival_ns = left_ns.saturating_add(self.cards[card].attachment.delay_ns);
         let inbound = &mut self.cards[card].inbound;
@@ -239,7 +239,7 @@ impl Machine {
         }
     }
 
-    /// A frame has reached the card.
+    /// Handles a frame that has reached the card.
     pub fn arrive(&mut self, card: usize) {
         let Some(mut packet) = self.next_arrival(card) else {
             return;
@@ -249,7 +249,7 @@ impl Machine {
         tally.figures.received += 1;
         tally.received_bytes += u64::from(packet.line_bytes);
         if self.is_veth {
-            // It has passed the protocols of the processor that sent it.
+            // The sending processor has run the protocols for it.
             self.put_into_socket(packet);
         } else if self.cards[card].rx_ring.push(packet) {
             self.request_interrupt(card);
@@ -281,12 +281,12 @@ impl Machine {
 
 /// From the ring to the socket.
 impl Machine {
-    /// Whether its way through the protocols ends here.
+    /// Whether a packet's way through the protocols ends here.
     fn is_own(&self, packet: &Packet) -> bool {
         usize::from(packet.to) == self.number || self.is_veth
     }
 
-    /// The driver's work on a received packet, with the protocols' if they follow at once.
+    /// Returns the driver's work on a received packet, with the protocols' if they follow at once.
     fn receive_ns(&self, packet: &Packet) -> u64 {
         let card = &self.host.card;
         let driver_ns = card.rx_packet_ns + kib_ns(card.rx_kib_ns, packet.payload_bytes);
@@ -299,7 +299,7 @@ impl Machine {
         }
     }
 
-    /// IP, and what comes after it.
+    /// Returns the work of IP and the layers above, or of forwarding.
     fn protocol_ns(&self, packet: &Packet) -> u64 {
         let network = &self.host.network;
         let ip_ns = match packet.ip {
@@ -324,8 +324,8 @@ impl Machine {
         ip_ns + above_ns + checksum_ns
     }
 
-    /// A step of work on a card is done. Returns whether the level has begun the next step on that card; if not, its
-    /// batch or the ring is at its end.
+    /// Ends a step of work on a card. Returns whether the level has begun the next step on that card; if not, its
+    /// batch is complete or the ring is empty.
     pub fn card_step_done(&mut self, level: Level, step: Step) -> bool {
         match step {
             Step::Look if self.reclaim(level) => return true,
@@ -337,7 +337,7 @@ impl Machine {
         self.receive_next(level)
     }
 
-    /// Begins the next packet of a level's batch, or what is to go out first.
+    /// Begins the next packet of a level's batch, after any packets to send.
     fn receive_next(&mut self, level: Level) -> bool {
         if self.output_next(level) || self.wake_other(level) {
             return true;
@@ -355,7 +355,7 @@ impl Machine {
         true
     }
 
-    /// Begins to wake the program of another processor that the last packet was for, if it slept.
+    /// Begins to wake the program on another processor that the last packet was for, if it slept.
     fn wake_other(&mut self, level: Level) -> bool {
         let is_owed = std::mem::take(&mut self.owes_wake);
         if is_owed {
@@ -368,7 +368,7 @@ impl Machine {
         is_owed
     }
 
-    /// The driver has taken a packet out of the ring. A level that interrupted it may have taken it first.
+    /// Takes a packet out of the ring, unless a level that interrupted has taken it first.
     fn take_from_card(&mut self, level: Level) {
         let card = self.cpu.batches[level as usize].card;
         let Some(packet) = self.cards[card].rx_ring.pop() else {
@@ -384,7 +384,7 @@ impl Machine {
         }
     }
 
-    /// Cost of the next packet of the IP queue.
+    /// Returns the cost of the next packet of the IP queue.
     pub fn next_protocol_ns(&self) -> Option<u64> {
         let packet = self.input.ip_queue.front()?;
         Some(self.protocol_ns(packet))
@@ -396,7 +396,7 @@ impl Machine {
         }
     }
 
-    /// A packet has passed IP, by itself or merged into the one before it.
+    /// Handles a packet after IP, by itself or merged into the previous one.
     fn input(&mut self, level: Level, packet: Packet, is_merged: bool) {
         if !self.is_own(&packet) {
             return self.send_from(level, packet, 0);
@@ -414,7 +414,7 @@ impl Machine {
         let flow = usize::from(packet.flow);
         let hold = &mut self.input.holds[flow];
         if hold.number != packet.number {
-            // What is held will never be complete.
+            // The held datagram will never be complete.
             for _ in 0..hold.fragments {
                 self.tally.lose(LossPlace::Reassembly);
             }
@@ -449,13 +449,13 @@ impl Machine {
         }
     }
 
-    /// A packet is for a program of another processor. Over a line that is one of this host: packets for other hosts
-    /// are forwarded before they come to a socket.
+    /// Hands a packet to a program on another processor. Without a veth pair that is one of this host: packets for
+    /// other hosts are forwarded before they reach a socket.
     fn hand_over(&mut self, packet: Packet) {
         if self.is_veth {
             let to = usize::from(packet.to);
             if self.shared.sleeping[to] {
-                // Woken once, though it takes a while until it runs.
+                // Woken only once, although it takes a while to run.
                 self.shared.sleeping[to] = false;
                 self.owes_wake = true;
             }
@@ -467,7 +467,7 @@ impl Machine {
         self.outbox = Some((OTHER_PROCESSOR, packet));
     }
 
-    /// A packet has reached a far end where no machine is simulated.
+    /// Handles a packet that has reached an ideal far end.
     pub fn reached_far_end(&mut self, card: usize, packet: &Packet) {
         let fates = &mut self.shared.fates;
         let fate = packet.fate();

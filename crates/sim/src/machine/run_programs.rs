@@ -1,8 +1,8 @@
 //! Programs at work: which one runs, and what each does.
 //!
-//! A program runs until it waits for something. A tick, or a program that wakes, lets another run, at the end of what the
-//! first is doing in the kernel. In a stream's call, which may be long, ticks do not: FreeBSD preempts a thread in the
-//! kernel only for one of higher priority, as a thread has that woke in the kernel, until it is back in its program
+//! A program runs until it waits for something. A tick or a waking program lets another run, after the first one's
+//! current step in the kernel. In a stream's call, which may be long, ticks do not: FreeBSD preempts a thread in the
+//! kernel only for one of higher priority, which a thread woken in the kernel has until it returns to its program
 //! (4BSD scheduler; `msleep`, `userret`).
 
 use super::cpu::{Level, Of, Step};
@@ -24,13 +24,13 @@ impl Machine {
                 self.wake_program(id);
             }
         }
-        // Of several processors one may have the program.
+        // The program may be on another processor of the host.
         if self.programs.current.is_none() && !self.programs.list.is_empty() {
             self.shared.sleeping[self.number] = true;
         }
     }
 
-    /// There is something for a program.
+    /// Wakes a program that has something to do.
     pub fn wake_program(&mut self, id: usize) {
         if !self.programs.is_asleep(id) {
             return;
@@ -41,7 +41,7 @@ impl Machine {
         };
         let stream = programs.list[current].task.stream();
         if stream.is_some_and(|stream| stream.has_slept) {
-            // Both have the priority of a thread that wakes in the kernel: the running one continues.
+            // Both have the priority of a thread woken in the kernel: the running one continues.
             programs.ready.push_back(id);
         } else {
             // A thread with that priority precedes one without.
@@ -50,7 +50,7 @@ impl Machine {
         }
     }
 
-    /// The clock's tick lets the next program run, unless the running one is in the kernel for long, and wakes those that
+    /// Lets the next program run at a tick, unless the running one is in a stream's call, and wakes programs that
     /// asked for it.
     pub fn tick_programs(&mut self) {
         let programs = &mut self.programs;
@@ -63,7 +63,7 @@ impl Machine {
         for id in 0..self.programs.list.len() {
             let due = self.programs.list[id].wakes_at_tick;
             let is_due = due.is_some_and(|due| due <= self.clock.tick);
-            // One that polls has to stop first.
+            // A running program that polls has to stop first.
             if is_due && self.programs.current != Some(id) {
                 self.programs.list[id].wakes_at_tick = None;
                 self.wake_program(id);
@@ -83,7 +83,7 @@ impl Machine {
         }
     }
 
-    /// Continues with a program, unless another one is to run.
+    /// Continues with a program, unless another one must run.
     fn go_on(&mut self, id: usize) {
         if self.programs.is_rescheduled {
             self.programs.is_rescheduled = false;
@@ -95,7 +95,7 @@ impl Machine {
         self.next_of(id);
     }
 
-    /// The program waits: another one gets the processor, if one can run.
+    /// Blocks the running program, and runs the next one that is ready.
     pub fn block(&mut self) {
         self.programs.current = None;
         match self.programs.ready.pop_front() {
@@ -107,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// A socket has a packet for a program.
+    /// Wakes a program for a packet in its socket.
     pub fn wake_for_packet(&mut self, id: usize) {
         let delay_ns = self.host.veth.wake_delay_ns;
         let card = self.flows[self.programs.list[id].task.flow()].card;
@@ -118,7 +118,7 @@ impl Machine {
         }
     }
 
-    /// The processor learns that its programs were woken.
+    /// Wakes programs with packets, once the processor learns of them.
     pub fn woken(&mut self, card: usize) {
         self.timers.clear(card, Of::Woken);
         for id in 0..self.programs.list.len() {
@@ -131,12 +131,12 @@ impl Machine {
 
 /// What programs do.
 impl Machine {
-    /// Begins what a program does next.
+    /// Begins a program's next step.
     fn next_of(&mut self, id: usize) {
         match &self.programs.list[id].task {
             Task::Read { .. } => self.read_or_wait(id),
             Task::Pace(pacer) if self.now_ns < pacer.spins_until_ns => {
-                // Reads the clock once more before the pause is over.
+                // Reads the clock again until the pause is over.
                 let cost_ns = match self.host.application.clock_ns {
                     0 => pacer.spins_until_ns - self.now_ns,
                     clock_ns => clock_ns,
@@ -168,7 +168,7 @@ impl Machine {
         self.cpu.start(LEVEL, Step::Clock, cost_ns);
     }
 
-    /// The program's own work on a datagram follows after it was read or sent.
+    /// Begins the program's own work on a datagram that it has read or sent.
     fn work_on_packet(&mut self) {
         let cost_ns = self.host.application.packet_ns;
         self.cpu.start(LEVEL, Step::Use, cost_ns);
@@ -199,7 +199,7 @@ impl Machine {
                 self.send_all();
             }
             Step::Use => self.worked(id),
-            // A pause is over, or not: see `next_of`.
+            // `next_of` checks whether the pause is over.
             _ => self.go_on(id),
         }
     }
@@ -239,7 +239,7 @@ impl Machine {
         self.work_on_packet();
     }
 
-    /// The program has read a datagram.
+    /// Counts a datagram that the program has read.
     fn deliver(&mut self, id: usize) -> Option<Packet> {
         let packet = self.programs.list[id].socket.pop()?;
         let flow = usize::from(packet.flow);
@@ -291,7 +291,7 @@ impl Machine {
 
     fn await_reply(&mut self, id: usize) {
         let program = &mut self.programs.list[id];
-        // The clock clears the wish when it wakes the program.
+        // The tick clears this when it wakes the program.
         let is_given_up = program.wakes_at_tick.is_none() && program.socket.is_empty();
         match &mut program.task {
             Task::Request { waits_for, .. } if is_given_up => {
@@ -302,12 +302,12 @@ impl Machine {
         }
     }
 
-    /// The program has done its own work on a datagram.
+    /// Ends the program's own work on a datagram.
     fn worked(&mut self, id: usize) {
         if let Task::Pace(pacer) = &mut self.programs.list[id].task
             && pacer.delay_us > 0
         {
-            // The end of the pause follows from the first reading of the clock.
+            // The pause begins with the first reading of the clock.
             let pause_ns = pacer.delay_us as u64 * NS_PER_US;
             pacer.spins_until_ns = self.now_ns + self.host.application.clock_ns + pause_ns;
         }
@@ -317,7 +317,7 @@ impl Machine {
 
 /// Calls that write or read a stream.
 impl Machine {
-    /// The program continues its call or begins the next one; it waits when nothing can be moved.
+    /// Continues a program's call or begins the next one; the program waits when nothing can be moved.
     fn next_of_stream(&mut self, id: usize) {
         let (Task::Write(stream) | Task::Take(stream)) = &mut self.programs.list[id].task else {
             return;
@@ -345,14 +345,14 @@ impl Machine {
         self.cpu.start(LEVEL, step, cost_ns);
     }
 
-    /// A piece of a call is copied.
+    /// Ends the copying of a piece of a call.
     fn stream_copied(&mut self, id: usize) {
         let (Task::Write(stream) | Task::Take(stream)) = &mut self.programs.list[id].task else {
             return;
         };
         stream.left -= stream.copying;
         let number = stream.end;
-        // TCP may send after each piece that is written, and move its window at the end of a read (`pru_rcvd`).
+        // TCP may send after each written piece, and move its window at the end of a read (`pru_rcvd`).
         let sends = match &mut self.ends[number].half {
             Half::Sender(tcp) => {
                 tcp.write(stream.copying);
@@ -373,8 +373,8 @@ impl Machine {
         self.send_all_of_stream(id);
     }
 
-    /// Sends what the call makes TCP send first; then the program does its own work on a call that is over, or the call
-    /// continues.
+    /// Sends the packets that TCP has made; then continues the call, or begins the program's own work if the call is
+    /// over.
     fn send_all_of_stream(&mut self, id: usize) {
         if self.output_next(LEVEL) {
             return;

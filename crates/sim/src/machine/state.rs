@@ -12,7 +12,7 @@ use crate::link::{Counts, Flow, Packet, Queue};
 use crate::spec::discipline::{Kernel, NapiOptions};
 use crate::spec::host::HostModel;
 
-/// Instead of a card's number: the packet goes to a program of another processor.
+/// Stands for a card's number: the packet goes to a program on another processor.
 pub const OTHER_PROCESSOR: usize = usize::MAX;
 
 /// What a machine is made of.
@@ -20,7 +20,7 @@ pub const OTHER_PROCESSOR: usize = usize::MAX;
 pub struct Setup {
     /// The number of its host in the world.
     pub number: usize,
-    /// With the discipline's own numbers.
+    /// With the discipline's overrides.
     pub host: HostModel,
     /// How its kernel learns of packets: the kernel, the poller if it polls, and NAPI's options.
     pub discipline: (Kernel, Option<Poller>, NapiOptions),
@@ -31,14 +31,14 @@ pub struct Setup {
     pub tasks: Vec<Task>,
     /// Its ends of TCP connections.
     pub ends: Vec<TcpEnd>,
-    /// How much later its first tick comes than that of a clock that starts with the run.
+    /// Delay of its first tick, compared with a clock that starts with the run.
     pub tick_phase_ns: u64,
 }
 
-/// A machine. Each part owns its state; the other files of this folder say what goes on between the parts.
+/// A machine. Each part owns its state; the other files of this folder describe how the parts interact.
 #[derive(Debug)]
 pub struct Machine {
-    /// The number of its host in the world, as one of whose processors it runs.
+    /// The number in the world of the host whose processor it is.
     pub number: usize,
     pub host: HostModel,
     pub now_ns: u64,
@@ -60,13 +60,12 @@ pub struct Machine {
     pub napi: Napi,
     /// Whether a veth pair joins it to its peer, instead of lines between cards.
     pub is_veth: bool,
-    /// Whether a program of another processor has been woken, and that is not paid for yet.
+    /// Whether the time for waking a program on another processor is still owed.
     pub owes_wake: bool,
     pub tally: Tally,
-    /// A frame that has left for another machine's card, with the card that it left; or a packet for a program of
-    /// another processor.
+    /// A frame for another machine, with the card that it left; or a packet for a program on another processor.
     pub outbox: Option<(usize, Packet)>,
-    /// The world's, while this machine runs.
+    /// The world's shared state, while this machine runs.
     pub shared: Box<Shared>,
 }
 
@@ -78,7 +77,7 @@ impl Machine {
         let has_soft_thread = kernel == Kernel::Freebsd;
         let program = |task: Task| {
             let flow = &setup.flows[task.flow()];
-            // What a program reads is as long as what it sends.
+            // A program reads packets of the same length as it sends.
             let packets = host.socket.buffer_bytes / host.packet_bytes(flow.payload_bytes);
             Program {
                 task,
@@ -130,7 +129,7 @@ impl Machine {
         self.start_programs();
     }
 
-    /// When the next thing happens that this machine knows of.
+    /// Returns the time of this machine's next event.
     pub fn next_event_ns(&mut self) -> u64 {
         let due_ns = self.timers.first_ns();
         match self.cpu.dispatch() {
@@ -139,7 +138,7 @@ impl Machine {
         }
     }
 
-    /// Runs everything that is due before `end_ns`, up to the moment that a packet leaves for another machine.
+    /// Runs everything due before `end_ns`, until a packet leaves for another machine.
     pub fn run_before(&mut self, end_ns: u64) {
         loop {
             let running = self.cpu.dispatch();
@@ -172,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// Passes the time in which nothing happens. Events on the edge itself are left for later.
+    /// Advances to `edge_ns`, before which nothing is due. Events at `edge_ns` itself are left for later.
     pub fn advance_to(&mut self, edge_ns: u64) {
         match self.cpu.dispatch() {
             Some((level, _)) => self.cpu.run(level, edge_ns - self.now_ns),
@@ -218,32 +217,32 @@ impl Machine {
         }
     }
 
-    /// A packet is lost here.
+    /// Counts a packet lost here.
     pub fn lose(&mut self, place: LossPlace, packet: &Packet) {
         self.tally.lose(place);
         self.shared.lose(self.number, place, packet);
     }
 
-    /// A frame leaves a card for another machine.
+    /// Lets a frame leave a card for another machine.
     pub fn leave(&mut self, card: usize, packet: Packet) {
         self.tally.transmit(card, packet.line_bytes);
         self.outbox = Some((card, packet));
     }
 
-    /// How many packets are somewhere in this machine, whatever has become of their datagrams.
+    /// Returns how many packets are in this machine, even of datagrams already lost.
     pub fn packets(&self) -> u64 {
         let queued: u64 = self.queues().map(|queue| queue.len()).sum();
         queued + self.input.held() + self.output.iter().count() as u64
     }
 
-    /// Every packet in a queue of this machine, those on their way to its cards included.
+    /// Returns every packet in this machine or on its way to its cards.
     pub fn each_packet(&self) -> impl Iterator<Item = &Packet> {
         let queued = self.queues().flat_map(Queue::iter);
         let coming = self.cards.iter().flat_map(Card::coming);
         queued.chain(self.output.iter()).chain(coming)
     }
 
-    /// Requests that a program has read and not answered, of those that count until they are answered.
+    /// Returns the number of requests read but not answered, of those that count until answered.
     pub fn owed(&self) -> u64 {
         let programs = self.programs.list.iter();
         let owed = programs.filter_map(|program| program.task.owed());
@@ -251,7 +250,7 @@ impl Machine {
         counted.count() as u64
     }
 
-    /// Every queue that this machine's packets wait in. What waits at the far end is not here yet.
+    /// Returns every queue of this machine. Packets that wait at the far end are not here yet.
     fn queues(&self) -> impl Iterator<Item = &Queue> {
         let cards = self.cards.iter().flat_map(Card::queues);
         let sockets = self.programs.list.iter().map(|program| &program.socket);

@@ -1,6 +1,6 @@
-//! What arrives for a machine's ends of TCP connections, and what they send.
+//! Passes packets to and from a machine's ends of TCP connections.
 //!
-//! An end sends only what its state machine gives it to send, at the level that made it act: the protocols on arrival, a
+//! An end sends only what its state machine returns, at the level that triggered it: the protocols on arrival, a
 //! program in its call, a kernel thread when a timer expires.
 
 use super::cpu::Level;
@@ -18,7 +18,7 @@ impl Machine {
         }
     }
 
-    /// A segment or an acknowledgement has passed IP (`tcp_input`). Merged ones are answered together.
+    /// Handles a segment or an acknowledgement after IP (`tcp_input`). Merged segments are acknowledged together.
     pub fn tcp_input(&mut self, level: Level, packet: Packet, is_merged: bool) {
         let now = self.now();
         let flow = usize::from(packet.flow);
@@ -50,8 +50,8 @@ impl Machine {
         }
     }
 
-    /// Sends all that an end may send now (`tcp_output`). Whoever is sending for it holds its lock, and sends
-    /// this too: so packets leave in the order in which they are made.
+    /// Sends all that an end may send now (`tcp_output`). A level already sending for it holds its lock, and sends
+    /// this too: packets leave in the order in which they are made.
     pub fn tcp_output(&mut self, level: Level, number: usize) {
         let now = self.now();
         let sending = self.output.level_of(self.ends[number].flow);
@@ -73,7 +73,7 @@ impl Machine {
     fn send_tcp(&mut self, level: Level, flow: usize, kind: PacketKind) {
         let tcp = &self.host.tcp;
         let (bytes, work_ns) = match kind {
-            // No longer than a packet.
+            // A segment is no longer than a packet.
             PacketKind::Segment(segment) => (segment.bytes as u32, tcp.output_ns),
             _ => (0, tcp.send_ack_ns),
         };
@@ -91,7 +91,7 @@ impl Machine {
         self.send_from(level, packet, work_ns + checksum_ns);
     }
 
-    /// Timers that run out on this tick; what they lead to is sent by a kernel thread.
+    /// Handles the timers due at this tick; a kernel thread sends the resulting packets.
     pub fn tick_tcp(&mut self) {
         let now = self.now();
         for number in 0..self.ends.len() {

@@ -1,7 +1,7 @@
 //! A packet's way out: from the sender to the driver, the card and the line.
 //!
-//! What the kernel or a program sends waits at its level, and each packet goes to its card's ring or send queue at the
-//! end of the step that its driver takes for it.
+//! Packets wait at the level that sends them; each goes to its card's ring or send queue at the end of the driver's
+//! step for it.
 
 use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
@@ -13,18 +13,18 @@ use super::state::Machine;
 use crate::link::{Counts, FAR, Packet};
 
 impl Machine {
-    /// The driver's work on a packet to send.
+    /// Returns the driver's work on a packet to send.
     fn transmit_ns(&self, packet: &Packet) -> u64 {
         let card = &self.host.card;
         card.tx_packet_ns + kib_ns(card.tx_kib_ns, packet.payload_bytes)
     }
 
-    /// A level is to send a packet, after so much work of its own.
+    /// Queues a packet at a level, which spends `work_ns` on it before the driver.
     pub fn send_from(&mut self, level: Level, packet: Packet, work_ns: u64) {
         self.output.of(level).waiting.push_back((packet, work_ns));
     }
 
-    /// Begins the next packet that a level is to send. Returns false when there is none.
+    /// Begins the next packet that a level has to send. Returns false when there is none.
     pub fn output_next(&mut self, level: Level) -> bool {
         while let Some((packet, work_ns)) = self.output.of(level).waiting.pop_front() {
             let card = self.flows[usize::from(packet.flow)].card;
@@ -45,7 +45,8 @@ impl Machine {
         false
     }
 
-    /// A packet that the driver has taken goes to the ring, or waits if that has filled meanwhile.
+    /// Puts the packet that the driver has taken into the ring, or into the send queue if the ring has filled
+    /// meanwhile.
     pub fn output_done(&mut self, level: Level) {
         let Some(packet) = self.output.of(level).in_hand.take() else {
             return;
@@ -64,8 +65,8 @@ impl Machine {
         }
     }
 
-    /// A packet goes to the transmit ring, and its frame follows those before it; of a veth pair it goes to the receive
-    /// ring of the other end (`veth_xmit`).
+    /// Puts a packet into the transmit ring, behind earlier ones; of a veth pair, into the receive ring of the other
+    /// end (`veth_xmit`).
     fn transmit(&mut self, card: usize, packet: Packet) {
         if self.is_veth {
             if self.cards[card].rx_ring.push(packet) {
@@ -90,7 +91,7 @@ impl Machine {
         self.timers.set(card, Of::Sent, sent_ns);
     }
 
-    /// A frame has left the card.
+    /// Handles a frame that has left the card.
     pub fn frame_sent(&mut self, card: usize) {
         let at = &mut self.cards[card];
         let packet = at.tx_ring.pop();
@@ -111,7 +112,7 @@ impl Machine {
         self.request_interrupt(card);
     }
 
-    /// Begins to clear what was sent. Returns false when there is nothing to clear.
+    /// Begins to clear sent descriptors. Returns false when there is nothing to clear.
     pub fn reclaim(&mut self, level: Level) -> bool {
         let card = &self.cards[self.cpu.batches[level as usize].card];
         let done = card.tx_done;
@@ -125,7 +126,7 @@ impl Machine {
         true
     }
 
-    /// What was sent is cleared; waiting packets take its place.
+    /// Clears sent descriptors; waiting packets take their place.
     pub fn reclaimed(&mut self, level: Level, done: u64) {
         let card = self.cpu.batches[level as usize].card;
         // Two levels may have started to clear the same descriptors.
@@ -142,7 +143,7 @@ impl Machine {
         }
     }
 
-    /// Cost of a program's call to send a datagram, up to the driver.
+    /// Returns the cost of a program's call to send a datagram, up to the driver.
     pub fn call_ns(&self, flow: usize) -> u64 {
         let host = &self.host;
         let flow = &self.flows[flow];
@@ -165,11 +166,11 @@ impl Machine {
             + fragments * host.network.fragment_ns
     }
 
-    /// A program's call has made a datagram; a reply has its request's number and client. Returns the number.
+    /// Makes a datagram for a program's call; a reply has its request's number and client. Returns the number.
     pub fn make_datagram(&mut self, flow: usize, request: Option<Request>) -> u64 {
         let of = &self.flows[flow];
         let (number, sent_ns) = match request {
-            // It is the rest of the request's way.
+            // The reply completes the request's exchange.
             Some(request) if of.counts == Counts::Exchange => (request.number, request.sent_ns),
             _ => {
                 let own_number = self.shared.flows[flow].offer();

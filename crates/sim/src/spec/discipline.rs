@@ -18,10 +18,10 @@ const TABLE: [(&str, Method); 5] = [
         },
     ),
     ("napi", Method::Napi(NAPI)),
-    // Deferral by one period of the original's clock, until a tenth of a second of silence.
+    // Defers by 1 ms, the period of FreeBSD's clock, until a tenth of a second of silence.
     ("napi-timer", Method::Napi(deferred(100, 1_000_000, None))),
-    // The time that the kernel's documentation recommends, the socket option's default budget, and the deferral that its
-    // developers' tests of preferred busy polling use.
+    // The spin time that the kernel's documentation recommends, the socket option's default budget, and the deferral
+    // of its developers' tests of preferred busy polling.
     (
         "busy-poll",
         Method::Napi(deferred(
@@ -34,17 +34,17 @@ const TABLE: [(&str, Method); 5] = [
         )),
     ),
 ];
-/// Words of `nicpoll set` and the demo, FreeBSD's discipline of that name, and the one that they mean.
+/// Words of `nicpoll set` and the demo, each with the disciplines that come nearest: FreeBSD's and Linux's.
 const WORDS: [(&str, &str, &str); 2] = [
     ("interrupt", "freebsd-interrupt", "napi"),
     ("polling", "freebsd-polling", "napi-timer"),
 ];
-/// The most empty polls that `napi_defer_hard_irqs` takes.
+/// Largest value of `napi_defer_hard_irqs`, in empty polls.
 pub const DEFER_MAX: u64 = i32::MAX as u64;
 /// A second: longer than any useful timeout.
 const TIME_MAX_NS: u64 = 1_000_000_000;
 
-/// A receive discipline with its options, and numbers of the host that go with it.
+/// A receive discipline with its options, and the numbers of the host that it overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiveDiscipline {
     text: String,
@@ -58,18 +58,18 @@ pub struct ReceiveDiscipline {
 pub(crate) enum Kernel {
     /// Software interrupts have a thread of their own, and packets may wait in a queue before IP.
     Freebsd,
-    /// Software interrupts borrow the thread that they interrupt, and pass packets on at once.
+    /// Software interrupts run in the thread that they interrupt, and pass packets on at once.
     Linux,
 }
 
-/// What a discipline does.
+/// The mechanism of a discipline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// Each interrupt wakes a thread that empties the card.
     FreebsdInterrupt,
     /// The clock's ticks poll the card.
     FreebsdPolling {
-        /// Written in this order.
+        /// Knobs to write, in this order.
         knobs: Vec<(Knob, u32)>,
         controller: Controller,
     },
@@ -80,19 +80,19 @@ pub(crate) enum Method {
 /// Options of NAPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NapiOptions {
-    /// The most packets of a poll.
+    /// Most packets of a poll.
     pub(crate) weight: u64,
-    /// The most packets of a pass (`net.core.netdev_budget`).
+    /// Most packets of a softirq pass (`net.core.netdev_budget`).
     pub(crate) budget: u64,
-    /// The longest pass (`net.core.netdev_budget_usecs`); `None` for two ticks.
+    /// Longest pass (`net.core.netdev_budget_usecs`); `None` for two ticks.
     pub(crate) budget_ns: Option<u64>,
     /// How long interrupts stay off when the card is empty.
     pub(crate) deferral: Option<Deferral>,
-    /// How the program polls.
+    /// Busy polling by the program.
     pub(crate) busy: Option<Busy>,
 }
 
-/// Both must be above 0 to act.
+/// Deferral of interrupts; it acts only if both are above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deferral {
     /// Empty polls before interrupts come back (`napi_defer_hard_irqs`).
@@ -104,9 +104,9 @@ pub(crate) struct Deferral {
 /// Polling by the program while its socket is empty (`SO_BUSY_POLL` with `SO_PREFER_BUSY_POLL`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy {
-    /// How long it polls without finding anything before it sleeps.
+    /// How long it polls in vain before it sleeps.
     pub(crate) spin_ns: u64,
-    /// The most packets of a poll (`SO_BUSY_POLL_BUDGET`).
+    /// Most packets of a poll (`SO_BUSY_POLL_BUDGET`).
     pub(crate) budget: u64,
 }
 
@@ -128,7 +128,7 @@ const fn deferred(defer: u64, timeout_ns: u64, busy: Option<Busy>) -> NapiOption
 }
 
 impl Method {
-    /// Sets an option of the discipline of this name.
+    /// Sets an option; `discipline` is the name for messages.
     fn set(&mut self, discipline: &str, name: &str, value: &str) -> Result<(), SimError> {
         match self {
             Method::FreebsdInterrupt => refuse(format!(
@@ -159,7 +159,7 @@ impl Method {
         }
     }
 
-    /// Its poller with every card registered, if it has one. `host` has the discipline's numbers.
+    /// Returns its poller with every card registered, if it has one. `host` includes the discipline's overrides.
     ///
     /// # Errors
     /// The knob that the poller refuses on this host.
@@ -167,7 +167,7 @@ impl Method {
         let Method::FreebsdPolling { knobs, controller } = self else {
             return Ok(None);
         };
-        // A host's range ends long before that of the poller.
+        // The limit of `cpu.hz` is far below the poller's.
         let mut poller = Poller::new(host.cpu.hz as u32).expect("a host's clock ticks");
         for &(knob, value) in knobs {
             poller.write(knob, value).map_err(|errno| {
@@ -186,7 +186,7 @@ impl Method {
         Ok(Some(poller))
     }
 
-    /// What a machine needs of it: its kernel, the poller if it polls, and the options of NAPI.
+    /// Returns what a machine needs: the kernel, the poller if there is one, and the options of NAPI.
     ///
     /// # Errors
     /// The knob that the poller refuses on this host.
@@ -201,8 +201,7 @@ impl Method {
         })
     }
 
-    /// Whether it is Linux's, which serves queues on several processors, merges segments, and serves the ends of veth
-    /// pairs.
+    /// Whether it is Linux's, the only kind with queues on several processors, GRO, and veth pairs.
     pub(crate) fn is_napi(&self) -> bool {
         matches!(self, Method::Napi(_))
     }
@@ -253,7 +252,7 @@ impl fmt::Display for ReceiveDiscipline {
 
 impl ReceiveDiscipline {
     /// Reads a name with its options: `freebsd-interrupt`, `freebsd-polling:user_frac=0:controller=share`,
-    /// `napi:budget=64`, `napi-timer:timeout=200us`, `busy-poll:spin=50us`. Each takes numbers of the host too, as
+    /// `napi:budget=64`, `napi-timer:timeout=200us`, `busy-poll:spin=50us`. Each also overrides numbers of the host:
     /// `freebsd-interrupt:card.moderation_ns=50us`.
     ///
     /// # Errors
@@ -282,7 +281,7 @@ impl ReceiveDiscipline {
         Ok(discipline)
     }
 
-    /// Each discipline with its defaults.
+    /// All disciplines, with their defaults.
     pub fn all() -> Vec<ReceiveDiscipline> {
         let parsed = TABLE.map(|(name, _)| ReceiveDiscipline::parse(name));
         parsed.into_iter().filter_map(Result::ok).collect()
@@ -293,7 +292,7 @@ impl ReceiveDiscipline {
         self.name
     }
 
-    /// The host with the numbers that go with this discipline.
+    /// Returns `host` with this discipline's overrides.
     pub(crate) fn applied_to(&self, host: &HostModel) -> HostModel {
         let mut host = host.clone();
         for (name, value) in &self.changes {
@@ -303,14 +302,14 @@ impl ReceiveDiscipline {
         host
     }
 
-    /// The same with another number of the host. Name and value must be right.
+    /// Returns the discipline with one more override. Name and value must be valid.
     pub(crate) fn with(&self, name: &str, value: u64) -> ReceiveDiscipline {
         let mut changed = self.clone();
         changed.changes.push((String::from(name), value));
         changed
     }
 
-    /// The same with another knob, if it polls.
+    /// Returns the discipline with one more knob, if it is `freebsd-polling`.
     pub(crate) fn with_knob(&self, knob: Knob, value: u32) -> ReceiveDiscipline {
         let mut changed = self.clone();
         if let Method::FreebsdPolling { knobs, .. } = &mut changed.method {
@@ -319,7 +318,7 @@ impl ReceiveDiscipline {
         changed
     }
 
-    /// The same with the numbers of the host that go with another.
+    /// Adds the overrides of another discipline.
     pub(crate) fn with_changes_of(mut self, other: &ReceiveDiscipline) -> ReceiveDiscipline {
         self.changes.extend_from_slice(&other.changes);
         self
@@ -337,20 +336,20 @@ fn unknown(name: &str) -> SimError {
     SimError::from(format!("no such discipline: '{name}'; there are {known}"))
 }
 
-/// A number of the host that goes with a discipline.
+/// Parses an override of a host's number.
 fn change((name, value): (&str, &str)) -> Result<(String, u64), SimError> {
     if name == "veth.pair" {
-        return refuse("veth.pair says what the host is: it stands in the host file only");
+        return refuse("veth.pair describes the host: set it in the host file");
     }
     let value = number(value).map_err(|error| format!("{name}: {error}"))?;
-    // Name and range are wrong for every host or for none.
+    // All hosts have the same names and ranges.
     HostModel::default().set(name, value)?;
     Ok((String::from(name), value))
 }
 
-/// What a variable under `kern.polling` holds before anything has polled; `None` for an unknown name.
+/// Returns the initial value of a variable under `kern.polling`; `None` for an unknown name.
 pub fn initial_knob(name: &str) -> Option<u32> {
-    // The knobs do not depend on the clock.
+    // Initial values do not depend on the clock.
     let poller = Poller::new(1000).ok()?;
     Knob::from_name(name).map(|knob| poller.read(knob))
 }

@@ -1,8 +1,8 @@
-//! A simulated host: what its hardware can hold and what each thing that it does costs.
+//! A simulated host: what its hardware holds, and what each step costs.
 //!
-//! One table holds every number with its section, range and meaning. A number that a simulation rests on has no default:
-//! the host file states it, with a remark on its source. A default means that the host has none of it; the section of a
-//! veth pair may be left out as a whole.
+//! One table holds every number with its section, range and meaning. A number that results rest on has no default:
+//! the host file states it, with a remark on its source. A default means that the host lacks the feature; the section
+//! of a veth pair may be left out as a whole.
 
 use super::options::{SimError, refuse};
 
@@ -11,13 +11,13 @@ use super::options::{SimError, refuse};
 pub struct Field {
     /// Section and name, such as `cpu.hz`.
     pub name: &'static str,
-    /// The least it may be.
+    /// Smallest value.
     pub min: u64,
-    /// The most it may be.
+    /// Largest value.
     pub max: u64,
-    /// What it is in a file that leaves it out; `None` when it has to stand there.
+    /// Value when a file leaves it out; `None` if it is required.
     pub default: Option<u64>,
-    /// What it says.
+    /// Its meaning, a sentence for messages.
     pub meaning: &'static str,
 }
 
@@ -43,7 +43,7 @@ macro_rules! host {
         /// A host.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct HostModel {
-            /// What it is called.
+            /// Its name.
             pub name: String,
             $($(#[$about])* pub $section: $Section,)*
         }
@@ -58,7 +58,7 @@ macro_rules! host {
                 meaning: concat!($($meaning,)+).trim_ascii_start(),
             },)*)*];
 
-            /// The number of a name such as `cpu.hz`.
+            /// Returns the number with a name such as `cpu.hz`.
             pub fn get(&self, name: &str) -> Option<u64> {
                 match name {
                     $($(concat!(stringify!($section), ".", stringify!($field)) => {
@@ -85,31 +85,31 @@ host! {
     cpu: Cpu {
         /// Clock ticks a second.
         hz: 1..=10_000,
-        /// The work of a clock tick, the entry of its interrupt left out.
+        /// The work of a clock tick, without entering its interrupt.
         tick_ns: 0..=1_000_000,
-        /// By how many millionths of it the time between ticks is too long: no two crystals are alike.
+        /// Millionths by which the time between ticks is too long: no two crystals are alike.
         tick_slow_ppm: 0..=1_000,
         /// Entering a hard interrupt and leaving it.
         interrupt_entry_ns: 0..=1_000_000,
         /// Switching to another thread.
         context_switch_ns: 0..=1_000_000,
-        /// What a thread that was preempted takes to fetch its code and data into the caches again, once for all
-        /// that ran in between.
+        /// What a preempted thread takes to refill the caches with its code and data, once for all that ran in
+        /// between.
         refill_ns: 0..=1_000_000,
-        /// What a thread or a software interrupt that starts again takes for the same, when another one has run since
-        /// it ended its work; 0 when that is counted with the switch to it.
+        /// What a thread or a software interrupt takes to refill the caches when it starts new work after another one
+        /// has run; 0 when the switch to it includes that.
         wake_refill_ns: 0..=1_000_000 = 0,
-        /// A system call that moves a datagram, without what it copies.
+        /// A system call that moves a datagram, without copying.
         syscall_ns: 1..=10_000_000,
-        /// A round of the network software interrupt that polls, the look at the card left out: scheduling it,
-        /// its loop, the poller's locks.
+        /// A round of the network software interrupt that polls, without the look at the card: scheduling, loop, the
+        /// poller's locks.
         netisr_ns: 0..=10_000_000,
-        /// Samples a second of the CPU account that samples, by a clock of its own (`stathz`; FreeBSD's RTC has 128);
-        /// 0 when each clock tick samples, before its own work.
+        /// Samples a second of the sampling CPU account, by a clock of its own (`stathz`; FreeBSD's RTC has 128); 0
+        /// when each clock tick samples, before its own work.
         stat_hz: 0..=10_000 = 0,
-        /// What a processor takes to wake a program that sleeps on another one, for a packet that it hands over.
+        /// Waking a program that sleeps on another processor, to hand over a packet.
         wake_other_ns: 0..=10_000_000 = 0,
-        /// Processors. Each serves the card's queue of its number, if there is one.
+        /// Processors. Each serves the card's queue with its number, if there is one.
         cpus: 1..=16 = 1,
     }
     /// The network card and its driver.
@@ -118,13 +118,13 @@ host! {
         rx_ring: 1..=65_536,
         /// Transmit descriptors.
         tx_ring: 1..=65_536,
-        /// The least time from interrupt to interrupt; 0 without moderation.
+        /// Minimum time from interrupt to interrupt; 0 without moderation.
         moderation_ns: 0..=100_000_000,
-        /// The handler's work of an interrupt, packets left out: reading and clearing the cause.
+        /// The handler's work on an interrupt, without packets: reading and clearing the cause.
         interrupt_ns: 0..=10_000_000,
         /// FreeBSD's interrupt thread after the packets of a pass: other handlers on the line, ending the interrupt.
         rearm_ns: 0..=10_000_000,
-        /// One look at the rings, packets left out.
+        /// One look at the rings, without packets.
         poll_ns: 1..=10_000_000,
         /// A look at status registers, which a polled driver takes now and then.
         status_ns: 0..=10_000_000,
@@ -132,21 +132,21 @@ host! {
         rx_packet_ns: 1..=10_000_000,
         /// The driver's work on a packet to send.
         tx_packet_ns: 1..=10_000_000,
-        /// The driver's work on a packet that was sent.
+        /// The driver's work on a sent packet.
         tx_done_ns: 0..=10_000_000,
-        /// The driver's copying of 1024 bytes that were received; 0 when it hands on what the card wrote.
+        /// The driver's copying of 1024 received bytes; 0 when it passes on what the card wrote.
         rx_kib_ns: 0..=10_000_000,
         /// The driver's copying of 1024 bytes to send; 0 when the card reads them where they are.
         tx_kib_ns: 0..=10_000_000,
-        /// Time that the card needs between two frames that it sends, besides the line's own gap.
+        /// Time that the card needs between two sent frames, besides the line's own gap.
         tx_gap_ns: 0..=10_000_000,
-        /// The most packets that one pass of the interrupt handler takes.
+        /// Most packets of one pass of the interrupt handler.
         pass_packets: 1..=65_536,
-        /// 1 when a pass that takes as many hands the rest to a task, with the card masked until that is done, and the
-        /// handler lets the card interrupt again itself, at once if anything came meanwhile (FreeBSD's em(4) with
-        /// MSI-X); 0 when the thread does after the pass, and what was dealt with in the pass interrupts no more.
+        /// 1 when a full pass hands the rest to a task, with the card masked until that ends, and the handler itself
+        /// unmasks the card, which interrupts at once if anything came meanwhile (FreeBSD's em(4) with MSI-X); 0 when
+        /// the thread unmasks it after the pass, and packets handled in the pass interrupt no more.
         hands_over: 0..=1 = 0,
-        /// Receive queues of each card, each with rings and an interrupt of its own. A flow comes in by one of them.
+        /// Receive queues of each card, each with rings and an interrupt of its own. A flow arrives on one of them.
         queues: 1..=16 = 1,
     }
     /// The line to the card, and the queue at its far end.
@@ -157,14 +157,14 @@ host! {
         mtu_bytes: 576..=65_535,
         /// Packets that may wait at the far end for the line.
         queue_packets: 1..=65_536,
-        /// From one end to the other, besides the time of the frame itself.
+        /// Delay from one end to the other, besides the time of the frame itself.
         delay_ns: 0..=1_000_000_000,
         /// 1 when both ways share the line, 0 when each has its own.
         half_duplex: 0..=1,
     }
     /// The protocols.
     network: Network {
-        /// Packets that may wait for IP; 0 when drivers hand each packet on at once.
+        /// Packets that may wait for IP; 0 when drivers pass on each packet at once.
         ip_queue_packets: 0..=65_536,
         /// IP version 4, receiving a packet.
         ipv4_ns: 0..=10_000_000,
@@ -178,23 +178,23 @@ host! {
         output6_ns: 0..=10_000_000,
         /// Forwarding a packet to another card: the route, the time to live, the output.
         forward_ns: 0..=10_000_000,
-        /// Making a fragment of a datagram. What takes one in pays for the packet that it is.
+        /// Making a fragment of a datagram. Receiving one costs as much as a packet.
         fragment_ns: 0..=10_000_000,
         /// The checksum over 1024 bytes of payload; 0 when the card computes it.
         checksum_kib_ns: 0..=10_000_000,
         /// Packets that may wait for the transmit ring.
         send_queue_packets: 1..=65_536,
-        /// 1 when segments of one TCP stream that a poll finds in order are merged before IP (GRO), 0 when each passes
-        /// by itself.
+        /// 1 when in-order segments of a TCP stream in one poll are merged before IP (GRO), 0 when each passes by
+        /// itself.
         gro: 0..=1 = 0,
-        /// Merging a segment into the one before it, in place of its way through IP and TCP or to another card.
+        /// Merging a segment into the previous one, instead of passing it through IP and TCP or to another card.
         gro_ns: 0..=10_000_000 = 0,
     }
-    /// TCP, with the work of IP on what it sends.
+    /// TCP, including IP on what it sends.
     tcp: Tcp {
         /// Receiving a segment with data: finding the connection, the buffer, waking the program.
         segment_ns: 0..=10_000_000,
-        /// Receiving an acknowledgement: the timers, freeing what it answers.
+        /// Receiving an acknowledgement: the timers, freeing what it acknowledges.
         ack_ns: 0..=10_000_000,
         /// Sending a segment.
         output_ns: 0..=10_000_000,
@@ -210,45 +210,45 @@ host! {
     }
     /// The socket of the receiving program.
     socket: Socket {
-        /// What its buffer holds.
+        /// Bytes that the socket's buffer holds.
         buffer_bytes: 1..=2_147_483_648,
-        /// What a packet takes of it besides its payload.
+        /// Bytes of the buffer that a packet takes besides its payload.
         packet_overhead_bytes: 0..=65_535,
         /// Copying 1024 bytes between kernel and program.
         copy_kib_ns: 0..=10_000_000,
     }
     /// The programs that receive or send.
     application: Application {
-        /// Its own work on a packet.
+        /// The program's own work on a packet.
         packet_ns: 0..=1_000_000_000,
         /// Reading the clock, which iperf does for each packet (`gettimeofday`).
         clock_ns: 0..=10_000_000,
-        /// The processor that it runs on, from 1; 0 for a program on each processor that has a queue, with a socket of
+        /// The processor of the program, from 1; 0 for a program on each processor that has a queue, with a socket of
         /// its own (`SO_REUSEPORT`).
         cpu: 0..=16 = 0,
     }
     /// Kernel work that every interrupt of the card causes, such as entropy harvesting.
     background: Background {
-        /// What an interrupt causes at once, before its handler.
+        /// Work that an interrupt causes at once, before its handler.
         at_once_ns: 0..=10_000_000,
-        /// What an interrupt causes for later.
+        /// Work that an interrupt causes for later.
         interrupt_ns: 0..=10_000_000,
-        /// Interrupts whose work may wait; what comes beyond is forgotten.
+        /// Interrupts whose later work may wait; that of more is dropped.
         queue_events: 0..=1_000_000,
     }
     /// Interrupt storm detection (`hw.intr_storm_threshold`).
     storm: Storm {
-        /// Passes back to back after which a source is throttled; 0 for never.
+        /// Back-to-back passes after which a source is throttled; 0 for never.
         threshold: 0..=1_000_000,
     }
-    /// A veth pair in place of card and line. What a processor sends, it takes in itself, up to a program
-    /// that waits on the other.
+    /// A veth pair in place of card and line. The sending processor also receives, up to a program that waits on the
+    /// other processor.
     veth: Veth {
         /// 1 when the two ends of a path are processors of one machine, joined by a veth pair.
         pair: 0..=1,
         /// Waking a program that sleeps on the other processor.
         wake_ns: 0..=10_000_000,
-        /// From then until its processor turns to that program.
+        /// Time from that wake-up until the other processor runs the program.
         wake_delay_ns: 0..=100_000_000,
         /// How late the deferral timer interrupts.
         timer_delay_ns: 0..=100_000_000,
@@ -259,23 +259,24 @@ host! {
 pub(crate) const OPTIONAL_SECTION: &str = "veth";
 
 impl HostModel {
-    /// The field of a name such as `cpu.hz`.
+    /// Returns the field with a name such as `cpu.hz`.
     pub fn field(name: &str) -> Option<&'static Field> {
         HostModel::FIELDS.iter().find(|field| field.name == name)
     }
 
-    /// Whether it is a processor that a veth pair joins to another one of its machine: frames take no time on a line, and
-    /// the processor that sends to an end polls it.
+    /// Whether a veth pair joins this processor to another one of the same machine: frames take no time on a line,
+    /// and the sending processor polls the receiving end.
     pub(crate) fn is_veth_end(&self) -> bool {
         self.veth.pair > 0
     }
 
-    /// Bytes of the socket's buffer that a packet takes. An empty one takes a byte, or the buffer would hold any number.
+    /// Returns the bytes of the socket's buffer that a packet takes: at least 1, or the buffer would hold any number
+    /// of empty ones.
     pub(crate) fn packet_bytes(&self, payload_bytes: u32) -> u64 {
         (u64::from(payload_bytes) + self.socket.packet_overhead_bytes).max(1)
     }
 
-    /// Sets the number of a name such as `cpu.hz`.
+    /// Sets the number with a name such as `cpu.hz`.
     ///
     /// # Errors
     /// What is wrong with name or value, and what would be right.
@@ -318,7 +319,7 @@ impl Field {
     }
 }
 
-/// The meaning as the rest of a sentence: abbreviations keep their capitals.
+/// Returns the meaning as the rest of a sentence: abbreviations keep their capitals.
 pub(crate) fn lowered(meaning: &str) -> String {
     let meaning = meaning.trim_end_matches('.');
     let mut letters = meaning.chars();

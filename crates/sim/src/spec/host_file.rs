@@ -1,7 +1,7 @@
-//! Host files: reading them, the ones that the program carries, and presets of sections.
+//! Reads host files; holds the embedded ones, and presets of sections.
 //!
-//! A text is read, or refused with the line at fault; what was read has nothing unknown, out of range, or missing
-//! without a default. A preset is a committed host file, or some of its numbers; what a file states itself always counts.
+//! A file with anything unknown, out of range, or missing without a default is refused, with the line at fault. A
+//! preset is a committed host file, or some of its numbers; a file's own numbers override it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,11 +19,11 @@ impl HostModel {
     /// Reads a host file.
     ///
     /// # Errors
-    /// The first thing that is wrong with it, with its line.
+    /// The first thing that is wrong, with its line.
     pub fn parse(text: &str) -> Result<HostModel, FileError> {
         let reader = Reader { text };
         let document = DeTable::parse(text).map_err(|error| {
-            let message = format!("this is no TOML: {}", error.message());
+            let message = format!("this is not TOML: {}", error.message());
             reader.error(error.span().unwrap_or_default(), message)
         })?;
         reader.host(document.get_ref())
@@ -48,14 +48,14 @@ impl Reader<'_> {
             .filter(|field| is_read(split(field.name).0))
         {
             let value = self.number(document, field, &known)?;
-            // The name is that of a field and the value was seen to be in its range.
+            // `number` has checked the range, and the name is a field's.
             let set = host.set(field.name, value);
             set.map_err(|error| self.error(0..0, error.to_string()))?;
         }
         Ok(host)
     }
 
-    /// The numbers that sections begin from.
+    /// Returns the numbers of the sections' presets.
     fn presets(&self, document: &DeTable<'_>) -> Result<BTreeMap<&'static str, u64>, FileError> {
         let mut known = BTreeMap::new();
         for section in SECTIONS {
@@ -85,7 +85,7 @@ impl Reader<'_> {
 
     fn name(&self, document: &DeTable<'_>) -> Result<String, FileError> {
         let wanted = format!(
-            "name = \"...\" is wanted before the first section: what the host is called, 1 to \
+            "give name = \"...\" before the first section: the name of the host, 1 to \
              {NAME_CHARS_MAX} characters on one line"
         );
         let Some(value) = document.get("name") else {
@@ -210,11 +210,11 @@ const HOSTS: [(&str, &str); 10] = [
     ("wrap", include_str!("../../hosts/wrap.toml")),
 ];
 
-/// Cards by their FreeBSD driver, each with the host that has one.
+/// Cards by FreeBSD driver, each with a host that has one.
 const CARDS: [(&str, &str); 3] = [("em", "poweredge"), ("sis", "wrap"), ("vr", "t5000")];
 
-/// What a card and its driver bring along: what they hold, and what waits for the bus or for the card. The rest of what
-/// a packet costs in the driver is work of the processor.
+/// Numbers of a card and its driver: sizes, and times that wait for the bus or the card. The driver's other costs per
+/// packet depend on the processor.
 const OF_CARD: [&str; 13] = [
     "card.rx_ring",
     "card.tx_ring",
@@ -239,47 +239,47 @@ const LINES: [(&str, u64); 4] = [
     ("10g", 10_000_000_000),
 ];
 
-/// Sections that may begin from a preset.
+/// Sections that may name a preset.
 const SECTIONS: [&str; 3] = ["cpu", "card", "link"];
-/// What their line is called.
+/// The key that names it.
 const KEY: &str = "preset";
 
-/// A host that the program carries.
+/// A host file embedded in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EmbeddedHost {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// Its host file.
+    /// The text of the file.
     pub text: &'static str,
 }
 
 impl EmbeddedHost {
-    /// All of them, by name.
+    /// All embedded hosts, by name.
     pub fn all() -> impl Iterator<Item = EmbeddedHost> {
         HOSTS
             .into_iter()
             .map(|(name, text)| EmbeddedHost { name, text })
     }
 
-    /// The one of that name.
+    /// Returns the host named `name`.
     pub fn named(name: &str) -> Option<EmbeddedHost> {
         EmbeddedHost::all().find(|host| host.name == name)
     }
 
-    /// What it is, from the remark that its file begins with.
+    /// Returns its description, from the remark at the head of its file.
     pub fn about(&self) -> String {
         let remark = self.text.lines().map_while(|line| line.strip_prefix("# "));
         remark.collect::<Vec<_>>().join(" ")
     }
 
     fn host(&self) -> HostModel {
-        // A test reads each.
+        // A test reads each embedded file.
         HostModel::parse(self.text).unwrap_or_default()
     }
 }
 
-/// Hosts with what they are, and the names of the other presets, as text.
+/// Lists the hosts with their descriptions, and the names of the other presets.
 pub fn list_presets() -> String {
     let mut text = String::from("Hosts, and values of [cpu] preset:\n");
     for host in EmbeddedHost::all() {
@@ -296,7 +296,8 @@ fn names<T>(of: &[(&'static str, T)]) -> Vec<&'static str> {
     of.iter().map(|(name, _)| *name).collect()
 }
 
-/// The numbers of a section's preset, if there is one of that name. The processor's are all numbers of a host.
+/// Returns the numbers of a section's preset, if there is one of that name. A preset of `cpu` has all numbers of a
+/// host.
 fn preset(section: &str, name: &str) -> Option<BTreeMap<&'static str, u64>> {
     let numbers = |name: &str| {
         let host = EmbeddedHost::named(name)?.host();

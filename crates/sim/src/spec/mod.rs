@@ -1,9 +1,8 @@
-//! What a simulation is made from: hosts, receive disciplines, traffic and the run itself, as files and command lines
-//! state them.
+//! The input of a simulation: hosts, receive disciplines, traffic and the run itself, from files and command lines.
 //!
 //! Text goes in; checked values come out, or a message that says what is wrong and what would be right. Open
-//! [`simulation`] first: hosts in a row, the traffic between them, and whether the hosts can run it. [`host`] is the table
-//! of a host's numbers, [`host_file`] reads them and has the hosts that the program carries.
+//! [`simulation`] first: hosts in a row, the traffic between them, and whether the hosts can run it. [`host`] is the
+//! table of a host's numbers, [`host_file`] reads them and has the embedded hosts.
 
 pub mod discipline;
 pub mod host;

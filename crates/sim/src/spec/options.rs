@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a simulation, or the words that describe one, is refused: what is wrong, and what would be right.
+/// Why a simulation or its description is refused: what is wrong, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct SimError(pub(crate) String);
@@ -13,7 +13,7 @@ impl From<String> for SimError {
     }
 }
 
-/// An error with a message.
+/// Fails with a message.
 pub(crate) fn refuse<T>(message: impl Into<String>) -> Result<T, SimError> {
     Err(SimError(message.into()))
 }
@@ -33,11 +33,11 @@ impl<'a> Spec<'a> {
         for part in parts {
             let option = part.split_once('=').ok_or_else(|| {
                 SimError(format!(
-                    "'{part}' in '{text}' is no option; options have the form NAME=VALUE"
+                    "'{part}' in '{text}' is not an option; options have the form NAME=VALUE"
                 ))
             })?;
             if options.iter().any(|(name, _)| *name == option.0) {
-                return refuse(format!("{} stands twice in '{text}'", option.0));
+                return refuse(format!("{} is given twice in '{text}'", option.0));
             }
             options.push(option);
         }
@@ -45,7 +45,7 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// A whole number, with a unit or without: of ten (`10k`, `1.5m`) or of time in nanoseconds (`50us`,
+/// Parses a whole number, with or without a unit: a power of ten (`10k`, `1.5m`), or a time, in nanoseconds (`50us`,
 /// `1ms`).
 ///
 /// # Errors
@@ -53,7 +53,7 @@ impl<'a> Spec<'a> {
 pub fn number(text: &str) -> Result<u64, SimError> {
     let expected = || {
         SimError(format!(
-            "'{text}' is no number; a whole one was expected, such as 500, 10k or 50us"
+            "'{text}' is not a whole number; give one such as 500, 10k or 50us"
         ))
     };
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
@@ -76,7 +76,7 @@ pub fn number(text: &str) -> Result<u64, SimError> {
     joined.checked_mul(scale / divisor).ok_or_else(expected)
 }
 
-/// A number of an option, within its range.
+/// Parses an option's number, and checks its range.
 pub(crate) fn ranged(name: &str, text: &str, min: u64, max: u64) -> Result<u64, SimError> {
     let value = number(text).map_err(|error| SimError(format!("{name}: {error}")))?;
     if (min..=max).contains(&value) {

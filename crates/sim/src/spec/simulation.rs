@@ -12,7 +12,7 @@ use super::options::{SimError, refuse};
 use super::traffic::{IperfTcp, Pattern, TrafficModel};
 use crate::link::Shape;
 
-/// The most hosts of a path.
+/// Most hosts on a path.
 pub(crate) const STOPS_MAX: usize = 16;
 
 /// A host on the path.
@@ -25,33 +25,33 @@ pub struct PathHost {
 }
 
 impl PathHost {
-    /// The host with the discipline's own numbers.
+    /// Returns the host with the discipline's overrides.
     pub(crate) fn applied(&self) -> HostModel {
         self.discipline.applied_to(&self.host)
     }
 }
 
-/// A run.
+/// The plan of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Simulation {
     /// The hosts in the order of the path, 1 to 16: the first sends, the last receives, those between forward. A line
     /// joins each to the next: it has the lower speed and the longer delay of the two hosts' `link`, and is half
-    /// duplex if one of them is. One alone has lines to ideal hosts.
+    /// duplex if one of them is. A single host has lines to ideal hosts.
     pub stops: Vec<PathHost>,
-    /// What is sent.
+    /// The traffic.
     pub workload: TrafficModel,
-    /// Virtual time that is counted, above 0.
+    /// Counted virtual time, above 0.
     pub duration_ns: u64,
-    /// Virtual time before it that is not counted.
+    /// Virtual time before it, not counted.
     pub warmup_ns: u64,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// Parts of the counted time that have figures of their own, of a host alone and of TCP connections; 0 for none.
+    /// Parts of the counted time with figures of their own, for a single host and for TCP connections; 0 for none.
     pub slices: u32,
 }
 
 impl Simulation {
-    /// The plan as reports show it.
+    /// Returns the plan as reports show it.
     pub fn facts(&self) -> SimPlan {
         let stop = |stop: &PathHost| SimStop {
             host: stop.host.name.clone(),
@@ -66,12 +66,12 @@ impl Simulation {
         }
     }
 
-    /// Whether its one host has ideal hosts at the far end.
+    /// Whether it has a single host, with ideal hosts at the far end.
     pub(crate) fn is_alone(&self) -> bool {
         self.stops.len() == 1
     }
 
-    /// iperf's options, if it sends over TCP.
+    /// Returns iperf's options, if the traffic is TCP.
     pub(crate) fn iperf_tcp(&self) -> Option<IperfTcp> {
         match self.workload.pattern {
             Pattern::IperfTcp(options) => Some(options),
@@ -79,7 +79,7 @@ impl Simulation {
         }
     }
 
-    /// Cards of a host.
+    /// Returns the number of a host's cards.
     pub(crate) fn cards(&self, number: usize) -> u32 {
         if self.is_alone() {
             return u32::from(self.workload.links);
@@ -88,7 +88,7 @@ impl Simulation {
         if is_end { 1 } else { 2 }
     }
 
-    /// Checks that the hosts, with their disciplines' own numbers, can run this.
+    /// Checks that the hosts, with their disciplines' overrides, can run this.
     ///
     /// # Errors
     /// Why they cannot.
@@ -110,21 +110,21 @@ impl Simulation {
         for (number, stop) in self.stops.iter().enumerate() {
             self.check_programs(number, stop)?;
         }
-        // Each part has a length too.
+        // Each slice needs a length, too.
         if self.duration_ns < u64::from(self.slices.max(1)) {
             return refuse("a run of no length counts nothing; give a duration above 0");
         }
         Ok(())
     }
 
-    /// Whether queues and programs have processors, and the discipline is simulated on several.
+    /// Checks that queues and programs have processors, and that the discipline is simulated on as many.
     fn check_processors(&self, stop: &PathHost) -> Result<(), SimError> {
         let host = stop.applied();
         let (cpus, queues, program) = (host.cpu.cpus, host.card.queues, host.application.cpu);
         if queues > cpus || program > cpus {
             return refuse(format!(
-                "card.queues = {queues} and application.cpu = {program} need as many processors, and cpu.cpus = \
-                 {cpus}; raise that, or lower them"
+                "card.queues = {queues} and application.cpu = {program} need as many processors, but cpu.cpus = \
+                 {cpus}; raise cpu.cpus, or lower the others"
             ));
         }
         let method = &stop.discipline.method;
@@ -150,7 +150,7 @@ impl Simulation {
         let is_cut = shapes(&self.workload, host.link.mtu_bytes)?.len() > 1;
         if cpus > 1 && is_cut {
             return refuse(format!(
-                "datagrams of {} bytes go in fragments, which are simulated between hosts of one processor; give a \
+                "datagrams of {} bytes are fragmented, and only hosts with one processor simulate fragments; give a \
                  payload that fits into link.mtu_bytes, or cpu.cpus = 1",
                 self.workload.payload_bytes
             ));
@@ -194,7 +194,7 @@ impl Simulation {
         }
         if self.workload.clients > 1 {
             return refuse(
-                "clients and links are of ideal hosts at the far end, and a path has none; leave them out, or leave \
+                "clients and links belong to ideal hosts at the far end, and a path has none; leave them out, or leave \
                  out --peer",
             );
         }
@@ -217,7 +217,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Whether the programs of a host can send, and read what comes, under its discipline.
+    /// Checks that a host's programs can send and receive under its discipline.
     fn check_programs(&self, number: usize, stop: &PathHost) -> Result<(), SimError> {
         let host = stop.applied();
         let is_tcp = self.iperf_tcp().is_some();
@@ -242,14 +242,14 @@ impl Simulation {
                 "under busy-poll TCP is not simulated; give another discipline, such as napi-timer",
             ),
             true if !reads => refuse(
-                "under busy-poll a program polls for what it receives, and this host's sends, or there is none; give \
-                 the host another discipline",
+                "under busy-poll a program polls for what it receives, and this host has no program that receives; \
+                 give the host another discipline",
             ),
             _ => Ok(()),
         }
     }
 
-    /// A veth pair has two ends, nothing between them, and NAPI on both.
+    /// Checks that a veth pair has two ends, nothing between them, and NAPI on both.
     fn check_veth(&self) -> Result<(), SimError> {
         let ends = self.stops.iter().filter(|stop| stop.host.is_veth_end());
         let ends = ends.count();
@@ -275,8 +275,8 @@ impl Simulation {
     }
 }
 
-const VETH_ALONE: &str = "a host file with veth.pair = 1 is one of two processors that a veth pair joins; name the other \
-    with --peer, the same file as a rule, and nothing between them";
+const VETH_ALONE: &str = "a host file with veth.pair = 1 is one of two processors joined by a veth pair; name the other \
+    with --peer, usually the same file, without a router between them";
 
 /// A line, as both its ends agree on it.
 #[derive(Clone, Copy, Debug)]
@@ -288,7 +288,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Each host's line to the next; those of a host alone to its far ends.
+    /// Returns each host's line to the next, or a single host's lines to its far ends.
     pub(crate) fn all(plan: &Simulation) -> Vec<Line> {
         let links: Vec<_> = plan.stops.iter().map(|stop| stop.applied().link).collect();
         let line = |one: usize, other: usize| Line {
@@ -303,19 +303,19 @@ impl Line {
         (1..links.len()).map(|next| line(next - 1, next)).collect()
     }
 
-    /// The wire of a line, as an index of the world's, away from the first host or back.
+    /// Returns the index of a line's wire among the world's, away from the first host or back.
     pub(crate) fn wire(self, number: usize, is_back: bool) -> usize {
         2 * number + usize::from(is_back && !self.is_half_duplex)
     }
 }
 
-/// The frames that a datagram of a workload becomes on a line with this MTU.
+/// Returns the frames that carry one datagram at this MTU; none for TCP.
 pub(crate) fn shapes(workload: &TrafficModel, mtu_bytes: u64) -> Result<Vec<Shape>, SimError> {
     let mut line = LineRate::new(1).expect("a speed above 0");
-    // Its range ends at 65,535.
+    // Its range ends at 65,535 bytes.
     line.mtu_bytes = mtu_bytes as u32;
     if let Pattern::IperfTcp(_) = workload.pattern {
-        // A byte fits if anything does. The length of each segment is in its packet.
+        // If one byte does not fit, nothing does. Each TCP packet carries its own length.
         let packet = Packet::Tcp {
             ip: workload.ip,
             payload_bytes: 1,
@@ -333,7 +333,8 @@ pub(crate) fn shapes(workload: &TrafficModel, mtu_bytes: u64) -> Result<Vec<Shap
     Ok(frames.iter().map(shape).collect())
 }
 
-/// The frame of each payload of a trace; empty for other workloads. [`Simulation::check`] lets none be cut.
+/// Returns the frame of each payload of a trace; empty for other workloads. [`Simulation::check`] refuses payloads
+/// that would be fragmented.
 pub(crate) fn trace_frames(
     workload: &TrafficModel,
     mtu_bytes: u64,

@@ -14,11 +14,11 @@ use nicpoll_model::FileError;
 
 use super::options::{SimError, refuse};
 
-/// Packets that a trace may have. Each takes 16 bytes.
+/// Most packets of a trace. Each takes 16 bytes.
 pub(crate) const TRACE_PACKETS_MAX: usize = 4_000_000;
-/// Bytes that a line may have.
+/// Most bytes of a line.
 pub const TRACE_LINE_BYTES_MAX: usize = 256;
-/// The most that a UDP datagram carries.
+/// Most bytes that a UDP datagram carries.
 const PAYLOAD_MAX: u32 = 65_507;
 /// A day: longer than anything that is simulated.
 const SPAN_MAX_NS: u64 = 86_400_000_000_000;
@@ -30,11 +30,11 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 pub struct Trace {
     name: String,
     packets: Vec<TracePacket>,
-    /// Follows from the packets.
+    /// A hash of the packets.
     content: u64,
 }
 
-/// Short, and different for other packets.
+/// Short, and different for different packets.
 impl fmt::Debug for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Trace({}, {:016x})", self.name, self.content)
@@ -44,7 +44,7 @@ impl fmt::Debug for Trace {
 /// One packet of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TracePacket {
-    /// When it came, since the first one.
+    /// Arrival, since the first packet.
     pub at_ns: u64,
     /// Bytes of UDP payload.
     pub payload_bytes: u32,
@@ -67,15 +67,15 @@ pub struct TraceReader {
     packets: Vec<TracePacket>,
     /// Lines so far.
     lines: usize,
-    /// The time of the first packet, as the text has it.
+    /// Time of the first packet, as in the text.
     origin_ns: u64,
 }
 
 impl TraceReader {
-    /// Takes the next line, without its end.
+    /// Reads the next line, without its end.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is wrong with the line.
     pub fn line(&mut self, line: &[u8]) -> Result<(), FileError> {
         self.lines += 1;
         let packet = self
@@ -85,7 +85,7 @@ impl TraceReader {
         Ok(())
     }
 
-    /// All lines were taken. `name` is what reports call the trace.
+    /// Ends the trace, and names it for reports.
     ///
     /// # Errors
     /// There was no packet.
@@ -121,8 +121,8 @@ impl TraceReader {
                 line.len()
             ));
         }
-        let line =
-            std::str::from_utf8(line).map_err(|_| SimError(String::from("it is no text")))?;
+        let line = std::str::from_utf8(line)
+            .map_err(|_| SimError(String::from("it is not UTF-8 text")))?;
         let mut words = line
             .split([' ', '\t', ',', '\r'])
             .filter(|word| !word.is_empty());
@@ -148,7 +148,7 @@ impl TraceReader {
         }))
     }
 
-    /// A packet's time since the first, which must not be before the last one's.
+    /// Returns a packet's time since the first; it must not be before the previous packet's.
     fn since_first(&mut self, time_ns: u64) -> Result<u64, SimError> {
         let Some(last) = self.packets.last() else {
             self.origin_ns = time_ns;
@@ -157,13 +157,11 @@ impl TraceReader {
         let last_ns = last.at_ns;
         let at_ns = time_ns.checked_sub(self.origin_ns);
         let Some(at_ns) = at_ns.filter(|at_ns| *at_ns >= last_ns) else {
-            return refuse(
-                "time: it is before that of the packet before; sort the packets by time",
-            );
+            return refuse("time: it is before the previous packet's; sort the packets by time");
         };
         if at_ns > SPAN_MAX_NS {
             return refuse(
-                "time: it is more than a day after that of the first packet; cut the trace into shorter ones",
+                "time: it is more than a day after the first packet's; cut the trace into shorter ones",
             );
         }
         Ok(at_ns)
@@ -173,7 +171,7 @@ impl TraceReader {
 fn parse_time(word: &str) -> Result<u64, SimError> {
     let expected = || {
         SimError(format!(
-            "time: '{word}' is none; seconds with up to nine decimals were expected, or nanoseconds as 125000ns"
+            "time: '{word}' is not a time; give seconds with up to nine decimals, or nanoseconds such as 125000ns"
         ))
     };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -194,7 +192,7 @@ fn parse_size(word: &str) -> Result<u32, SimError> {
     let size = word.parse().ok().filter(|_| !word.starts_with('+'));
     size.filter(|size| *size <= PAYLOAD_MAX).ok_or_else(|| {
         SimError(format!(
-            "size: '{word}' is none; bytes of UDP payload were expected, 0 to {PAYLOAD_MAX}"
+            "size: '{word}' is not a size; give bytes of UDP payload, 0 to {PAYLOAD_MAX}"
         ))
     })
 }
@@ -205,30 +203,30 @@ impl Trace {
         &self.packets
     }
 
-    /// What reports call it.
+    /// Its name in reports.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The largest packet's bytes of payload.
+    /// Largest payload, in bytes.
     pub fn payload_bytes_max(&self) -> u32 {
         let sizes = self.packets.iter().map(|packet| packet.payload_bytes);
         sizes.max().unwrap_or(0)
     }
 
-    /// Packets a second, rounded up.
+    /// Mean packets a second, rounded up.
     pub(crate) fn mean_pps(&self) -> u64 {
         let packets = self.packets.len() as u64;
-        // A few million packets.
+        // A few million packets: no overflow.
         (packets * NS_PER_SECOND).div_ceil(self.period_ns())
     }
 
-    /// From the first packet to the last.
+    /// Time from the first packet to the last.
     pub fn span_ns(&self) -> u64 {
         self.packets.last().map_or(0, |packet| packet.at_ns)
     }
 
-    /// From the first packet to its repetition: the span, and a mean gap, of 1 ns at least.
+    /// Time from the first packet to its repetition: the span and a mean gap, of at least 1 ns.
     pub fn period_ns(&self) -> u64 {
         let gaps = self.packets.len().saturating_sub(1).max(1) as u64;
         self.span_ns() + (self.span_ns() / gaps).max(1)
@@ -248,6 +246,6 @@ mod tests {
         let error = reader.line(b"0 64").unwrap_err();
         assert!(error.message.contains("shorter"), "{error}");
         let error = TraceReader::default().line(b"0 \xff").unwrap_err();
-        assert!(error.to_string().contains("line 1: it is no text"));
+        assert!(error.to_string().contains("line 1: it is not UTF-8 text"));
     }
 }

@@ -10,7 +10,7 @@ use super::trace::Trace;
 
 const NAMES: &str =
     "constant, poisson, pulses, trace:FILE, blast (or netblast), iperf-udp, iperf-tcp, rr";
-/// Lines to a host alone, and cards of a host: as many as the bits of an interrupt source have room for.
+/// Most lines to a single host, and most cards of a host: an interrupt source has a bit for each.
 pub(crate) const LINKS_MAX: usize = 8;
 /// More than any line carries.
 const RATE_MAX_PPS: u64 = 1_000_000_000;
@@ -20,17 +20,17 @@ const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000;
 /// Traffic: what is sent, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrafficModel {
-    /// When.
+    /// When datagrams are sent.
     pub pattern: Pattern,
     /// Packets a second; `None` when it is not given, or when the host sends as fast as it can.
     pub rate_pps: Option<u64>,
     /// Bytes of UDP payload in each; TCP chooses its own segments.
     pub payload_bytes: u32,
-    /// What carries them.
+    /// IP version.
     pub ip: IpVersion,
-    /// Independent hosts that send, 1 to 10,000. Above 1 they are ideal ones at the far end of the lines.
+    /// Independent senders, 1 to 10,000. More than one are ideal hosts at the far end of the lines.
     pub(crate) clients: u16,
-    /// Flows that a sending program spreads its datagrams over, in turn, 1 to 10,000.
+    /// Flows among which a sending program deals out its datagrams, 1 to 10,000.
     pub(crate) flows: u16,
     /// Lines to the simulated host, each with a card of its own, 1 to 8. The clients are dealt out to them in turn.
     pub(crate) links: u8,
@@ -41,18 +41,18 @@ pub struct TrafficModel {
 pub enum Pattern {
     /// Another host sends at equal intervals.
     Constant,
-    /// Another host sends, at times that are independent of each other.
+    /// Another host sends, at times independent of each other.
     Poisson,
     /// Another host sends the datagrams of a period at its start, back to back.
     Pulses {
-        /// From pulse to pulse.
+        /// Time from pulse to pulse.
         period_ns: u64,
     },
     /// The simulated host itself sends, without a pause, and does not wait when a queue is full.
     Blast,
-    /// One simulated host sends to another at a rate of payload, as iperf 2.0 keeps it.
+    /// One simulated host sends to another at a payload rate, paced as by iperf 2.0.
     IperfUdp {
-        /// The rate that is asked for.
+        /// The rate asked for.
         bits_per_second: u64,
     },
     /// Another host sends a recorded trace.
@@ -81,7 +81,7 @@ pub struct IperfTcp {
 }
 
 impl Pattern {
-    /// The pattern of a name, with its defaults.
+    /// Returns the pattern named `name`, with its defaults.
     fn named(name: &str) -> Result<Pattern, SimError> {
         Ok(match name {
             "constant" => Pattern::Constant,
@@ -96,7 +96,7 @@ impl Pattern {
             },
             "iperf-tcp" => Pattern::IperfTcp(IperfTcp {
                 window_bytes: None,
-                // iperf 2's own, whatever its help says.
+                // iperf 2's default in the code; its help differs.
                 write_bytes: 131_072,
                 is_dual: false,
             }),
@@ -106,7 +106,7 @@ impl Pattern {
         })
     }
 
-    /// Its name, and the options that it takes.
+    /// Returns its name, and the options that it takes.
     fn row(&self) -> (&'static str, &'static str) {
         match self {
             Pattern::Constant => ("constant", "rate, clients, links, payload, ip"),
@@ -188,7 +188,7 @@ impl fmt::Display for TrafficModel {
 }
 
 impl TrafficModel {
-    /// The most clients.
+    /// Most clients.
     pub const CLIENTS_MAX: u64 = 10_000;
 
     /// Reads a name with its options: `constant:rate=100k`, `poisson:rate=5k:payload=1470`,
@@ -264,10 +264,10 @@ impl TrafficModel {
         }
     }
 
-    /// The same from another number of clients.
+    /// Returns the traffic with another number of clients.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// Why this number is refused.
     pub fn with_clients(self, clients: u64) -> Result<TrafficModel, SimError> {
         let links = self.links;
         if clients != u64::from(links) && !self.pattern.takes("clients") {
@@ -294,7 +294,8 @@ impl TrafficModel {
         })
     }
 
-    /// Another host sends a recorded trace. `options` are `repeat=1` and `ip=6`, as after a name.
+    /// Returns traffic from another host that sends a recorded trace. `options` are `repeat=1` and `ip=6`, as after a
+    /// name.
     ///
     /// # Errors
     /// Which option is wrong, and what would be right.
@@ -312,10 +313,10 @@ impl TrafficModel {
         Ok(traffic)
     }
 
-    /// The same at another rate.
+    /// Returns the traffic at another rate.
     ///
     /// # Errors
-    /// Why it has none.
+    /// Why it has no rate.
     pub fn at(self, rate_pps: u64) -> Result<TrafficModel, SimError> {
         if !self.pattern.needs_far_end() || !self.pattern.takes("rate") {
             let or_clients = match self.pattern.takes("clients") {

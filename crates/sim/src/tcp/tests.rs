@@ -17,7 +17,7 @@ enum Message {
     Ack(Ack),
 }
 
-/// What becomes of a message: lost, or later than the path's delay by so much.
+/// The fate of a message: lost (`None`), or later than the path's delay by so many nanoseconds.
 type Fate = dyn FnMut(Message) -> Option<u64>;
 
 /// Two ends and the path between them.
@@ -25,14 +25,14 @@ struct Pair {
     now_ns: u64,
     sender: Sender,
     receiver: Receiver,
-    /// By when it arrives and in what order it was sent.
+    /// By time of arrival and order of sending.
     path: BTreeMap<(u64, u64), Message>,
     messages: u64,
     delay_ns: u64,
     fate: Box<Fate>,
     /// Bytes that the program may still write.
     unwritten: u64,
-    /// How many bytes a read takes, and how long after the last.
+    /// Bytes of a read, and time from read to read.
     read_bytes: u64,
     read_every_ns: u64,
     read_ns: u64,
@@ -72,7 +72,7 @@ impl Pair {
         }
     }
 
-    /// The programs and the ends do what they can at this moment.
+    /// Lets the programs and the ends do all they can now.
     fn settle(&mut self) {
         self.unwritten -= self.sender.write(self.unwritten);
         while let Some(segment) = self.sender.poll_segment(self.now()) {
@@ -110,7 +110,7 @@ impl Pair {
         .min()
     }
 
-    /// Until then, or until nothing can happen any more.
+    /// Runs until `end_ns`, or until nothing more can happen.
     fn run_until(&mut self, end_ns: u64) {
         self.settle();
         while let Some(next_ns) = self.next_ns().filter(|next_ns| *next_ns < end_ns) {
@@ -135,7 +135,7 @@ impl Pair {
     }
 }
 
-/// Loses what the closure says, of data only, counted from 0.
+/// Loses the data segments whose number, from 0, the closure selects.
 fn losing(mut is_lost: impl FnMut(u64) -> bool + 'static) -> Box<Fate> {
     let mut count = 0;
     Box::new(move |message| match message {
@@ -167,7 +167,7 @@ fn lengths_are_those_of_the_line_arithmetic() {
 
 #[test]
 fn a_window_a_round_trip_is_what_comes_through() {
-    // Whole segments of the window in 20 ms. One of them may wait for its second before the window moves.
+    // Whole segments of the window every 20 ms. One of them may wait for its second before the window moves.
     let mut pair = Pair::new(1 << 20, 32_768, 10 * MS);
     pair.run_until(10 * SECOND);
     let segments = 32_768 / MSS;
@@ -208,7 +208,7 @@ fn several_losses_of_one_window_are_repaired_one_a_round_trip() {
 #[test]
 fn a_lost_window_takes_a_timeout() {
     let mut pair = Pair::new(1 << 20, 65_536, 10 * MS);
-    // Five round trips without anything, so that nothing is left to tell of the loss.
+    // Nothing passes for five round trips: nothing is left to reveal the loss.
     pair.fate = Box::new(|message| match message {
         Message::Data(segment) => {
             let is_lost = (SECOND..SECOND + 100 * MS).contains(&segment.stamp.ns);
@@ -219,7 +219,7 @@ fn a_lost_window_takes_a_timeout() {
     pair.run_until(5 * SECOND);
     let counts = pair.sender.counts(pair.now_ns);
     assert_eq!((counts.fast_retransmits, counts.timeouts), (0, 1));
-    // All that was on its way and nothing else goes out again.
+    // All that was in flight is sent again, and nothing else.
     assert!((43..=45).contains(&counts.retransmits), "{counts:?}");
     assert_eq!(pair.sender.acknowledged, pair.delivered);
     assert!(pair.delivered > 100 * 45 * MSS, "{}", pair.delivered);
@@ -228,7 +228,7 @@ fn a_lost_window_takes_a_timeout() {
 #[test]
 fn a_lost_opening_of_the_window_is_asked_for() {
     let mut pair = Pair::new(1 << 20, 8 * MSS, MS);
-    // The program reads once, after two seconds; what the receiver then tells is lost.
+    // The program reads once, after two seconds; the receiver's window update is then lost.
     pair.read_ns = 2 * SECOND;
     pair.read_every_ns = 100 * SECOND;
     let mut updates = 0;
@@ -256,11 +256,11 @@ fn a_lone_segment_waits_for_the_delayed_acknowledgement() {
     assert_eq!(pair.sender.counts(pair.now_ns).segments, 1);
 }
 
-/// Chances in 256 of a loss of data, of a loss of an acknowledgement, and of being late.
+/// Loses data and acknowledgements with chances of `data` and `acks` in 256; a seventh of the draws are late.
 fn unreliable(draws: Vec<u8>, data: u8, acks: u8, late_ns: u64) -> Box<Fate> {
     let mut number = 0;
     Box::new(move |message| {
-        // Beyond the draws the path is reliable, so that every run ends.
+        // Beyond the draws everything is lost: see `then_reliable`.
         let draw = *draws.get(number)?;
         number += 1;
         let lost = match message {
@@ -299,7 +299,7 @@ proptest! {
         read_every_ns in 0..5 * MS,
     ) {
         let mut pair = Pair::new(send_buffer, receive_buffer, delay_ns);
-        // Of small buffers each round trip moves little, or each probe.
+        // With small buffers each round trip or probe moves little.
         let bytes = bytes.min(send_buffer.min(receive_buffer) * 20);
         let messages = draws.len();
         pair.fate = then_reliable(unreliable(draws, data, acks, late_ns), messages);
@@ -359,7 +359,7 @@ mod congestion {
         }
         let grown = congestion.window() - 8 * MSS;
         assert!((940..=MSS).contains(&grown), "{grown}");
-        // The receiver's window is what holds it back.
+        // The receiver's window is the limit.
         let held = congestion.window();
         congestion.advance(MSS, 13 * MSS, WIDE, held);
         assert_eq!(congestion.window(), held);
@@ -472,7 +472,7 @@ mod receiver {
         assert_eq!(receiver.poll_ack(), None);
         assert_eq!(receiver.take(START, segment(1)), MSS);
         let ack = receiver.poll_ack().unwrap();
-        // The echo is that of the first segment that it answers.
+        // The echo is that of the first segment that it acknowledges.
         assert_eq!(
             (ack.next, ack.window, ack.echo.tick),
             (2 * MSS, 65_536 - 2 * MSS, 1)
@@ -543,7 +543,7 @@ mod receiver {
 mod timing {
     use super::super::*;
 
-    /// After samples of a path with these round trips, sent a tick apart.
+    /// Returns the estimate after samples with these round trips, sent a tick apart.
     fn settled(round_trips: impl Iterator<Item = u64>) -> RoundTrip {
         let mut round_trip = RoundTrip::new(1000);
         for (sent, ticks) in (0u64..).zip(round_trips) {

@@ -1,7 +1,7 @@
 //! Makes the world of a plan: hosts in a row, or one with ideal hosts at the far end of its lines; their flows,
 //! programs and TCP connections.
 //!
-//! A TCP connection has two flows, that of its data and that of the acknowledgements back, adjacent in the world's list.
+//! A TCP connection has two flows, its data and then the acknowledgements, adjacent in the world's list.
 
 use super::event_loop::World;
 use super::processors::Processors;
@@ -19,7 +19,7 @@ use crate::tcp::{Receiver, Sender, segment_bytes_max};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// The world of a plan that was checked.
+/// Builds the world of a checked plan.
 pub fn world(plan: &Simulation) -> Result<World, SimError> {
     let lines = Line::all(plan);
     let both_ways = |line: &Line| [Wire::new(line.bits_per_second); 2];
@@ -42,7 +42,7 @@ pub fn world(plan: &Simulation) -> Result<World, SimError> {
     let mut machines = Vec::new();
     for (number, stop) in plan.stops.iter().enumerate() {
         let host = stop.applied();
-        // The clocks of several hosts have no common start; the processors of one have.
+        // Clocks of several hosts start at random phases; those of one host's processors start together.
         let tick_phase_ns = match plan.stops.len() {
             1 => 0,
             _ => chance.below(NS_PER_SECOND / host.cpu.hz),
@@ -75,7 +75,7 @@ pub fn world(plan: &Simulation) -> Result<World, SimError> {
     Ok(World::new(machines, processors, shared))
 }
 
-/// The card towards the first host has the first place.
+/// Returns the index of the card to the next host; the card towards the first host comes before it.
 pub fn card_to_next(number: usize) -> usize {
     usize::from(number > 0)
 }
@@ -102,7 +102,7 @@ fn attachments(
     Ok(back.into_iter().chain(forth).collect())
 }
 
-/// The lines of a host alone, each with the ideal hosts whose packets a processor takes.
+/// Returns a single host's lines, each with the ideal hosts whose packets go to processor `cpu`.
 fn far_ends(
     plan: &Simulation,
     (processors, cpu): (Processors, usize),
@@ -138,7 +138,7 @@ fn far_ends(
     Ok(lines.iter().enumerate().map(attachment).collect())
 }
 
-/// Every flow of the world, in its order.
+/// Returns all flows of the world, in order.
 fn flows(plan: &Simulation, lines: &[Line]) -> Result<Vec<Flow>, SimError> {
     let shapes = shapes(&plan.workload, lines[0].mtu_bytes)?;
     let flow = |name, from, to, counts| Flow {
@@ -159,7 +159,7 @@ fn flows(plan: &Simulation, lines: &[Line]) -> Result<Vec<Flow>, SimError> {
     let is_alone = plan.is_alone();
     let mut flows = match plan.workload.pattern {
         Pattern::IperfTcp(options) => connection_flows(plan, options, flow),
-        // The flow of each line, then that of each line's replies.
+        // Each line's requests, then each line's replies.
         Pattern::RequestResponse if is_alone => [
             vec![flow("requests", FAR, 0, Counts::Exchange); links],
             vec![flow("replies", 0, FAR, Counts::Exchange); links],
@@ -174,13 +174,13 @@ fn flows(plan: &Simulation, lines: &[Line]) -> Result<Vec<Flow>, SimError> {
         _ => vec![flow("datagrams", 0, last, Counts::FromCall)],
     };
     for (number, flow) in flows.iter_mut().enumerate() {
-        // There are few.
+        // There are few flows.
         flow.number = number as u8;
     }
     Ok(flows)
 }
 
-/// The flow with the card that leads to its end from a machine, or that it comes in by.
+/// Returns the flow with the card by which it leaves or reaches a host.
 fn local_flow(plan: &Simulation, number: usize, flow: &Flow) -> Flow {
     let card = if plan.is_alone() {
         usize::from(flow.number % plan.workload.links)
@@ -195,14 +195,14 @@ fn local_flow(plan: &Simulation, number: usize, flow: &Flow) -> Flow {
     }
 }
 
-/// The programs of a processor, and its ends of TCP connections.
+/// Returns the programs of a processor, and its ends of TCP connections.
 fn programs(
     plan: &Simulation,
     number: usize,
     (processors, cpu): (Processors, usize),
 ) -> (Vec<Task>, Vec<TcpEnd>) {
     match plan.iperf_tcp() {
-        // Connections come in by the first queue.
+        // Connections arrive on the first queue.
         Some(options) if cpu == 0 => connection_programs(plan, number, options),
         Some(_) => (Vec::new(), Vec::new()),
         None => {
@@ -219,13 +219,13 @@ fn programs(
     }
 }
 
-/// The programs of a host that send and read datagrams.
+/// Returns the programs of a host that send and read datagrams.
 fn tasks(plan: &Simulation, number: usize) -> Vec<Task> {
     let is_first = number == 0;
     let is_last = number + 1 == plan.stops.len();
     let pattern = &plan.workload.pattern;
     let task = match *pattern {
-        // Its replies stand behind the requests of all lines.
+        // Flows of replies follow those of all lines' requests.
         Pattern::RequestResponse if is_last => Task::Respond {
             to_replies: usize::from(plan.workload.links),
             owes: None,
@@ -247,7 +247,7 @@ fn tasks(plan: &Simulation, number: usize) -> Vec<Task> {
 }
 
 impl Simulation {
-    /// The machines that each connection goes from and to.
+    /// Returns the hosts that each connection goes from and to.
     pub(crate) fn connections(&self, options: IperfTcp) -> Vec<(usize, usize)> {
         let last = self.stops.len() - 1;
         let both = [(0, last), (last, 0)];
@@ -276,7 +276,7 @@ impl Simulation {
     }
 }
 
-/// The two flows of each connection.
+/// Returns the two flows of each connection.
 fn connection_flows(
     plan: &Simulation,
     options: IperfTcp,
@@ -285,7 +285,7 @@ fn connection_flows(
     let both = |(from, to): (usize, usize)| {
         let (from, to) = (from as u8, to as u8);
         let segments = Flow {
-            // No longer than a packet.
+            // A segment is no longer than a packet.
             payload_bytes: plan.segment_bytes() as u32,
             ..flow("segments", from, to, Counts::FromCall)
         };
@@ -301,7 +301,7 @@ fn connection_flows(
         .collect()
 }
 
-/// The programs of a machine, each with its end of a connection.
+/// Returns the programs of a host, each with its end of a connection.
 fn connection_programs(
     plan: &Simulation,
     number: usize,

@@ -1,8 +1,8 @@
-//! Machines that are joined by lines, under one virtual clock.
+//! Machines joined by lines, under one virtual clock.
 //!
-//! The machine whose next event comes first runs, until another one's comes; at the same moment the one with the lower
-//! number runs first. The machine that runs holds what all share. Events happen in the order of their times, so machines
-//! and seed alone decide a run.
+//! The machine with the earliest event runs until another machine's event is due; at the same time the lower number
+//! goes first. The running machine holds the state that all share. Events happen in the order of their times, so
+//! machines and seed alone determine a run.
 
 use std::collections::HashSet;
 use std::mem;
@@ -15,9 +15,9 @@ use crate::machine::state::{Machine, OTHER_PROCESSOR};
 #[derive(Debug)]
 pub struct World {
     pub machines: Vec<Machine>,
-    /// Of each host.
+    /// By host.
     pub processors: Vec<Processors>,
-    /// When each machine's next event comes.
+    /// Time of each machine's next event.
     next_ns: Vec<u64>,
     pub shared: Box<Shared>,
 }
@@ -36,7 +36,7 @@ impl World {
         world
     }
 
-    /// Lets a machine do something, with what all share in its hands.
+    /// Lends a machine the shared state, and does `work` on it.
     fn let_run(&mut self, number: usize, work: impl FnOnce(&mut Machine)) {
         let machine = &mut self.machines[number];
         mem::swap(&mut machine.shared, &mut self.shared);
@@ -45,7 +45,7 @@ impl World {
         self.next_ns[number] = machine.next_event_ns();
     }
 
-    /// Lets time pass until `edge_ns`. What falls on the edge itself is left for later.
+    /// Runs the world until `edge_ns`. Events at `edge_ns` itself are left for later.
     pub fn run_until(&mut self, edge_ns: u64) {
         while let Some((number, end_ns)) = self.next_turn(edge_ns) {
             self.let_run(number, |machine| machine.run_before(end_ns));
@@ -56,7 +56,7 @@ impl World {
         }
     }
 
-    /// Who runs next, and until when. `None` when nothing is left to do before the edge.
+    /// Returns which machine runs next, and until when; `None` when no event is left before the edge.
     fn next_turn(&self, edge_ns: u64) -> Option<(usize, u64)> {
         let by_time = |number: &usize| (self.next_ns[*number], *number);
         let first = (0..self.machines.len()).min_by_key(by_time)?;
@@ -69,7 +69,8 @@ impl World {
         Some((first, end_ns.min(edge_ns)))
     }
 
-    /// A frame that has left a machine is on its way to another; a packet for a program of another processor is there.
+    /// Delivers what a machine has put out: a frame starts on its way to another host; a packet for a program on
+    /// another processor arrives at once.
     fn hand_over(&mut self, number: usize) {
         let from = &mut self.machines[number];
         let left_ns = from.now_ns;
@@ -89,12 +90,12 @@ impl World {
         }
     }
 
-    /// The machines that are the processors of a host.
+    /// Returns the machines of a host's processors.
     pub fn of_host(&self, host: usize) -> &[Machine] {
         &self.machines[self.processors[host].machines()]
     }
 
-    /// The warm-up is over.
+    /// Starts counting, after the warm-up.
     pub fn begin_counting(&mut self) -> Counting {
         self.shared.begin_counting();
         Counting {
@@ -107,7 +108,7 @@ impl World {
         }
     }
 
-    /// Datagrams that are somewhere between their start and their end.
+    /// Returns the number of datagrams under way.
     pub fn in_flight(&self) -> u64 {
         let mut whole = self.machines.iter().map(Machine::owed).sum::<u64>();
         let mut cut = HashSet::new();
@@ -124,7 +125,7 @@ impl World {
     }
 }
 
-/// What there was when the counted time began.
+/// The state when the counted time began.
 #[derive(Clone, Debug)]
 pub struct Counting {
     pub in_flight: u64,

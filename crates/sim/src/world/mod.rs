@@ -1,4 +1,4 @@
-//! Hosts under one virtual clock: how their machines are made, whose turn it is, and what came out.
+//! Hosts under one virtual clock: makes their machines, runs them in turn, and adds up the figures.
 //!
 //! A checked [`Simulation`](crate::spec::simulation::Simulation) goes in, its figures come out. [`build`] makes the
 //! machines, [`event_loop`] runs them, [`run`] (open it first) does both and adds up the figures. [`processors`] says

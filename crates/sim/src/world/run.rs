@@ -26,13 +26,13 @@ pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
     let mut world = world(plan)?;
     world.run_until(plan.warmup_ns);
     let counting = world.begin_counting();
-    // The counts of every connection at each edge of the parts.
+    // The counts of every connection at the edges of the slices.
     let mut connections = vec![(plan.warmup_ns, connection_marks(&world, plan))];
     let (mut slices, mut before) = (Vec::new(), [0; 5]);
     let parts = plan.slices.max(1);
     for number in 1..=u64::from(parts) {
         let part_ns = u128::from(plan.duration_ns) * u128::from(number) / u128::from(parts);
-        // Not beyond the duration.
+        // At most the duration.
         let part_ns = part_ns as u64;
         let end_ns = plan.warmup_ns.saturating_add(part_ns);
         world.run_until(end_ns);
@@ -60,7 +60,8 @@ pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
     })
 }
 
-/// Datagrams offered, delivered and lost so far; interrupts and throttled passes of the first host.
+/// Returns the datagrams offered, delivered and lost so far, and the interrupts and throttled passes of the first
+/// host.
 fn counts(world: &World) -> [u64; 5] {
     let shared = &world.shared;
     let sum = |of: fn(&Tally) -> u64| world.of_host(0).iter().map(|cpu| of(&cpu.tally)).sum();
@@ -73,7 +74,7 @@ fn counts(world: &World) -> [u64; 5] {
     ]
 }
 
-/// All figures but those of connections and of parts.
+/// Returns all figures but those of connections and slices.
 fn figures(world: &World, plan: &Simulation, counting: &Counting) -> SimFigures {
     let seconds = plan.duration_ns as f64 / 1e9;
     let shared = &world.shared;
@@ -109,12 +110,12 @@ fn figures(world: &World, plan: &Simulation, counting: &Counting) -> SimFigures 
     }
 }
 
-/// Bytes of payload that arrived.
+/// Returns the bytes of payload that arrived.
 fn arrived_bytes(plan: &Simulation, flow: &Flow, tally: &FlowTally) -> f64 {
     if plan.iperf_tcp().is_some() {
         tally.arrived_bytes as f64
     } else if flow.counts == Counts::FromCard {
-        // Each packet of a trace has its own.
+        // Each packet of a trace has its own length.
         tally.read_bytes as f64
     } else {
         tally.delivered as f64 * f64::from(flow.payload_bytes)
@@ -171,7 +172,7 @@ fn losses(shared: &Shared) -> Vec<SimPathLoss> {
     all
 }
 
-/// Each host's figures, with the share of its line that each card used.
+/// Returns each host's figures, with the share of its line that each card used.
 fn hosts(
     world: &World,
     plan: &Simulation,
@@ -186,7 +187,7 @@ fn hosts(
             return host;
         }
         for (card, figures) in host.cards.iter_mut().enumerate() {
-            // The cards of a path's host are those of the line back, then of the line forth.
+            // A host on a path has the card of the line back, then that of the line forth.
             let line = if plan.is_alone() {
                 card
             } else {
@@ -243,7 +244,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
 }
 
-/// What the two ends of a connection have counted.
+/// The counts of both ends of a connection.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionMark {
     sender: SenderCounts,
@@ -253,7 +254,7 @@ struct ConnectionMark {
     acknowledgements: u64,
 }
 
-/// The counts of every connection by now, in their order.
+/// Returns the current counts of every connection, in order.
 fn connection_marks(world: &World, plan: &Simulation) -> Vec<ConnectionMark> {
     let Some(options) = plan.iperf_tcp() else {
         return Vec::new();
@@ -285,7 +286,7 @@ fn connection_marks(world: &World, plan: &Simulation) -> Vec<ConnectionMark> {
     each.collect()
 }
 
-/// What came out of each connection between the first mark and the last; those between end slices.
+/// Returns the figures of each connection from the first mark to the last; marks in between end slices.
 fn connection_figures(plan: &Simulation, marks: &[(u64, Vec<ConnectionMark>)]) -> Vec<SimTcp> {
     let Some(options) = plan.iperf_tcp() else {
         return Vec::new();

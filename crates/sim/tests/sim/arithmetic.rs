@@ -188,7 +188,7 @@ fn longer_ns(discipline: &str) -> f64 {
 fn an_interrupt_for_each_frame_costs_its_sender_a_refill_each() {
     // Interrupt and thread make one preemption; the clock's ticks are none.
     close(longer_ns("freebsd-interrupt"), REFILL_NS as f64, 0.01);
-    // A softirq has no thread of its own, and takes the caches all the same.
+    // A softirq has no thread of its own, and still evicts the caches.
     close(longer_ns("napi"), REFILL_NS as f64, 0.01);
 }
 
@@ -198,7 +198,7 @@ fn polling_costs_a_program_a_refill_a_tick() {
     let with = with_refill("freebsd-polling", "blast");
     let ticks = host().cpu.hz as f64;
     let refilled = ticks * REFILL_NS as f64 / 1e9;
-    // It is the program's own time, and hence its calls' that are fewer.
+    // The refills come out of the program's own time: it makes fewer calls.
     let own = |figures: &SimFigures| cpu(figures).user + cpu(figures).system;
     let left = own(&without) - refilled;
     close(

@@ -1,4 +1,4 @@
-//! What the tests share: hosts, runs of them, and comparisons that tell what was found.
+//! Shared by the tests: hosts, runs, and comparisons that print what was found.
 #![allow(dead_code, unused_imports, reason = "not every program needs all")]
 
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use nicpoll_sim::{
     EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate,
 };
 
-/// A table, a case a line, its cells separated by ` | `: the cells of each line that is not empty.
+/// Returns the cells of a table with a case a line, separated by ` | `; empty lines are skipped.
 pub fn cases<const N: usize>(table: &str) -> Vec<[&str; N]> {
     let lines = table.lines().filter(|line| !line.trim().is_empty());
     let cells = lines.map(|line| line.split(" | ").map(str::trim).collect::<Vec<_>>());
@@ -59,7 +59,7 @@ pub fn plan(discipline: &str, workload: &str) -> Simulation {
     path(&[discipline], workload)
 }
 
-/// What a plan comes to. Every ledger is closed: of all hosts together, and of each.
+/// Runs a plan. Asserts that every ledger is closed: of all hosts together, and of each.
 pub fn figures(plan: &Simulation) -> SimFigures {
     let figures = simulate(plan).unwrap();
     assert_closed(&figures);
@@ -102,14 +102,14 @@ pub fn line_pps(bits_per_second: f64, line_bytes: u32) -> f64 {
     bits_per_second / (8.0 * f64::from(line_bytes))
 }
 
-/// The simulation is refused with these words.
+/// Asserts that the simulation is refused with these words.
 #[track_caller]
 pub fn assert_refused(plan: &Simulation, words: &str) {
     let error = simulate(plan).unwrap_err().to_string();
     assert!(error.contains(words), "{words}: {error}");
 }
 
-/// Within this part of what is expected.
+/// Asserts that `found` is within this share of `expected`.
 #[track_caller]
 pub fn close(found: f64, expected: f64, share: f64) {
     near(found, expected, share * expected);

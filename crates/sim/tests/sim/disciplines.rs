@@ -1,5 +1,5 @@
-//! The rules of each discipline, one by one, in runs that show each by itself; the CPU account that samples, interrupt
-//! storms on a router, and what chance alone does.
+//! The rules of each discipline, each in a run of its own; the sampling CPU account, interrupt storms on a router,
+//! and the effect of chance.
 
 use nicpoll_model::sim::{SimCpu, SimFigures, SimHostFigures};
 use nicpoll_sim::{Simulation, simulate};
@@ -114,7 +114,7 @@ fn hard_interrupts_are_never_seen() {
     }
 }
 
-/// The account changes nothing that it accounts for.
+/// Sampling does not change the run.
 #[test]
 fn a_run_is_the_same_whoever_looks_at_it() {
     let [without, with] = ["", ":cpu.stat_hz=9973"].map(|option| {
@@ -139,7 +139,7 @@ fn routed(options: &str, seconds: u64) -> SimFigures {
     })
 }
 
-/// Without a task a throttled pass is all that a tick brings, and the source never goes quiet.
+/// Without a task a tick brings only one throttled pass, and the source never goes quiet.
 #[test]
 fn a_throttled_driver_without_a_task_falls_and_stays_down() {
     let calm = routed("card.hands_over=0:storm.threshold=0", 1);
@@ -151,7 +151,7 @@ fn a_throttled_driver_without_a_task_falls_and_stays_down() {
     assert_eq!(of.reports, 2, "{of:?}");
 }
 
-/// With a task the storm is reported, and costs nothing: what a throttled pass leaves the task takes.
+/// With a task the storm is reported, and costs nothing: the task takes what a throttled pass leaves.
 #[test]
 fn a_driver_that_hands_over_weathers_the_storm() {
     let calm = routed("card.hands_over=1:storm.threshold=0", 1);
@@ -164,7 +164,8 @@ fn a_driver_that_hands_over_weathers_the_storm() {
     assert_eq!(interrupts(&calm), 0, "{:?}", calm.hosts[1].cards);
 }
 
-/// UDP between the two servers of table A: under polling what is lost is a matter of phase, under interrupts it is not.
+/// UDP between the two servers of table A: under polling the loss depends on the phase of the clocks, under
+/// interrupts it does not.
 #[test]
 fn what_hangs_on_the_phase_of_two_clocks_has_a_range() {
     let loss = |discipline: &str| {

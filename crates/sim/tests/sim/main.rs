@@ -1,4 +1,4 @@
-//! Whole runs: what they come to by hand, by the rules of each discipline, and by shapes that were published.
+//! Whole runs against hand calculations, the rules of each discipline, and published curves.
 
 mod arithmetic;
 mod common;

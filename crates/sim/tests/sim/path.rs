@@ -6,14 +6,13 @@ use nicpoll_sim::{explain, simulate};
 
 use crate::common::*;
 
-/// What a host works on a packet that it makes: call, driver, the program's own, clearing the ring.
+/// A host that makes packets cheaply: call, driver, the program's own work, clearing the ring.
 const FAST_SENDER: &str = "freebsd-interrupt:cpu.syscall_ns=100:network.output_ns=100:card.tx_packet_ns=100:\
                            card.tx_done_ns=0:application.packet_ns=0:card.moderation_ns=100us";
 
 #[test]
 fn a_lone_request_takes_the_sum_of_all_steps_both_ways() {
-    // No tick comes between, and no transmit interrupt either: the card is quiet for 5 ms, and the reply
-    // takes longer than that on the line.
+    // No tick comes between, and the transmit interrupt is over long before the reply arrives.
     let discipline = "freebsd-interrupt:cpu.hz=1:link.delay_ns=10ms:card.moderation_ns=0";
     let figures = run_path(&[discipline, discipline], "rr");
     let host = host();

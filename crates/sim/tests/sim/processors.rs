@@ -1,4 +1,4 @@
-//! Hosts of several processors and queues, segments that are merged, and two processors that a veth pair joins.
+//! Hosts with several processors and queues, GRO, and two processors joined by a veth pair.
 
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::SimFigures;
@@ -80,11 +80,11 @@ fn a_program_takes_packets_from_the_processor_of_the_queue() {
     };
     let shared = alone("").delivered_pps;
     let apart = alone(":cpu.cpus=2:application.cpu=2");
-    // What the program has left for itself it uses: it is full, and the other has time.
+    // The program's processor is full, and the other one has time left.
     above(apart.delivered_pps, 1.2 * shared);
     let busy: Vec<f64> = apart.hosts[0].cpus.iter().map(|cpu| cpu.user).collect();
     assert!(busy[0] == 0.0 && busy[1] > 0.5, "{busy:?}");
-    // Waking it costs whoever wakes it.
+    // The waking processor pays for the wake-up.
     let soft = |wake: &str| {
         let discipline = format!("napi:cpu.cpus=2:application.cpu=2:cpu.wake_other_ns={wake}");
         let figures = run_short(vec![today(&discipline)], "constant:rate=50k");
@@ -122,10 +122,10 @@ fn ledgers_close_however_queues_and_programs_are_placed() {
 #[test]
 fn merged_segments_cost_less_and_are_answered_once() {
     let tcp = |gro: u8| {
-        // So slow that many wait for each poll, and the line is not what limits.
+        // So slow that many segments wait for each poll, and the line is not the limit.
         let slow = format!("napi:network.gro={gro}:tcp.segment_ns=3000:network.ipv4_ns=1000");
         let mut plan = short(vec![today("napi"), today(&slow)], "iperf-tcp:window=256k");
-        // The first segment alone waits for a delayed answer.
+        // The first segment alone waits for a delayed acknowledgement.
         plan.warmup_ns = 300_000_000;
         figures(&plan)
     };
@@ -153,7 +153,7 @@ fn the_same_seed_gives_the_same_figures() {
     assert_eq!(run(), run());
 }
 
-// Two processors that a veth pair joins.
+// Two processors joined by a veth pair.
 
 const WAKE_NS: u64 = 700;
 const DELAY_NS: u64 = 9_000;
@@ -180,12 +180,12 @@ fn run_pair(disciplines: [&str; 2], workload: &str) -> SimFigures {
     figures(&pair(disciplines, workload))
 }
 
-/// What a call costs up to the driver, with 64 bytes of payload.
+/// Returns the cost of a call up to the driver, with 64 bytes of payload.
 fn call(host: &HostModel) -> u64 {
     host.cpu.syscall_ns + host.network.output_ns + host.socket.copy_kib_ns * 64 / 1024
 }
 
-/// What taking in one packet costs the processor that sent it.
+/// Returns the cost of receiving one packet, which the sending processor pays.
 fn softirq(host: &HostModel) -> u64 {
     host.card.poll_ns + host.card.rx_packet_ns + host.network.ipv4_ns + host.network.udp_ns
 }
@@ -198,7 +198,7 @@ fn read(host: &HostModel) -> u64 {
 fn a_request_is_taken_in_by_the_processor_that_sent_it() {
     let figures = run_pair(["napi", "napi"], "rr");
     let host = veth_host();
-    // From the call's end on. The waker goes on while the other processor hears of it.
+    // From the call's end on. The sender continues while the wake-up reaches the other processor.
     let there = host.card.tx_packet_ns + softirq(&host);
     let taken_up = DELAY_NS + host.cpu.context_switch_ns + read(&host);
     let answer = host.application.packet_ns + call(&host);
@@ -236,7 +236,7 @@ fn a_blast_pays_for_its_own_reception_and_for_waking() {
 #[test]
 fn the_receivers_discipline_rules_its_end_on_the_senders_processor() {
     let timer = "napi-timer:timeout=1ms:defer=1000";
-    // Rings and timers are the processor's on which the packets are sent.
+    // Rings and timers are those of the sending processor.
     let sender = "napi:card.rx_ring=16:veth.timer_delay_ns=20us";
     let figures = run_pair([sender, timer], "netblast");
     let host = veth_host();
@@ -293,7 +293,7 @@ fn a_veth_pair_has_two_ends_and_napi() {
     let mut routed = alone.clone();
     routed.stops.push(routed.stops[0].clone());
     for plan in [blast, mixed, routed] {
-        assert_refused(&plan, "one of two processors that a veth pair joins");
+        assert_refused(&plan, "one of two processors joined by a veth pair");
     }
     for other in ["freebsd-interrupt", "freebsd-polling", "busy-poll"] {
         assert_refused(&pair(["napi", other], "rr"), "a veth pair has NAPI only");

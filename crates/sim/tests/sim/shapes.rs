@@ -1,5 +1,5 @@
-//! The shapes of Mogul and Ramakrishnan (Eliminating receive livelock, 1996), and of what came after:
-//! not the figures, which are each host's own, but what rises, what falls and what holds.
+//! The curves of Mogul and Ramakrishnan (Eliminating receive livelock, 1996), and of later mechanisms: not the
+//! figures, which depend on the host, but what rises, what falls and what holds.
 
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::SimFigures;
@@ -22,7 +22,7 @@ fn peak(curve: &[f64]) -> f64 {
 }
 
 const LOADS: [u64; 7] = [20, 40, 60, 80, 100, 150, 200];
-/// Every packet that is there is asked for, and no share is kept for programs.
+/// Asks for every packet, and keeps no share for programs.
 const NO_QUOTA: &str = "freebsd-polling:burst_max=20000:each_burst=20000:user_frac=0";
 
 #[test]

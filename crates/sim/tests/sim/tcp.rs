@@ -1,4 +1,4 @@
-//! TCP along a path: what can be computed by hand, and what holds whatever happens.
+//! TCP along a path: hand calculations, and invariants.
 
 use nicpoll_model::LossPlace;
 use nicpoll_model::sim::{SimFigures, SimTcp};
@@ -6,7 +6,7 @@ use nicpoll_sim::{Simulation, explain};
 
 use crate::common::*;
 
-/// Half a second after half a second.
+/// Half a second, after a warm-up of half a second.
 fn long(disciplines: &[&str], workload: &str) -> Simulation {
     Simulation {
         duration_ns: 500_000_000,
@@ -15,7 +15,7 @@ fn long(disciplines: &[&str], workload: &str) -> Simulation {
     }
 }
 
-/// Runs a plan, and looks whether every byte and every packet is accounted for.
+/// Runs a plan, and asserts that every byte and every packet is accounted for.
 fn figures(plan: &Simulation) -> SimFigures {
     let figures = crate::common::figures(plan);
     for tcp in &figures.connections {
@@ -174,7 +174,7 @@ fn what_is_lost_is_sent_again_and_every_byte_comes_through() {
     assert!(tcp.fast_retransmits > 0, "{tcp:?}");
     // Each loss is repaired once, but for what was on its way at the edges; a timeout repeats more.
     assert!(tcp.retransmits + 50 >= lost, "{lost} {tcp:?}");
-    // What the program read was in order: more than was acknowledged cannot be.
+    // What the program read cannot exceed what the line carries.
     let most = 10e6 * 1448.0 / 1538.0;
     let rate = tcp.goodput_bits_per_second;
     assert!((0.5 * most..=1.01 * most).contains(&rate), "{tcp:?}");
@@ -198,7 +198,7 @@ fn two_connections_between_equal_hosts_share_alike() {
 
 #[test]
 fn a_program_that_writes_keeps_its_share_beside_one_that_reads() {
-    // What copying leaves of the second host's processor is little; it reads as fast as it can.
+    // Copying leaves little of the second host's processor; it reads as fast as it can.
     let slow = "freebsd-interrupt:socket.copy_kib_ns=50us";
     let figures = figures(&long(&["freebsd-interrupt", slow], "iperf-tcp:dual=1"));
     below(figures.hosts[1].cpu.idle, 0.01);
@@ -230,8 +230,8 @@ fn a_router_forwards_both_protocols() {
 
 #[test]
 fn small_writes_wait_for_the_delayed_acknowledgement_of_the_last_segment() {
-    // Nagle's rule: what is written while a segment is on its way waits until that is acknowledged, which
-    // the receiver puts off for 100 ms, on a tick.
+    // Nagle's rule: data written while a segment is in flight wait for its acknowledgement, which the receiver delays
+    // for 100 ms, to a tick.
     let host = "freebsd-interrupt:application.packet_ns=10ms";
     let plan = Simulation {
         duration_ns: 2_000_000_000,

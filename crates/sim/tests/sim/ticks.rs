@@ -1,5 +1,4 @@
-//! The tick-sampling trap: the figure that ticks give wanders with the period of arithmetic, the exact one
-//! stands still.
+//! The tick-sampling trap: the sampled figure drifts with the computed period, the exact one stands still.
 
 use nicpoll_sim::{Simulation, Ticks, sample_ticks, simulate};
 
@@ -15,7 +14,7 @@ const TRAP: Ticks = Ticks {
     duration_ns: None,
 };
 
-/// The period is what `seconds` says, by arithmetic and in the readings.
+/// Asserts that the period is `seconds`, by arithmetic and in the readings.
 fn comes_round_in(ticks: &Ticks, seconds: f64) {
     let found = sample_ticks(ticks).unwrap();
     let period = found.period_seconds.unwrap();

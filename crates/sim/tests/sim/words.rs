@@ -1,4 +1,4 @@
-//! What is read of words and files, and how what is wrong is refused: `words.txt` records both.
+//! How options and files are read or refused; `words.txt` records both.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn read(kind: &str, words: &str, text: &str) -> Result<String, Box<dyn Error>> {
             path(&Vec::from_iter(disciplines), workload).check()?;
             String::from("it can run")
         }
-        // A host file with something in place of something else.
+        // A host file with one text replaced by another.
         "host" => {
             let words = words.replace("\\n", "\n").replace("NOTHING", "");
             let (from, to) = words.split_once(" -> ").expect("both");

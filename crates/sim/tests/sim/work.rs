@@ -1,4 +1,4 @@
-//! What a run is estimated to take before it is made: its work, and the warm-up in which a poller's burst climbs.
+//! The estimates for a run beforehand: its work, and the warm-up in which a poller's burst climbs.
 
 use nicpoll_sim::{explain_work, simulate, warmup_ns};
 

@@ -50,7 +50,7 @@ fn the_pulses_of_many_clients_are_no_pulse() {
     assert!(ring(&one) > 100, "{}", ring(&one));
     assert!(ring(&many) < 10, "{}", ring(&many));
     assert!(many.latency.p50_ns < one.latency.p50_ns);
-    // Those with a tenth of a packet a pulse do not all wait for the same one.
+    // Clients with a tenth of a packet a pulse do not all send in the same one.
     let few = run("napi", "pulses:rate=2k:period=10ms:clients=200");
     assert!(few.ledger.offered.abs_diff(400) <= 1, "{:?}", few.ledger);
     assert!(ring(&few) < 10, "{}", ring(&few));
@@ -85,7 +85,7 @@ fn a_closed_loop_keeps_littles_law() {
         let in_system = figures.delivered_pps * mean_s;
         let error = (in_system / waiting as f64 - 1.0).abs();
         assert!(error < 0.01, "{discipline}, {workload}: {in_system}");
-        // Some may be on their way between line and client, which is no packet.
+        // Some requests may be between line and client, where they are not packets.
         assert!(figures.ledger.in_flight_at_end <= waiting);
         // Of several cards one may fall out of step with the others, and its clients are served less.
         let served = clients(&figures);
@@ -149,7 +149,7 @@ fn the_bottleneck_of_a_server_is_named_though_nothing_is_lost() {
     }
 }
 
-/// Packets of a card for each of its interrupts.
+/// Returns the packets of each card per interrupt.
 fn an_interrupt(figures: &SimFigures) -> Vec<f64> {
     let cards = figures.hosts[0].cards.iter();
     cards
@@ -207,7 +207,7 @@ fn the_poller_takes_as_many_from_each_card() {
 
 #[test]
 fn a_program_that_polls_one_card_gets_the_packets_of_all() {
-    // Light, so that its polls are for nothing at most times and cards are left to their timers.
+    // A light load: most polls find nothing, and cards are left to their timers.
     for (workload, delivered) in [("poisson:rate=2k:links=4", 2000), ("rr:links=4", 10_000)] {
         let figures = second(&host(), "busy-poll", workload);
         assert_eq!(figures.ledger.lost(), 0);

@@ -14,7 +14,7 @@ fn cpu(soft_is_thread: bool) -> Cpu {
     Cpu::new(&host, soft_is_thread)
 }
 
-/// The program's step, of which 500 ns are left when it is preempted.
+/// A processor whose program has 500 ns of its step left.
 fn with_program(soft_is_thread: bool) -> Cpu {
     let mut cpu = cpu(soft_is_thread);
     cpu.start(Level::Program, Step::Use, 700);
@@ -23,7 +23,7 @@ fn with_program(soft_is_thread: bool) -> Cpu {
     cpu
 }
 
-/// A level does something, whatever it takes.
+/// Runs a step of a level to its end.
 fn comes_and_goes(cpu: &mut Cpu, level: Level) {
     cpu.start(level, Step::Look, 50);
     let (running, ns) = cpu.dispatch().unwrap();
@@ -43,7 +43,7 @@ fn a_chain_of_interrupts_costs_the_thread_below_one_refill() {
     cpu.start(Level::Soft, Step::Protocol, 50);
     cpu.run(level, ns);
     cpu.stop(level);
-    // It has not run yet: no refill.
+    // The program has not continued yet: no refill.
     assert_eq!(cpu.dispatch(), Some((Level::Soft, 50 + SWITCH_NS)));
     cpu.run(Level::Soft, 50 + SWITCH_NS);
     cpu.stop(Level::Soft);
