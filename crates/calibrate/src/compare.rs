@@ -1,8 +1,8 @@
-//! Published figures and simulated ones: each figure's row, what it is sensitive to, and what predictions are worth.
+//! Compares published figures with simulated ones: a row for each figure, its sensitivity, and the score of the
+//! predictions.
 //!
-//! A figure that another one of its run already says, or that was an input, counts for nothing in the score. The guess that
-//! predictions are compared with knows what was measured under interrupts and the speed of the line, and nothing of
-//! polling.
+//! A figure that follows from others of its run, or that was an input, does not count in the score. Predictions are
+//! compared with a guess that knows the measurements under interrupts and the line's speed, and nothing of polling.
 
 use nicpoll_model::line::{Line, Packet};
 use nicpoll_model::sim::{
@@ -15,29 +15,29 @@ use crate::quantity::{CpuState, FlowQuantity, Outcome, Quantity};
 use crate::scenario::{Length, SEED, simulated};
 use crate::table::{Figure, Mode, PublishedRun, Table};
 
-/// A fifth more, a fifth less, in thousandths.
+/// Changes of a parameter, in thousandths: a fifth more, a fifth less.
 const CHANGES: [(u64, &str); 2] = [(ONE + 200, "+20 %"), (ONE - 200, "-20 %")];
-/// What polling uses and nothing else; one value a mechanism, see the reference host's file.
+/// Costs that only polling has, one for each mechanism; see the reference host's file.
 const OF_POLLING: [&str; 3] = ["cpu.netisr_ns", "card.poll_ns", "card.status_ns"];
 
-/// Further phases of the ticks that a run on a knife's edge is simulated with.
+/// Phases of the ticks with which a run on a knife's edge is simulated in addition.
 const PLACES: u64 = 12;
 
-/// A parameter that is tried at other values: its name, and numbers of hosts.
+/// A parameter tried at other values: its name, and the numbers that it sets, as host and field.
 struct Variable {
     name: String,
     targets: Vec<(String, String)>,
 }
 
 impl Figure {
-    /// How its error is told, in its run.
+    /// Returns how its error in this run is expressed.
     fn error_kind(&self, run: &PublishedRun) -> ErrorKind {
         let is_scored = self.unscored.is_none() && run.unscored.is_none();
         let quantity = self.quantity().filter(|_| is_scored);
         quantity.map_or(ErrorKind::Unscored, Quantity::error_kind)
     }
 
-    /// The error of a value, in basic units; `None` when it is not scored or nothing was measured.
+    /// Returns the error of a value in basic units; `None` when it is not scored or nothing was measured.
     fn error(&self, kind: ErrorKind, value: f64) -> Option<f64> {
         let measured = self.measured_mean()? * self.unit.scale;
         match kind {
@@ -48,7 +48,7 @@ impl Figure {
     }
 }
 
-/// A simulation that rows follow from: that of a run, or of a run with something changed.
+/// A simulation behind rows: of a run, or of a run with a change.
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
     library: &'a Library,
@@ -57,24 +57,24 @@ pub struct Job<'a> {
     change: Option<Change>,
 }
 
-/// What differs from the run's own simulation.
+/// A change to the run's own simulation.
 #[derive(Clone, Debug)]
 enum Change {
-    /// The ticks of the hosts lie elsewhere, in a run of [`Length::COMPARISON`].
+    /// Other phases of the hosts' ticks, in a run of [`Length::COMPARISON`].
     Ticks {
-        /// What decides where.
+        /// Seed of the phases.
         seed: u64,
     },
-    /// A parameter is at another value.
+    /// Another value of a parameter.
     Parameter {
         /// Its name and the change, as rows show them.
         name: String,
-        /// The hosts with it.
+        /// The hosts with that value.
         library: Library,
     },
 }
 
-/// What a [`Job`] gave.
+/// The result of a [`Job`].
 #[derive(Clone, Debug)]
 pub struct Done {
     /// `None` when the run is not simulated.
@@ -84,7 +84,7 @@ pub struct Done {
 }
 
 impl<'a> Job<'a> {
-    /// The simulations of a run: its own, those with the ticks at other places if it sits on a knife's edge, and with
+    /// Returns the simulations of a run: its own, those with other tick phases if it sits on a knife's edge, and with
     /// `has_sensitivity` those with each parameter changed.
     pub fn of_run(
         library: &'a Library,
@@ -117,7 +117,7 @@ impl<'a> Job<'a> {
         jobs
     }
 
-    /// Simulates it.
+    /// Runs the simulation.
     ///
     /// # Errors
     /// Why its hosts cannot run it.
@@ -145,7 +145,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The rows of jobs and what each gave. The changes of a run follow the run itself.
+/// Returns the rows of jobs and their results. A run's own job must precede those with its changes.
 pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
     let mut rows: Vec<PublishedRow> = Vec::new();
     let mut before: &[Option<f64>] = &[];
@@ -169,7 +169,7 @@ pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
     rows
 }
 
-/// What a run's figures come to in a simulation, in basic units.
+/// Returns a run's figures in a simulation, in basic units.
 fn values(
     simulate: impl Fn(&PublishedRun) -> Result<Outcome, SimError>,
     table: &Table,
@@ -191,7 +191,7 @@ fn values(
 }
 
 impl Variable {
-    /// The library with the variable scaled by thousandths; `None` when that changes nothing.
+    /// Returns the library with the variable scaled by thousandths; `None` when that changes nothing.
     fn scaled(&self, library: &Library, factor: u64) -> Option<Library> {
         let mut changed = library.clone();
         let mut is_changed = false;
@@ -202,7 +202,7 @@ impl Variable {
     }
 }
 
-/// Widens a row's range by what it is with the ticks at another place.
+/// Widens a row's range by its value at another tick phase.
 fn note_place(row: &mut PublishedRow, value: Option<f64>) {
     if let (Some(own), Some(value)) = (row.simulated, value) {
         let [least, most] = row.simulated_range.unwrap_or([own, own]);
@@ -210,7 +210,7 @@ fn note_place(row: &mut PublishedRow, value: Option<f64>) {
     }
 }
 
-/// Keeps the greatest change of a row, from a value before to one after.
+/// Keeps the greatest change of a row, from the value before to the value after.
 fn note_change(row: &mut PublishedRow, name: &str, change: (&Option<f64>, &Option<f64>)) {
     let (Some(before), Some(after)) = change else {
         return;
@@ -232,7 +232,7 @@ fn note_change(row: &mut PublishedRow, name: &str, change: (&Option<f64>, &Optio
     }
 }
 
-/// A figure that needs no run: a knob that nothing has touched.
+/// Returns a figure that needs no run: a knob's initial value.
 fn not_run(figure: &Figure) -> Option<f64> {
     match figure.quantity()? {
         Quantity::Knob(value) => Some(f64::from(value)),
@@ -262,7 +262,7 @@ fn row(
     let guessed = guess(job.library, job.table, run, figure);
     let of_figure = [&figure.used, &figure.unscored, &figure.missing];
     let of_run = [&run.unscored, &run.knife_edge, &run.missing];
-    // What a figure itself lacks stands for what its run does.
+    // A figure's own `missing` replaces the remarks on its run.
     let of_run = of_run.iter().filter(|_| figure.missing.is_none());
     let said = of_figure.iter().chain(of_run);
     let missing: Vec<_> = said.filter_map(|said| said.as_deref()).collect();
@@ -291,8 +291,8 @@ fn row(
     }
 }
 
-/// What a run's figures depend on: the fitted parameters of its hosts, what only polling uses, and every cost of
-/// hosts to which nothing is fitted.
+/// Returns what a run's figures depend on: the fitted parameters of its hosts, with the costs that only polling has,
+/// or every cost of hosts without fitted parameters.
 fn variables(library: &Library, run: &PublishedRun) -> Vec<Variable> {
     let mut hosts = run.hosts.clone();
     hosts.sort();
@@ -334,7 +334,7 @@ fn of_all(hosts: &[String], field: &str) -> Variable {
     }
 }
 
-/// Counts what is met.
+/// Counts the predictions, and those within their aim.
 pub fn score_of(rows: &[PublishedRow]) -> PublishedScore {
     let scored =
         |row: &&PublishedRow| row.kind == RowKind::Predicted && row.is_within_aim.is_some();
@@ -357,7 +357,7 @@ pub fn score_of(rows: &[PublishedRow]) -> PublishedScore {
     }
 }
 
-/// Whether other figures of the run, or what was put in, say the same.
+/// Whether the figure follows from other figures of the run, or from its input.
 pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
     let measured = || {
         run.figures
@@ -367,7 +367,7 @@ pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
     let has = |wanted: Quantity| measured().any(|other| other.quantity() == Some(wanted));
     let says = |wanted: Option<Said>| measured().any(|other| said(other) == wanted);
     match figure.quantity() {
-        // The shares of a host make a whole.
+        // The shares of a host add up to 1.
         Some(Quantity::Cpu(end, CpuState::Idle)) => {
             let others = [CpuState::User, CpuState::System, CpuState::Interrupt];
             others
@@ -385,10 +385,10 @@ pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
     }
 }
 
-/// Whether it is what was delivered, rather than sent, and which way.
+/// Whether a figure is of delivered rather than sent traffic, and in which direction.
 type Said = (bool, u8);
 
-/// What a figure says in whatever unit.
+/// Returns what a figure says, whatever its unit.
 fn said(figure: &Figure) -> Option<Said> {
     use FlowQuantity as Q;
     let Some(Quantity::Flow(flow, way)) = figure.quantity() else {
@@ -401,14 +401,14 @@ fn said(figure: &Figure) -> Option<Said> {
     }
 }
 
-/// An ideal sender sends what it is told to: without loss the same comes out.
+/// Whether the figure is the input of an ideal sender, which sends what it is told to.
 fn is_put_in(run: &PublishedRun, figure: &Figure) -> bool {
     let rate = run.workload.as_ref().and_then(|workload| workload.rate_pps);
     let rate = rate.map(|rate| rate as f64);
     run.hosts.len() == 1 && rate.is_some() && rate == figure.measured_mean()
 }
 
-/// Whether it stands for those of its run that say the same: fitted ones do before others.
+/// Whether it represents the figures of its run that say the same: a fitted one, or else the first measured one.
 fn is_first(run: &PublishedRun, figure: &Figure) -> bool {
     let alike = || {
         run.figures
@@ -420,7 +420,7 @@ fn is_first(run: &PublishedRun, figure: &Figure) -> bool {
     first.is_some_and(|first| std::ptr::eq(first, figure))
 }
 
-/// What one would say of a polled run's figure who knows nothing of polling, in basic units.
+/// Guesses a polled run's figure without any knowledge of polling, in basic units.
 pub(crate) fn guess(
     library: &Library,
     table: &Table,
@@ -445,7 +445,7 @@ pub(crate) fn guess(
     })
 }
 
-/// What goes over a full line, without loss; of TCP nobody knows its segments.
+/// Returns the outcome of a full line without loss; `None` for TCP, whose segments are unknown.
 fn full_line(library: &Library, hosts: &[String], workload: &TrafficModel) -> Option<Outcome> {
     if matches!(workload.pattern, Pattern::IperfTcp(_)) {
         return None;

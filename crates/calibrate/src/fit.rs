@@ -1,10 +1,10 @@
-//! The fit: costs that no source states, from figures that were measured under interrupts; what it is made from, and how
-//! its results are written into host files.
+//! The fit: finds costs that no source states from figures measured under interrupts, and writes them into host
+//! files.
 //!
-//! A parameter is a factor on reference costs, the same for all numbers that it names: how much more a thing costs on a
-//! published host. The fit uses only the figures that a table marks, which a run under polling cannot do
-//! ([`crate::Table::parse`]); costs that only polling has follow the factors of the rest. Tables and hardware facts decide
-//! the fit to the last digit; earlier fitted values do not matter.
+//! A parameter is a factor on reference costs, the same for all numbers that it names: how much more work costs on a
+//! published host. The fit uses only figures marked in a table; those of a run under polling cannot be marked
+//! ([`crate::Table::parse`]). Costs that only polling has follow the factors of the rest. Tables and hardware facts
+//! determine the fit to the last digit; earlier fitted values do not matter.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -19,32 +19,31 @@ use crate::scenario::{self, Length, SEED};
 use crate::search::{SearchSpan, search};
 use crate::table::{Figure, Mistake, PublishedRun, Table, read, require};
 
-/// Factors are counted in thousandths.
+/// Factors are in thousandths.
 pub(crate) const ONE: u64 = 1000;
-/// A factor from a fiftieth to five hundred: clocks of published hosts differ by a few times, buses by more.
+/// Factors range from 1/50 to 500: clocks of published hosts differ by a few times, buses by more.
 const FACTOR_MIN: u64 = 20;
 const FACTOR_MAX: u64 = 500_000;
-/// An error of a rate by this part of what was measured weighs as 1. Rates were counted, and counted again.
+/// A rate's error of this part of the measured value weighs 1. Rates were counted, in repeated runs.
 const RATE_UNIT: f64 = 0.02;
-/// An error of a share by this part weighs as 1. Shares were sampled.
+/// A share's error of this part of the measured value weighs 1. Shares were sampled.
 const SHARE_UNIT: f64 = 0.05;
-/// Shares of the processor that are less than this weigh as if they were this, a point as 1: what is aimed at is
-/// five points.
+/// Processor shares below this weigh as if they were this: a point weighs 1, and the aim is five points.
 const SHARE_MIN: f64 = 0.2;
-/// A cost of more than ten milliseconds is none.
+/// Valid costs, in nanoseconds: at most 10 ms.
 const COSTS: RangeInclusive<u64> = 1..=10_000_000;
 /// Clocks of published hosts.
 const MHZ: RangeInclusive<u64> = 1..=10_000;
 const FIT_MS: RangeInclusive<u64> = 1..=1000;
 const STARTS: RangeInclusive<u64> = 1..=1000;
 
-/// What is fitted.
+/// The plan of the fit.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitPlan {
-    /// The clock of the processor that the reference costs are of.
+    /// Clock of the processor with the reference costs.
     pub reference_mhz: u64,
-    /// What the factors are on: numbers of a host file.
+    /// Reference costs that factors apply to, by number of a host file.
     pub costs: BTreeMap<String, u64>,
     /// Groups of parameters that are fitted together, in this order.
     #[serde(default, rename = "group")]
@@ -55,12 +54,12 @@ pub struct FitPlan {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Group {
-    /// What tables call it.
+    /// Its name in tables.
     pub name: String,
     /// Its parameters.
     #[serde(default, rename = "parameter")]
     pub parameters: Vec<Parameter>,
-    /// How long its runs are simulated.
+    /// Simulated length of its runs.
     pub milliseconds: u64,
 }
 
@@ -68,22 +67,22 @@ pub struct Group {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Names of the hosts.
     pub hosts: Vec<String>,
-    /// Their clocks, when their costs are in proportion to them; otherwise empty.
+    /// Their clocks, when costs scale with them; otherwise empty.
     #[serde(default)]
     pub clocks_mhz: Vec<u64>,
-    /// Numbers of the host files.
+    /// The numbers of the host files that it sets.
     pub fields: Vec<String>,
-    /// The host whose numbers the factor is on, when it is not on the costs of the plan.
+    /// The host whose numbers the factor applies to, instead of the costs of the plan.
     pub like: Option<String>,
     /// The factor that the search begins with.
     pub start: u64,
 }
 
-/// What came out for a group.
+/// The fit of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupFit {
     /// Name of the group.
@@ -98,7 +97,7 @@ pub struct GroupFit {
     pub simulations: u64,
 }
 
-/// A fit.
+/// The result of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
     /// The groups, in the order in which they were fitted.
@@ -108,7 +107,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// What came out, as text: each group with its error and its factors.
+    /// Returns the result as text: each group with its error and its factors.
     pub fn told(&self) -> String {
         let library = &self.library;
         let mut text = format!(
@@ -200,7 +199,7 @@ impl FitPlan {
 }
 
 impl Parameter {
-    /// The numbers that a factor gives: host, field, value.
+    /// Returns the numbers that a factor gives: host, field, value.
     pub(crate) fn targets(
         &self,
         plan: &FitPlan,
@@ -219,7 +218,7 @@ impl Parameter {
                 let parts = u128::from(base) * u128::from(factor) * u128::from(of) / u128::from(by);
                 let value = (parts + u128::from(ONE) / 2) / u128::from(ONE);
                 let value = u64::try_from(value).unwrap_or(u64::MAX);
-                // A name that is none was refused when the file was read.
+                // An unknown name was refused when the file was read.
                 let value = HostModel::field(name).map_or(value, |f| value.clamp(f.min, f.max));
                 targets.push((host.as_str(), name.as_str(), value));
             }
@@ -231,7 +230,7 @@ impl Parameter {
 /// Fits all parameters.
 ///
 /// # Errors
-/// What is wrong with the files, or why a run that is to be fitted cannot be simulated.
+/// What is wrong with the files, or why a run to be fitted cannot be simulated.
 pub fn fit(library: &Library) -> Result<Fit, SimError> {
     library.check()?;
     let mut library = library.clone();
@@ -307,7 +306,7 @@ pub(crate) fn fitted_figures(run: &PublishedRun) -> usize {
     run.figures.iter().filter(|figure| figure.is_fitted).count()
 }
 
-/// The errors of a run's fitted figures, in units.
+/// Returns the weighted errors of a run's fitted figures.
 fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<f64>, SimError> {
     let outcome = scenario::simulated(&library.hosts, run, length, SEED)?;
     let fitted = run.figures.iter().filter(|figure| figure.is_fitted);
@@ -319,17 +318,17 @@ fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<
     Ok(misfits.collect())
 }
 
-/// What the search takes the square of: small errors as they are, great ones by the root. The sum of squares then grows by
-/// a great error itself (`2 (sqrt(1 + e^2) - 1)`; Charbonnier et al., ICIP 1994). A figure that no value of any
-/// parameter explains then does not pull those that one does. Roots are exact to the last digit everywhere (IEEE 754).
+/// Returns the value that the search squares: a small error as it is, a large one by its root. The sum of squares
+/// then grows linearly with a large error (`2 (sqrt(1 + e^2) - 1)`; Charbonnier et al., ICIP 1994). A figure that no
+/// parameters explain then does not distort the others. Roots are exact to the last digit everywhere (IEEE 754).
 fn softened(error: f64) -> f64 {
     (2.0 * ((1.0 + error * error).sqrt() - 1.0))
         .sqrt()
         .copysign(error)
 }
 
-/// How far a simulated figure is off, in units. Shares are told in parts of the measured too: a share over a rate is
-/// the cost of a packet, and the cost is what is looked for.
+/// Returns the weighted error of a simulated figure. Errors of shares are relative, too: a share over a rate is the
+/// cost of a packet, which the fit looks for.
 fn misfit(figure: &Figure, value: f64) -> f64 {
     let measured = figure.measured_mean().unwrap_or(0.0) * figure.unit.scale;
     let is_share = figure.quantity().map(Quantity::error_kind) == Some(ErrorKind::Points);
@@ -340,22 +339,22 @@ fn misfit(figure: &Figure, value: f64) -> f64 {
     }
 }
 
-/// All that the fit and the comparison rest on.
+/// The input of the fit and of the comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Library {
     /// The hosts by name.
     pub hosts: BTreeMap<String, HostModel>,
     /// The tables, in order.
     pub tables: Vec<Table>,
-    /// What is fitted.
+    /// The plan of the fit.
     pub plan: FitPlan,
 }
 
 impl Library {
-    /// Whether the files go together.
+    /// Checks that the files fit together.
     ///
     /// # Errors
-    /// What does not.
+    /// What does not fit.
     pub fn check(&self) -> Result<(), SimError> {
         for parameter in self.parameters() {
             let what = || format!("parameter '{}'", parameter.name);
@@ -382,7 +381,7 @@ impl Library {
             .try_for_each(|group| self.check_group(group))
     }
 
-    /// What is fitted must be known from more figures than it has numbers, in each group by itself.
+    /// Checks that a group has more fitted figures than parameters.
     fn check_group(&self, group: &Group) -> Result<(), SimError> {
         let figures: usize = self.runs_of(&group.name).map(fitted_figures).sum();
         let parameters = group.parameters.len();
@@ -390,16 +389,16 @@ impl Library {
             return Ok(());
         }
         Err(SimError::from(format!(
-            "{}: {parameters} parameters would be fitted to {figures} figures; take parameters away or give more \
+            "{}: {parameters} parameters would be fitted to {figures} figures; remove parameters or give more \
              figures",
             group.name
         )))
     }
 
-    /// Whether the text of a host's file marks as fitted what the fit gives, and nothing else.
+    /// Checks that the text of a host's file marks as fitted exactly the numbers that the fit gives.
     ///
     /// # Errors
-    /// The number that is marked and not fitted, or fitted and not marked.
+    /// A number that is marked and not fitted, or fitted and not marked.
     pub fn check_marks(&self, host: &str, text: &str) -> Result<(), SimError> {
         let marked = fitted_fields(text);
         let of_host = self
@@ -432,29 +431,29 @@ impl Library {
         )))
     }
 
-    /// Every parameter, group by group.
+    /// Returns every parameter, group by group.
     pub fn parameters(&self) -> impl Iterator<Item = &Parameter> {
         self.plan.groups.iter().flat_map(|group| &group.parameters)
     }
 
-    /// Figures that the fit uses.
+    /// Returns the number of figures that the fit uses.
     pub fn fitted_figures(&self) -> usize {
         self.runs().map(|(_, run)| fitted_figures(run)).sum()
     }
 
-    /// Every run with its table.
+    /// Returns every run with its table.
     pub fn runs(&self) -> impl Iterator<Item = (&Table, &PublishedRun)> {
         let tables = self.tables.iter();
         tables.flat_map(|table| table.runs.iter().map(move |run| (table, run)))
     }
 
-    /// The runs that a group is fitted to.
+    /// Returns the runs that a group is fitted to.
     pub(crate) fn runs_of(&self, group: &str) -> impl Iterator<Item = &PublishedRun> {
         let runs = self.runs().map(|(_, run)| run);
         runs.filter(move |run| run.fit.as_deref() == Some(group))
     }
 
-    /// Gives the hosts of a parameter the numbers of a factor, in thousandths.
+    /// Sets the numbers of a parameter for a factor, in thousandths.
     pub(crate) fn apply(&mut self, parameter: &Parameter, factor: u64) {
         for (host, field, value) in parameter.targets(&self.plan, &self.hosts.clone(), factor) {
             if let Some(host) = self.hosts.get_mut(host) {
@@ -464,7 +463,7 @@ impl Library {
         }
     }
 
-    /// Scales a number of a host by thousandths, within its range. Whether that changes it.
+    /// Scales a number of a host by thousandths, within its range. Returns whether that changes it.
     pub(crate) fn scale(&mut self, host: &str, field: &str, factor: u64) -> bool {
         let (Some(host), Some(known)) = (self.hosts.get_mut(host), HostModel::field(field)) else {
             return false;
@@ -475,15 +474,15 @@ impl Library {
     }
 }
 
-/// How the remark on a fitted number begins.
+/// The beginning of a remark on a fitted number.
 const MARK: &str = "# fitted";
-/// Remarks stand in this column where the number leaves room.
+/// The column of remarks, if the number leaves room.
 const REMARK_COLUMN: usize = 29;
 
-/// The text of a host file with the numbers of `host` in the lines that are marked as fitted.
+/// Returns the text of a host file with the numbers of `host` in the lines marked as fitted.
 ///
 /// # Errors
-/// The line that is marked and gives no number of a host.
+/// A line that is marked and gives no number of a host.
 pub fn with_fitted(text: &str, host: &HostModel) -> Result<String, FileError> {
     let mut written = String::with_capacity(text.len());
     for (index, (line, field)) in lines_and_fields(text).enumerate() {
@@ -504,14 +503,14 @@ pub fn with_fitted(text: &str, host: &HostModel) -> Result<String, FileError> {
     Ok(written)
 }
 
-/// The numbers that a host file marks as fitted: `cpu.tick_ns` and the like.
+/// Returns the numbers that a host file marks as fitted, such as `cpu.tick_ns`.
 pub fn fitted_fields(text: &str) -> Vec<String> {
     lines_and_fields(text)
         .filter_map(|(_, field)| field)
         .collect()
 }
 
-/// Each line with its end, and the number that it gives if it is marked as fitted.
+/// Returns each line with its end, and the name of its number if it is marked as fitted.
 fn lines_and_fields(text: &str) -> impl Iterator<Item = (&str, Option<String>)> {
     let mut section = "";
     text.split_inclusive('\n').map(move |line| {

@@ -1,11 +1,11 @@
 //! Measures what the running kernel's receive path costs, by kind of work.
 //!
-//! One run shows only the total cost of all work on a packet. These runs mix the kinds in different proportions: polls
-//! without packets, packets with a poll each, many packets a poll, receivers that sleep for each packet and receivers that
-//! never do. Least squares then give the cost of each kind, separately for each repeat.
+//! One run shows only the total cost of all work on a packet. The runs here mix the kinds in different proportions:
+//! polls without packets, packets with a poll each, many packets a poll, receivers that sleep for each packet and
+//! receivers that never do. Least squares then give the cost of each kind, separately for each repeat.
 //!
-//! No run polls by timer at the load of one sender at full speed, nor runs request and response: those are what is later
-//! predicted. Settings are put back whatever happens.
+//! No run polls by timer under a sender at full speed or under request and response: those are predicted later.
+//! Settings are restored, even after an error.
 
 mod costs;
 mod probe;
@@ -48,28 +48,28 @@ const TIMED: [(u64, u64); 2] = [(300_000, 40_000), (500_000, 80_000)];
 /// Packets a second with a poll each.
 const PACED: [u64; 2] = [50_000, 100_000];
 
-/// What was measured.
+/// The measured costs.
 #[derive(Clone, Debug)]
 pub struct HostCosts {
-    /// Times that everything was measured.
+    /// Repeats of all measurements.
     pub repeats: u32,
-    /// What other programs took of the two processors meanwhile, 0 to 1; `None` without any look.
+    /// Share of the two processors that other programs took meanwhile, 0 to 1; `None` without any probe.
     pub others_ratio: Option<f64>,
-    /// What the hypervisor kept of them; `None` when it was not seen.
+    /// Share that the hypervisor kept (steal); `None` when unknown.
     pub steal_ratio: Option<f64>,
-    /// Every kind, in the order of [`nicpoll_model::sim::HostCost::ALL`].
+    /// The cost of every kind of work, in the order of [`nicpoll_model::sim::HostCost::ALL`].
     pub costs: Vec<MeasuredCost>,
 }
 
-/// Puts a setting in force on a lab: interrupts, or polling with this kernel timeout in nanoseconds.
+/// Applies a setting to a lab: interrupts, or polling with this kernel timeout in nanoseconds.
 pub type PutInForce<'a> = dyn Fn(&mut Lab, Option<u64>) -> Result<(), LabError> + 'a;
 
-/// Measures every kind of cost on a lab whose settings are as they came up, and leaves them so. Tells the
-/// repeat that begins, and how many are planned by then.
+/// Measures every kind of cost on a lab with its initial settings, and restores them. `progress` gets the number of
+/// the repeat that begins, and of those planned by then.
 ///
 /// # Errors
-/// [`LabError::Cancelled`] when `cancel` became true; when CPU time cannot be accounted for exactly; when a run fails;
-/// when other programs or the hypervisor take too much of the processors time and again.
+/// [`LabError::Cancelled`] when `cancel` became true; when CPU time cannot be accounted for exactly; when a run
+/// fails; when other programs or the hypervisor repeatedly take too much of the processors.
 pub fn measure_costs(
     lab: &mut Lab,
     quick: bool,
@@ -113,7 +113,7 @@ pub fn measure_costs(
         progress(repeat, of);
         let block = fit.block();
         let detached = fit.instruments.exact.detach();
-        // Also after an error: the link must be as it came up.
+        // Also after an error: the link must get its initial settings back.
         let restored = fit.lab.restore();
         let block = block.doing(|| format!("measuring costs, repeat {repeat}"))?;
         detached?;
@@ -161,7 +161,7 @@ impl Fit<'_> {
         Ok(block)
     }
 
-    /// Interrupts, or polling with this timeout.
+    /// Applies interrupts, or polling with this timeout.
     fn apply(&mut self, timeout_ns: Option<u64>) -> Result<(), LabError> {
         (self.put_in_force)(self.lab, timeout_ns)?;
         let napi_id = watched(&self.lab.receiver.napis()?);
@@ -169,7 +169,7 @@ impl Fit<'_> {
         Ok(())
     }
 
-    /// The account would lengthen a round trip.
+    /// Measures round trips without the CPU account, which would lengthen them.
     fn without_account(&mut self, block: &mut ProbeBlock) -> Result<(), LabError> {
         self.instruments.exact.detach()?;
         let rr = WorkloadRequest::Rr(RrWorkload {
@@ -181,7 +181,7 @@ impl Fit<'_> {
         Ok(())
     }
 
-    /// The kernel times the account's programs, where they have most to do.
+    /// Returns the time of one event of the CPU account: the kernel times its BPF programs, under the heaviest load.
     fn event_ns(&mut self) -> Result<Option<f64>, LabError> {
         let timing = start_timing()?;
         let before = self.instruments.exact.programs.timed_runs()?;

@@ -1,4 +1,4 @@
-//! What a published figure is of: its quantity, its unit, how its error is told, and its value in a simulated run.
+//! Quantities of published figures: their units, how errors are expressed, and their values in a simulated run.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,9 @@ use serde::{Deserialize, Deserializer};
 pub struct Outcome {
     /// The flow, and the flow back if there is one.
     pub flows: Vec<Flow>,
-    /// The hosts, in the order of the path; the shares of each processor as the source took them.
+    /// The hosts, in the order of the path; processor shares are sampled or exact, as in the source.
     pub hosts: Vec<SimHostFigures>,
-    /// Virtual time that was counted.
+    /// Counted virtual time.
     pub seconds: f64,
     /// The resource that limited it, with its host.
     pub bottleneck: String,
@@ -28,13 +28,13 @@ pub struct Outcome {
 pub enum PathHost {
     /// The first.
     Sender,
-    /// The first between the ends.
+    /// The first host between the ends.
     Router,
     /// The last.
     Receiver,
 }
 
-/// The figures of a flow, in basic units; of counts what they come to in a second.
+/// The figures of a flow, in basic units; counts are per second.
 pub type Flow = BTreeMap<FlowQuantity, f64>;
 
 impl Outcome {
@@ -45,8 +45,8 @@ impl Outcome {
         }
     }
 
-    /// Packets that the receiver lost for full socket buffers, of those that it received. Unknown with an ideal sender:
-    /// what they are a share of is not simulated.
+    /// Returns the share of received packets that the receiver lost in full socket buffers. Unknown with an ideal
+    /// sender: the base of the share is not simulated.
     fn socket_drop_ratio(&self) -> Option<f64> {
         let ledger = &self.hosts.get(1..)?.last()?.ledger;
         let dropped = ledger.lost_in(LossPlace::SocketBuffer);
@@ -54,7 +54,7 @@ impl Outcome {
         (reached > 0).then(|| dropped as f64 / reached as f64)
     }
 
-    /// A host, if the path has it. The one host of a path of one receives.
+    /// Returns a host, if the path has it. A single host is the receiver.
     pub(crate) fn host(&self, end: PathHost) -> Option<&SimHostFigures> {
         let last = self.hosts.len().checked_sub(1)?;
         match end {
@@ -66,22 +66,22 @@ impl Outcome {
     }
 }
 
-/// What a figure is of, when a simulation can tell it.
+/// A quantity that a simulation can give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Of the flow, or of the flow back.
+    /// A figure of the flow, or of the flow back.
     Flow(FlowQuantity, Direction),
-    /// Where a host's processor time went.
+    /// A share of a host's processor time.
     Cpu(PathHost, CpuState),
-    /// Packets that the receiver lost for full socket buffers, of those that it received.
+    /// Share of received packets that the receiver lost in full socket buffers.
     SocketDrops,
-    /// Reports of an interrupt storm that the router logged, a second.
+    /// Interrupt storm reports a second that the router logged.
     RouterStormReports,
-    /// How much more payload is sent than in the baseline run: netblast tells what it sent.
+    /// Payload sent in excess of the baseline run: netblast reports what it sent.
     AheadOfBaseline,
-    /// What is saved a packet, against the baseline run.
+    /// The cost saved per packet, compared with the baseline run.
     Saved(Cost),
-    /// A knob of the poller before anything has polled: this value.
+    /// The initial value of a knob of the poller.
     Knob(u32),
 }
 
@@ -91,37 +91,37 @@ pub enum Quantity {
 pub enum FlowQuantity {
     /// Calls to send, in the whole run.
     Calls,
-    /// Of these, failed.
+    /// Failed calls to send, in the whole run.
     SendErrors,
     /// Packets that left the sending program, in the whole run.
     SentPackets,
-    /// The same a second.
+    /// Packets a second that left the sending program.
     SentRate,
-    /// Bits of payload a second that left it.
+    /// Bits of payload a second that left the sending program.
     SentPayload,
-    /// Bits a second of their frames without FCS.
+    /// Bits a second of sent frames without FCS.
     SentFrames,
     /// Packets a second that the receiving program got.
     DeliveredRate,
-    /// Bits of payload a second that it got.
+    /// Bits of payload a second that the receiving program got.
     DeliveredPayload,
     /// Bits a second of frames without FCS that reached the receiver's driver.
     ReceivedFrames,
     /// Packets lost, in the whole run.
     LostPackets,
-    /// Packets lost, of those sent.
+    /// Share of sent packets that were lost.
     Loss,
     /// Jitter, in seconds.
     Jitter,
     /// Packets out of order, in the whole run.
     OutOfOrder,
-    /// Bits of payload a second in the interval of five seconds with the least.
+    /// Bits of payload a second in the slowest interval of 5 s.
     LowestInterval,
-    /// The same with the most.
+    /// Bits of payload a second in the fastest interval of 5 s.
     HighestInterval,
 }
 
-/// Which way a flow goes.
+/// Direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the first host to the last.
@@ -146,7 +146,7 @@ pub enum CpuState {
     Busy,
 }
 
-/// What a packet costs.
+/// A cost per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Cost {
     /// Processor time.
@@ -160,20 +160,20 @@ pub enum Cost {
     Switches,
 }
 
-/// The variant of a name in the files.
+/// Returns the variant with this name in the files.
 fn named<T: DeserializeOwned>(name: &str) -> Option<T> {
     T::deserialize(StrDeserializer::<value::Error>::new(name)).ok()
 }
 
 impl Quantity {
-    /// Every name, for messages.
+    /// All names, for messages.
     pub(crate) const NAMES: &str = "calls, send_errors, sent_packets, sent_rate, sent_payload, \
         sent_frames, delivered_rate, delivered_payload, received_frames, lost_packets, loss, jitter, \
         out_of_order, lowest_interval, highest_interval (each also with _back), socket_drops, router.storm_reports, ahead_of_baseline, \
         cpu_saved_a_packet, interrupts_saved_a_packet, switches_saved_a_packet, knob.NAME, and sender., \
         router. or receiver. with user, system, interrupt, idle or busy";
 
-    /// The quantity of a name such as `sent_rate` or `receiver.interrupt`.
+    /// Returns the quantity with a name such as `sent_rate` or `receiver.interrupt`.
     pub fn from_name(name: &str) -> Option<Quantity> {
         match name {
             "socket_drops" => return Some(Quantity::SocketDrops),
@@ -194,8 +194,8 @@ impl Quantity {
         flow.or_else(|| named(name).map(Quantity::Saved))
     }
 
-    /// How its error is told: rates and counts by their ratio, shares by points. What varies from run to run by
-    /// its nature, or follows from another figure, is not scored.
+    /// Returns how its error is expressed: of rates and counts as a ratio, of shares in points. Quantities that
+    /// naturally vary between runs, or follow from another figure, are not scored.
     pub fn error_kind(self) -> ErrorKind {
         match self {
             Quantity::Cpu(..) | Quantity::SocketDrops | Quantity::Saved(_) => ErrorKind::Points,
@@ -212,8 +212,8 @@ impl Quantity {
         }
     }
 
-    /// The quantity of a simulated run, in basic units: packets, bits, seconds, shares of 1. `seconds` is the
-    /// length of the published run. `None` when the simulation has no such figure.
+    /// Returns the quantity's value in a simulated run, in basic units: packets, bits, seconds, shares of 1.
+    /// `seconds` is the length of the published run. `None` when the simulation has no such figure.
     pub(crate) fn of(
         self,
         outcome: &Outcome,
@@ -250,7 +250,7 @@ impl Quantity {
 }
 
 impl FlowQuantity {
-    /// Whether it is told of the whole run.
+    /// Whether it counts the whole run.
     fn is_count(self) -> bool {
         use FlowQuantity as Q;
         matches!(
@@ -259,7 +259,8 @@ impl FlowQuantity {
         )
     }
 
-    /// Figures of a flow that sends and delivers so many packets and bits of payload a second, and loses this part of them.
+    /// Returns the figures of a flow that sends and delivers these packets and payload bits a second, and loses this
+    /// share.
     pub(crate) fn rates(sent: [f64; 2], delivered: [f64; 2], loss: Option<f64>) -> Flow {
         use FlowQuantity as Q;
         let known = [
@@ -341,7 +342,7 @@ impl Unit {
         interrupts, reports, %, ppm, s, ms, us";
 }
 
-/// Reads the unit of a name.
+/// Reads a unit's name.
 pub(crate) fn unit_of<'de, D: Deserializer<'de>>(from: D) -> Result<Unit, D::Error> {
     let name = String::deserialize(from)?;
     let found = UNITS.into_iter().find(|unit| unit.name == name);

@@ -12,7 +12,7 @@ use nicpoll_sim::{
 use crate::quantity::{Flow, FlowQuantity as Q, Outcome};
 use crate::table::PublishedRun;
 
-/// Chance decides where the ticks of several hosts lie, and nothing else of published runs; they all have this seed.
+/// The seed of published runs; only the tick phases of several hosts are random in them.
 pub(crate) const SEED: u64 = 1;
 /// Ethernet's addresses and type, without FCS.
 const ETHERNET_BYTES: u32 = 14;
@@ -20,23 +20,23 @@ const UDP_BYTES: u32 = 8;
 /// iperf's reports were five seconds apart (`-i 5`).
 const INTERVAL_NS: u64 = 5_000_000_000;
 
-/// How long runs are, in virtual time.
+/// The length of a run, in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Length {
-    /// What is counted.
+    /// Counted time.
     pub duration_ns: u64,
-    /// What comes before it.
+    /// Warm-up before it.
     pub warmup_ns: u64,
 }
 
 impl Length {
-    /// Of the comparison: a poller's burst is where it stays after half a second.
+    /// For the comparison: a poller's burst has settled after half a second.
     pub const COMPARISON: Length = Length {
         duration_ns: 1_000_000_000,
         warmup_ns: 500_000_000,
     };
 
-    /// Of the comparison, for a run.
+    /// Returns the length of a run in the comparison.
     pub(crate) fn of_comparison(run: &PublishedRun) -> Length {
         match run.simulated_seconds {
             None => Length::COMPARISON,
@@ -47,7 +47,7 @@ impl Length {
         }
     }
 
-    /// Of the fit, which makes thousands of runs.
+    /// Returns the length of a run in the fit, which makes thousands.
     pub(crate) fn of_fit(milliseconds: u64) -> Length {
         Length {
             duration_ns: milliseconds * 1_000_000,
@@ -60,7 +60,7 @@ impl Length {
     }
 }
 
-/// Simulates a run of these hosts that has a workload.
+/// Simulates a run that has a workload, on these hosts.
 ///
 /// # Errors
 /// Why the hosts cannot run it.
@@ -86,7 +86,7 @@ pub fn simulated(
     let stops: Result<_, SimError> = hosts.iter().enumerate().map(stop).collect();
     let plan = Simulation {
         stops: stops?,
-        // Of several hosts only connections have parts.
+        // With several hosts only connections have slices.
         slices: match workload.pattern {
             Pattern::IperfTcp(_) => (length.duration_ns / INTERVAL_NS) as u32,
             _ => 0,
@@ -157,7 +157,7 @@ fn flow_outcome(
     figures
 }
 
-/// A connection as a flow: bytes have no packets of their own.
+/// Returns a connection as a flow of full segments: bytes have no packets of their own.
 fn connection_outcome(connection: &SimTcp) -> Flow {
     let payload_bits = connection.goodput_bits_per_second;
     let rate = payload_bits / 8.0 / connection.segment_bytes.max(1) as f64;
@@ -171,7 +171,7 @@ fn connection_outcome(connection: &SimTcp) -> Flow {
     figures
 }
 
-/// Bits of a frame without FCS; `None` when a datagram is more than one.
+/// Returns the bits of a frame without FCS; `None` when datagrams are fragmented.
 fn frame_bits(workload: &TrafficModel, hosts: &[&HostModel]) -> Option<f64> {
     let ip_bytes = match workload.ip {
         IpVersion::V4 => 20,
@@ -183,7 +183,7 @@ fn frame_bits(workload: &TrafficModel, hosts: &[&HostModel]) -> Option<f64> {
     is_whole.then(|| f64::from(8 * (packet_bytes + ETHERNET_BYTES)))
 }
 
-/// What an ideal sender sent, and its one host got.
+/// Returns the flow from an ideal sender to a single host.
 fn flow_alone(workload: &TrafficModel, figures: &SimFigures) -> Flow {
     let SimFigures {
         offered_pps,

@@ -1,46 +1,46 @@
-//! A search for the least sum of squares of some functions of a few whole numbers.
+//! Searches for the least sum of squares of functions of a few whole numbers.
 //!
-//! It looks at points all over, descends from the best of them (Levenberg 1944, Marquardt 1963: steps of the linear model,
-//! damped the more the worse it predicts), and ends with small steps after Hooke and Jeeves ("Direct search"
-//! solution of numerical and statistical problems, Journal of the ACM 8, 1961), which tolerate that simulations count in
-//! whole packets.
+//! It evaluates scattered points, descends from the best of them (Levenberg 1944, Marquardt 1963: steps of the linear
+//! model, damped the more the worse it predicts), and ends with small steps after Hooke and Jeeves ("Direct search"
+//! solution of numerical and statistical problems, Journal of the ACM 8, 1961), which tolerate that simulations count
+//! in whole packets.
 //!
-//! The same functions and start give the same result on every machine: whole numbers, sums, products and quotients in a
-//! fixed order, no function of the C library. A better result elsewhere is not excluded.
+//! The same functions and start give the same result on every machine: whole numbers, sums, products and quotients in
+//! a fixed order, no function of the C library. The result need not be the global minimum.
 
-/// Where to begin, and between what.
+/// The range of a number, and its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchSpan {
     /// Least value, above 0.
     pub min: u64,
     /// Greatest value.
     pub max: u64,
-    /// First value.
+    /// Value to start from.
     pub start: u64,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
     /// The numbers, in the order of the spans.
     pub values: Vec<u64>,
-    /// How often it was asked.
+    /// Evaluations of the functions.
     pub calls: u64,
 }
 
-/// Points that are looked at first. A valley next to the deepest one is no place to begin.
+/// Points evaluated first, lest the search start in a valley next to the deepest one.
 const POINTS: u32 = 150;
 /// Descents, from the best of these points.
 const DESCENTS: usize = 16;
-/// Errors whose mean square is this small are small enough.
+/// A mean square of the errors that is small enough.
 const ENOUGH: f64 = 0.001;
-/// Small steps: numbers are multiplied by the first over the second, and divided by it.
+/// Small steps: fractions by which numbers are multiplied, and divided.
 const SMALL_STEPS: [(u64, u64); 4] = [(17, 16), (33, 32), (65, 64), (129, 128)];
-/// Rounds at each step; one that finds nothing better is the last.
+/// Most rounds at each step; one without an improvement is the last.
 const ROUNDS: u32 = 12;
 
 impl SearchSpan {
-    /// One step up, and one down.
+    /// Returns the value one step up, and one step down.
     fn stepped(&self, value: u64, (by, of): (u64, u64)) -> [u64; 2] {
         let up = (value.saturating_mul(by) / of).max(value.saturating_add(1));
         let down = (value.saturating_mul(of) / by).min(value.saturating_sub(1));
@@ -48,7 +48,7 @@ impl SearchSpan {
     }
 }
 
-/// Looks for the least sum of squares of what `errors` gives.
+/// Minimises the sum of squares of what `errors` returns.
 pub fn search(spans: &[SearchSpan], mut errors: impl FnMut(&[u64]) -> Vec<f64>) -> SearchResult {
     let mut calls = 0;
     let mut ask = |values: &[u64]| {
@@ -98,7 +98,7 @@ fn is_enough(place: &Place) -> bool {
     place.cost() <= ENOUGH * place.errors.len() as f64
 }
 
-/// Tries each number by itself, up and then down, and keeps what is better.
+/// Tries each number by itself, up and then down, and keeps improvements. Returns whether there were any.
 fn explore(
     spans: &[SearchSpan],
     best: &mut Place,
@@ -124,7 +124,7 @@ fn explore(
     is_better
 }
 
-/// The start, half of it or twice as much, by a congruential sequence (Knuth's MMIX).
+/// Draws half the start, the start or twice the start, by a congruential sequence (Knuth's MMIX).
 fn anywhere(span: &SearchSpan, chance: &mut u64) -> u64 {
     *chance = chance
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -133,18 +133,18 @@ fn anywhere(span: &SearchSpan, chance: &mut u64) -> u64 {
     (span.start.saturating_mul(1 << power) / 2).clamp(span.min, span.max)
 }
 
-/// Steps that are tried.
+/// Most steps of a descent.
 const STEPS: u32 = 30;
-/// Slopes are taken over this part of a number, or of where its span begins if that is more.
+/// Slopes are taken over this part of a number, or of its start if that is greater.
 const SLOPE: f64 = 0.1;
-/// A step changes a number by no more than this many times itself.
+/// A step changes a number by at most this multiple of its scale.
 const LEAP: f64 = 1.0;
-/// A step that gains less than this part of what is left is the last.
+/// A step that reduces the cost by less than this part is the last.
 const GAIN_MIN: f64 = 1e-3;
 const DAMPING: f64 = 0.01;
 const DAMPING_MAX: f64 = 1e8;
 
-/// Where a descent stands.
+/// A point of the search, with its errors.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Place {
     pub(crate) values: Vec<u64>,
@@ -152,7 +152,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Asks for the errors there.
+    /// Evaluates the errors at a point.
     pub(crate) fn at(values: Vec<u64>, ask: &mut impl FnMut(&[u64]) -> Vec<f64>) -> Self {
         Place {
             errors: ask(&values),
@@ -160,13 +160,13 @@ impl Place {
         }
     }
 
-    /// The sum of squares.
+    /// Returns the sum of squares.
     pub(crate) fn cost(&self) -> f64 {
         self.errors.iter().map(|error| error * error).sum()
     }
 }
 
-/// Goes down from a place.
+/// Descends from a point.
 pub(crate) fn descend(
     spans: &[SearchSpan],
     from: Place,
@@ -203,12 +203,12 @@ pub(crate) fn descend(
     best
 }
 
-/// What a number is measured in: itself, or where its span begins.
+/// Returns a number's scale: itself, or its start if that is greater.
 fn scale(span: &SearchSpan, value: u64) -> f64 {
     value.max(span.start) as f64
 }
 
-/// For each number the change of each error, for a change by the number's scale.
+/// Returns, for each number, the change of each error per change by the number's scale.
 fn slopes_at(
     spans: &[SearchSpan],
     place: &Place,
@@ -236,7 +236,7 @@ fn slopes_at(
     slopes
 }
 
-/// The damped step, in scales of the numbers; `None` when it is not determined.
+/// Returns the damped step, in scales of the numbers; `None` when it is not determined.
 fn step(slopes: &[Vec<f64>], errors: &[f64], damping: f64) -> Option<Vec<f64>> {
     let product = |one: &[f64], other: &[f64]| -> f64 {
         one.iter().zip(other).map(|(one, other)| one * other).sum()
@@ -245,7 +245,7 @@ fn step(slopes: &[Vec<f64>], errors: &[f64], damping: f64) -> Option<Vec<f64>> {
     let mut rows: Vec<Vec<f64>> = Vec::with_capacity(count);
     for (index, slope) in slopes.iter().enumerate() {
         let mut row: Vec<f64> = slopes.iter().map(|other| product(slope, other)).collect();
-        // A number that changes nothing stays where it is.
+        // A number without effect stays as it is.
         row[index] += damping * (row[index] + 1e-6);
         row.push(-product(slope, errors));
         rows.push(row);
@@ -253,8 +253,8 @@ fn step(slopes: &[Vec<f64>], errors: &[f64], damping: f64) -> Option<Vec<f64>> {
     solved(rows, 1e-12)
 }
 
-/// Solves linear equations, each with its right side at its end (Gauss, with the greatest pivot). `None` when a pivot is
-/// below the least.
+/// Solves linear equations, each with its right side last (Gaussian elimination with partial pivoting). `None` when a
+/// pivot is below `pivot_min`.
 pub(crate) fn solved(mut rows: Vec<Vec<f64>>, pivot_min: f64) -> Option<Vec<f64>> {
     let count = rows.len();
     for column in 0..count {
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn it_goes_down_a_narrow_valley() {
-        // What two numbers make together is known well, and what sets them apart only a little.
+        // The weighted sum of two numbers is determined well, their difference hardly.
         let mut ask = |values: &[u64]| {
             let (a, b) = (values[0] as f64, values[1] as f64);
             vec![(a + 10.0 * b) / 100.0 - 500.0, (a - b) / 1000.0 - 10.0]

@@ -1,8 +1,8 @@
 //! Published tables: what others measured, run by run, in their own units.
 //!
-//! A table is a TOML file (`sim/published/*.toml`). No number is invented: a run that the source describes without a number
-//! has figures without one, and a run that is not simulated says why. Any text is read, or refused with a line that it
-//! has.
+//! A table is a TOML file (`sim/published/*.toml`). No number is invented: a run that the source describes without a
+//! number has figures without one, and a run that is not simulated says why. Any text is read, or refused with a line
+//! number within it.
 
 use nicpoll_model::FileError;
 use nicpoll_sim::{ReceiveDiscipline, SimError, TrafficModel};
@@ -12,9 +12,9 @@ use toml::Spanned;
 
 use crate::quantity::{Quantity, Unit, unit_of};
 
-/// Nothing published is greater.
+/// No published number is greater.
 const MEASURED_MAX: f64 = 1e15;
-/// A run longer than a day is none.
+/// No published run is longer than a day.
 const SECONDS_MAX: f64 = 86_400.0;
 
 /// A published table.
@@ -22,7 +22,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 pub struct Table {
     /// Its letter.
     pub name: String,
-    /// What it is of.
+    /// Its subject.
     pub title: String,
     /// Its runs, in the order of the source.
     pub runs: Vec<PublishedRun>,
@@ -32,32 +32,32 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRun {
-    /// What was run.
+    /// Its name: what was run.
     pub name: String,
     /// How the hosts learned of packets.
     #[serde(rename = "discipline")]
     pub mode: Mode,
-    /// Names of the hosts: sender, routers, receiver; one only when the sender is ideal.
+    /// Names of the hosts: sender, routers, receiver; only one when the sender is ideal.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// What is sent; `None` when the run is not simulated.
+    /// The traffic; `None` when the run is not simulated.
     #[serde(default, deserialize_with = "workload")]
     pub workload: Option<TrafficModel>,
-    /// Numbers of the hosts that go with the discipline, as its options.
+    /// Overrides of the hosts' numbers, as options of the discipline.
     pub with: Option<String>,
-    /// The sender's discipline, when it is not that of the others.
+    /// The sender's discipline, when it differs from the others'.
     pub sender: Option<String>,
-    /// How long the published run was.
+    /// Length of the published run.
     #[serde(default)]
     pub seconds: f64,
-    /// How long it is simulated for the comparison, without a warm-up, when what it shows takes its time; otherwise
+    /// Simulated length for the comparison, without a warm-up, when the effect takes long to show; otherwise
     /// [`Length::COMPARISON`](crate::Length::COMPARISON).
     pub simulated_seconds: Option<f64>,
-    /// Whether the published shares of the processors are samples that the hosts' clocks took, as top(1) shows them,
-    /// and are compared with such; otherwise exact ones stand for them.
+    /// Whether the published processor shares were sampled by the hosts' clocks, as top(1) shows them, and are
+    /// compared with samples; otherwise with exact shares.
     #[serde(default, rename = "sampled")]
     pub is_sampled: bool,
-    /// Name of the group of parameters that is fitted to it.
+    /// Name of the group of parameters that are fitted to it.
     pub fit: Option<String>,
     /// Name of the run that figures of this one are compared with.
     pub baseline: Option<String>,
@@ -65,7 +65,7 @@ pub struct PublishedRun {
     pub missing: Option<String>,
     /// Why no figure of it is scored, in a sentence.
     pub unscored: Option<String>,
-    /// Why it sits on a knife's edge, in a sentence: it is simulated with the ticks of its hosts at several places.
+    /// Why it sits on a knife's edge, in a sentence: it is simulated with several phases of its hosts' ticks.
     pub knife_edge: Option<String>,
     /// Its figures.
     #[serde(default)]
@@ -90,19 +90,19 @@ pub enum Mode {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What it is of, as the file calls it.
+    /// Its quantity, as named in the file.
     #[serde(rename = "quantity")]
     pub name: String,
     /// The unit of the source.
     #[serde(deserialize_with = "unit_of")]
     pub unit: Unit,
-    /// What was measured, once for each run of it; empty when the source states no number.
+    /// The measured values, one for each repetition; empty when the source states no number.
     #[serde(default)]
     pub measured: Vec<f64>,
     /// Whether the fit uses it.
     #[serde(default, rename = "fit")]
     pub is_fitted: bool,
-    /// What was chosen by looking at it, in a sentence.
+    /// What was chosen after a look at it, in a sentence.
     pub used: Option<String>,
     /// Why it is not scored, in a sentence.
     pub unscored: Option<String>,
@@ -116,7 +116,7 @@ fn workload<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TrafficModel>, 
 }
 
 impl Mode {
-    /// The word of the files.
+    /// Its name in the files.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Interrupt => "freebsd-interrupt",
@@ -127,12 +127,12 @@ impl Mode {
 }
 
 impl Figure {
-    /// What it is of, when it can be simulated.
+    /// Returns its quantity, if it can be simulated.
     pub(crate) fn quantity(&self) -> Option<Quantity> {
         Quantity::from_name(&self.name)
     }
 
-    /// The mean of what was measured; `None` when the source states no number.
+    /// Returns the mean of the measured values; `None` when the source states no number.
     pub(crate) fn measured_mean(&self) -> Option<f64> {
         let runs = self.measured.len();
         (runs > 0).then(|| self.measured.iter().sum::<f64>() / runs as f64)
@@ -169,7 +169,7 @@ impl Table {
 }
 
 impl PublishedRun {
-    /// The discipline of the sender, or of the other hosts.
+    /// Returns the discipline of the sender, or of the other hosts.
     pub(crate) fn discipline(&self, is_sender: bool) -> Result<ReceiveDiscipline, SimError> {
         let sender = self.sender.as_deref().filter(|_| is_sender);
         let name = sender.unwrap_or(self.mode.name());
@@ -179,7 +179,7 @@ impl PublishedRun {
         }
     }
 
-    /// Checks what one entry requires of another, and of the runs of the table before it and of all.
+    /// Checks what entries require of each other, of the table's earlier runs, and of all its runs.
     fn check(&self, before: &[&PublishedRun], all: &[&PublishedRun]) -> Result<(), Mistake> {
         let name = &self.name;
         let is_new = before.iter().all(|other| other.name != *name);
@@ -213,7 +213,7 @@ impl PublishedRun {
         require(
             self.fit.is_none() || can_be_fitted,
             "fit",
-            "only simulated runs under interrupts may be fitted; take fit away: what polling does is predicted",
+            "only simulated runs under interrupts may be fitted; remove fit: what polling does is predicted",
         )?;
         let mut figures = self.figures.iter();
         figures.try_for_each(|figure| self.check_figure(figure))
@@ -228,7 +228,7 @@ impl PublishedRun {
                 .all(|number| (0.0..=MEASURED_MAX).contains(number)),
             &at,
             format!(
-                "measured = {measured:?} is wrong; give the measured numbers, none for none: measured = [221]"
+                "measured = {measured:?} is wrong; give the measured numbers, such as [221], or [] for none"
             ),
         )?;
         require(
@@ -248,13 +248,13 @@ impl PublishedRun {
     }
 }
 
-/// What is wrong with a part of a file that reads well, and the word that its line has.
+/// An error in a file that is valid TOML, and a word in its line.
 pub(crate) struct Mistake {
     at: String,
     message: String,
 }
 
-/// Refuses what is not so, in the line of a word.
+/// Fails unless `is_so`, in the line of the word `at`.
 pub(crate) fn require(is_so: bool, at: &str, message: impl Into<String>) -> Result<(), Mistake> {
     if is_so {
         return Ok(());
@@ -270,7 +270,7 @@ impl Mistake {
         }
     }
 
-    /// The mistake with its line: that of its word after a place in the text, or of the place itself.
+    /// Returns the error with its line: of its word after a place in the text, or of the place itself.
     pub(crate) fn after(self, text: &str, place: usize) -> FileError {
         let rest = text.get(place..).unwrap_or_default();
         let at = place + rest.find(&self.at).unwrap_or(0);

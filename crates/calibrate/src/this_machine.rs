@@ -1,7 +1,7 @@
-//! This machine: its measured costs as a host file, and what the simulator predicts of a study's traffic on it, compared
-//! with measured trials.
+//! Makes a host file of this machine's measured costs, simulates a study's traffic on it, and compares that with
+//! measured trials.
 //!
-//! The host file has every number; what was not measured says so.
+//! The host file has every number, and says which were not measured.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use nicpoll_sim::{
 use nicpoll_stats::Summary;
 use serde::Deserialize;
 
-/// Payload of the small packets, in KiB: costs a packet are theirs.
+/// Payload of the small packets, in KiB: costs per packet refer to them.
 const SMALL_KIB: f64 = 64.0 / 1024.0;
-/// The least that the driver's part can be (`card.tx_packet_ns`); the rest of it is in that of the protocols.
+/// The driver's part of a send (`card.tx_packet_ns`), the least allowed; the rest of it counts with the protocols.
 const DRIVER_NS: f64 = 1.0;
 
 /// The measured machine, apart from its costs.
@@ -33,17 +33,17 @@ pub struct MeasuredMachine<'a> {
     pub ticks_per_second: f64,
 }
 
-/// Where a number of the host file is from.
+/// The source of a number in the host file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Source {
-    /// It was measured, and how.
+    /// Measured, and how.
     Measured(String),
-    /// It is the same for every machine, and why.
+    /// The same for every machine, and why.
     Fixed(u64, String),
 }
 
-/// Every number of the host file.
+/// Returns every number of the host file.
 ///
 /// # Errors
 /// Why a round trip on it cannot be simulated.
@@ -55,17 +55,17 @@ pub fn numbers_of(
     let mut measured = measured(cost);
     measured.insert("cpu.hz", Some(machine.ticks_per_second));
     let host = host_of(&numbers(&measured, machine));
-    // What a round trip takes beyond work, half of it each way.
+    // The time of a round trip beyond its work, half of it each way.
     let round_trips = cost(HostCost::RoundTrip).zip(simulated_round_trip_ns(&host)?);
     let delay_ns = round_trips.map(|(took, worked)| (took - worked) / 2.0);
     measured.insert("veth.wake_delay_ns", delay_ns);
     Ok(numbers(&measured, machine))
 }
 
-/// Numbers by name; `None` when a cost cannot be told from nothing.
+/// Numbers by name; `None` when a cost is too small to tell from zero.
 type Measured = BTreeMap<&'static str, Option<f64>>;
 
-/// Every number, those that were measured as near to that as their range allows.
+/// Returns every number; measured ones are clamped to their range.
 fn numbers(measured: &Measured, machine: &MeasuredMachine<'_>) -> Vec<HostNumber> {
     let sources: BTreeMap<String, BTreeMap<String, Source>> =
         toml::from_str(include_str!("this_machine.toml")).expect("a test reads it");
@@ -80,7 +80,7 @@ fn numbers(measured: &Measured, machine: &MeasuredMachine<'_>) -> Vec<HostNumber
                 let value = measured.get(field.name).copied().flatten();
                 let source = match value {
                     Some(_) => format!("measured on this machine, {date}, {release}: {how}"),
-                    None => String::from("not to be told from nothing on this machine"),
+                    None => String::from("too small to tell from zero on this machine"),
                 };
                 let value = value.unwrap_or(0.0).max(0.0).round() as u64;
                 (value.clamp(field.min, field.max), source)
@@ -95,7 +95,7 @@ fn numbers(measured: &Measured, machine: &MeasuredMachine<'_>) -> Vec<HostNumber
     HostModel::FIELDS.iter().filter_map(number).collect()
 }
 
-/// The host that the numbers make.
+/// Makes a host of the numbers.
 pub fn host_of(numbers: &[HostNumber]) -> HostModel {
     let mut host = HostModel {
         name: String::from("this machine"),
@@ -108,11 +108,11 @@ pub fn host_of(numbers: &[HostNumber]) -> HostModel {
     host
 }
 
-/// What both programs and their calls take, and the processor that packets are taken in by.
+/// Derives the numbers of both programs, their calls and the receiving processor from measured costs.
 fn measured(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
     use HostCost as C;
     let or_0 = |of| cost(of).unwrap_or(0.0);
-    // Both copy for the same price here; the dearer one's rest is its own.
+    // One copying cost serves both directions: the lower one. The excess of sending goes to `card.tx_kib_ns`.
     let copy = or_0(C::SendKib).min(or_0(C::ReadKib));
     let has_both = cost(C::SendKib).and(cost(C::ReadKib)).is_some();
     let less_copy = |ns: f64| ns - copy * SMALL_KIB;
@@ -165,16 +165,16 @@ const TRANSACTIONS: &[CheckQuantity] = &[
 ];
 /// The demo's request and response.
 const ROUND_TRIPS: &str = "rr:payload=64";
-/// Virtual time of a run that is counted, and of one that looks for the timeout.
+/// Counted virtual time of a prediction, and of a run that searches for the timeout.
 const COUNTED_NS: u64 = 500_000_000;
 const LOOK_NS: u64 = 100_000_000;
 /// Steps towards the timeout that gives one round a period; each corrects this share of the error.
 const STEPS: u32 = 12;
 const GAIN: f64 = 0.7;
-/// The least timeout that a host can be given.
+/// The smallest timeout of a discipline.
 const TIMEOUT_MIN_NS: f64 = 1000.0;
 
-/// What the simulator says of a workload under a setting.
+/// The simulation of a workload under a setting.
 #[derive(Clone, Debug)]
 pub struct Prediction {
     row: ToSimulate,
@@ -182,7 +182,7 @@ pub struct Prediction {
     figures: SimFigures,
 }
 
-/// Simulates each of these on two hosts alike.
+/// Simulates each row on two equal hosts.
 ///
 /// # Errors
 /// Why the host cannot run it.
@@ -206,7 +206,7 @@ pub fn predict(host: &HostModel, rows: &[ToSimulate]) -> Result<Vec<Prediction>,
     Ok(all)
 }
 
-/// Polling by the timer with the timeout that gives one round a period, found as a study finds it.
+/// Returns polling by timer with the timeout that gives one round a period, found as a study finds it.
 fn timed(host: &HostModel, workload: &TrafficModel, period_ns: u64) -> Result<String, SimError> {
     let discipline = |timeout_ns: f64| {
         let timeout_ns = timeout_ns as u64;
@@ -223,7 +223,7 @@ fn timed(host: &HostModel, workload: &TrafficModel, period_ns: u64) -> Result<St
     Ok(discipline(timeout_ns))
 }
 
-/// The receiver under a discipline; the sender's own end has a poll for each packet.
+/// Simulates the receiver under a discipline; the sender's own end polls for each packet.
 fn simulate(
     host: &HostModel,
     workload: &TrafficModel,
@@ -247,14 +247,14 @@ fn simulate(
     run(&plan)
 }
 
-/// The median round trip with a poll for each packet; `None` without any.
+/// Returns the median round trip with a poll for each packet; `None` without round trips.
 fn simulated_round_trip_ns(host: &HostModel) -> Result<Option<f64>, SimError> {
     let figures = simulate(host, &TrafficModel::parse(ROUND_TRIPS)?, "napi", LOOK_NS)?;
     let trips = figures.flows[0].round_trip.as_ref();
     Ok(trips.and_then(|trips| trips.p50_ns).map(|ns| ns as f64))
 }
 
-/// The predictions as figures that a study keeps.
+/// Returns the predictions as figures that a study stores.
 pub fn simulated_figures(predictions: &[Prediction]) -> Vec<SimulatedFigure> {
     let of = |one: &Prediction| {
         let figures = one.quantities.iter().filter_map(|quantity| {
@@ -270,7 +270,7 @@ pub fn simulated_figures(predictions: &[Prediction]) -> Vec<SimulatedFigure> {
     predictions.iter().flat_map(of).collect()
 }
 
-/// Each prediction with what good trials of the same workload and setting measured.
+/// Compares each prediction with the good trials of the same workload and setting.
 pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
     let mut checks = Vec::new();
     for Prediction {
@@ -326,7 +326,7 @@ fn predicted(figures: &SimFigures, quantity: CheckQuantity) -> Option<f64> {
             let busy: f64 = figures.hosts.iter().map(|host| 1.0 - host.cpu.idle).sum();
             per(busy * COUNTED_NS as f64, flow.delivered as f64)
         }
-        // What the receiver's end had in its ring, and did not lose there.
+        // Packets that the receiver's end had in its ring, and did not lose there.
         CheckQuantity::PacketsPerPoll => {
             let handed_on = figures.hosts.first()?.ledger.transmitted;
             per(handed_on as f64, polls as f64)
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(value("card.tx_kib_ns") + value("socket.copy_kib_ns"), 300);
         assert_eq!(value("card.rx_packet_ns") + value("network.udp_ns"), 1000);
         assert_eq!(value("cpu.tick_ns") + value("cpu.interrupt_entry_ns"), 2500);
-        // Two ways of the rest of 50 us.
+        // Half of what is left of 50 us, each way.
         assert!((15_000..25_000).contains(&value("veth.wake_delay_ns")));
         let source = &numbers[0].source;
         assert!(source.contains("2026-01-02, 6.18.1"), "{source}");

@@ -1,5 +1,5 @@
-//! The published tables, their hosts and what the simulator makes of them: that the files go together, that polling
-//! was fitted to nothing, and those qualitative findings that come out.
+//! The published tables and their hosts: the files fit together, nothing is fitted to polling, and the simulator
+//! reproduces qualitative findings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,7 +45,7 @@ fn rows(library: &Library, table: &Table, run: &PublishedRun) -> Vec<PublishedRo
     rows_of(&jobs, &done.expect("it runs"))
 }
 
-/// Simulated figures of the runs of a table whose names begin so, by run and quantity.
+/// Returns the simulated figures of a table's runs whose names begin so, by run and quantity.
 fn simulated(table: &str, beginnings: &[&str]) -> BTreeMap<(String, String), f64> {
     let library = library();
     let runs = library.runs().filter(|(of, run)| {
@@ -143,7 +143,7 @@ fn what_was_looked_at_under_polling_is_no_prediction_and_what_has_no_base_no_sco
 fn what_only_polling_uses_is_the_same_on_all_hosts() {
     let library = library();
     let cost = |name: &str| library.plan.costs[name];
-    // Linux has no status check, and its costs are of another source.
+    // Linux has no status check, and its costs come from another source.
     let is_freebsd = |host: &&HostModel| host.card.status_ns > 0;
     let of_freebsd: Vec<&HostModel> = library.hosts.values().filter(is_freebsd).collect();
     assert_eq!(of_freebsd.len(), library.hosts.len() - 1);

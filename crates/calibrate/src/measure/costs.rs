@@ -1,4 +1,4 @@
-//! From probes to the cost of each kind of work, which repeats count, and when there are enough of them.
+//! Derives the cost of each kind of work from probes; decides which repeats count, and when there are enough.
 //!
 //! A repeat is left out only for external causes (other programs, the hypervisor), never for what it measured. A cost that
 //! differs between repeats is measured more often, for a bounded time; if it still differs it is reported as a range.
@@ -11,11 +11,11 @@ use nicpoll_stats::Summary;
 use crate::measure::probe::{Probe, ProbeBlock};
 use crate::search::solved;
 
-/// From 64 to 1470 bytes.
+/// From 64 to 1470 bytes, in KiB.
 const MORE_KIB: f64 = (1470.0 - 64.0) / 1024.0;
 
-/// Events of the account: half of the time of each falls into a kind of work. Counted as whole ones: into the call and
-/// into the software interrupt in it, and out of both.
+/// Events of the CPU account per kind of work, as whole events: half of an event's time falls into the work. A send
+/// enters and leaves the call, and the software interrupt in it.
 const EVENTS_IN_SEND: f64 = 2.0;
 
 const EVENTS_OUTSIDE: f64 = 1.0;
@@ -24,10 +24,10 @@ const EVENTS_IN_POLL: f64 = 1.0;
 
 const EVENTS_IN_INTERRUPT: f64 = 1.0;
 
-/// Out of the call that returned, into the next one, and half of a switch twice.
+/// Leaving the call that returned, entering the next one, and half of a switch twice.
 const EVENTS_IN_TAKE_UP: f64 = 3.0;
 
-/// Every kind's cost, with its ends over the repeats.
+/// Returns every kind's cost, with its range over the repeats.
 pub fn measured_costs(blocks: &[ProbeBlock]) -> Vec<MeasuredCost> {
     let event_ns: Vec<f64> = blocks.iter().filter_map(|block| block.event_ns).collect();
     let event_ns = Summary::of(&event_ns).map_or(0.0, |summary| summary.median);
@@ -43,7 +43,7 @@ pub fn measured_costs(blocks: &[ProbeBlock]) -> Vec<MeasuredCost> {
 }
 
 fn over_repeats(cost: HostCost, values: &[f64]) -> MeasuredCost {
-    // A cost of nothing or less is what scatter makes of a small one.
+    // A cost of zero or less is the scatter of a small one.
     let summary = Summary::of(values).filter(|summary| summary.median > 0.0);
     MeasuredCost {
         cost,
@@ -55,7 +55,7 @@ fn over_repeats(cost: HostCost, values: &[f64]) -> MeasuredCost {
     }
 }
 
-/// What other programs took of the two processors in all looks together.
+/// Returns the share of the two processors that other programs took, over all probes.
 pub fn others_ratio(blocks: &[ProbeBlock]) -> Option<f64> {
     let all = || blocks.iter().flat_map(ProbeBlock::probes);
     let wall_ns: f64 = all().map(|probe| probe.wall_ns).sum();
@@ -63,7 +63,7 @@ pub fn others_ratio(blocks: &[ProbeBlock]) -> Option<f64> {
     (wall_ns > 0.0).then(|| others_ns / (2.0 * wall_ns))
 }
 
-/// What the hypervisor kept of the two processors, over all repeats; they are of one length.
+/// Returns the share of the two processors that the hypervisor kept, over all repeats, which have the same length.
 pub fn steal_ratio(blocks: &[ProbeBlock]) -> Option<f64> {
     let seen: Vec<f64> = blocks
         .iter()
@@ -72,13 +72,13 @@ pub fn steal_ratio(blocks: &[ProbeBlock]) -> Option<f64> {
     (!seen.is_empty()).then(|| seen.iter().sum::<f64>() / seen.len() as f64)
 }
 
-/// What one repeat says.
+/// The costs from one repeat.
 struct Solved<'a> {
     block: &'a ProbeBlock,
     event_ns: f64,
-    /// Of a poll under load, a packet in it; waking is known.
+    /// Costs of a poll under load, and of a packet in it; the cost of waking is known.
     receiving: Option<[f64; 2]>,
-    /// Of taking up a wait, a packet.
+    /// Costs of resuming after a wait, and of reading a packet.
     reading: Option<[f64; 2]>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Solved<'a> {
         value.is_finite().then_some(value)
     }
 
-    /// The middle one of the timeouts.
+    /// Returns the median over the timeouts.
     fn empty_poll_ns(&self) -> Option<f64> {
         let empty = self.block.empty.iter();
         let each = empty.filter_map(|(_, probe)| per(probe.net_rx_ns, probe.polls.polls()));
@@ -154,7 +154,7 @@ impl<'a> Solved<'a> {
         Some(self.less(summary.median, EVENTS_IN_POLL))
     }
 
-    /// Where rounds come fastest, other interrupts of the timer count for least.
+    /// Takes the shortest timeout: with the fastest rounds other timer interrupts matter least.
     fn timer_interrupt_ns(&self) -> Option<f64> {
         let empty = self.block.empty.iter();
         let (_, fastest) = empty.min_by_key(|(timeout_ns, _)| *timeout_ns)?;
@@ -162,7 +162,7 @@ impl<'a> Solved<'a> {
         Some(self.less(per(ns, entries)?, EVENTS_IN_INTERRUPT))
     }
 
-    /// The middle one of the timeouts.
+    /// Returns the median over the timeouts.
     fn timer_delay_ns(&self) -> Option<f64> {
         let late = self.block.empty.iter().filter_map(|(timeout_ns, probe)| {
             let gap_ns = per(probe.wall_ns - probe.net_rx_ns, probe.polls.rounds)?;
@@ -173,7 +173,7 @@ impl<'a> Solved<'a> {
     }
 }
 
-/// What is left when the wakings are taken out.
+/// Returns the receiving work of a probe, without the wake-ups.
 fn receiving_row(probe: &Probe, wake_ns: f64) -> CountedRun<2> {
     CountedRun {
         counts: [probe.polls.polls() as f64, probe.polls.frames as f64],
@@ -188,7 +188,7 @@ fn reading_row(probe: &Probe) -> CountedRun<2> {
     }
 }
 
-/// What the counts of a row come to at these costs.
+/// Returns the time of a row's counts at these costs.
 fn predicted<const N: usize>(row: &CountedRun<N>, costs: &[f64; N]) -> f64 {
     row.counts
         .iter()
@@ -197,7 +197,7 @@ fn predicted<const N: usize>(row: &CountedRun<N>, costs: &[f64; N]) -> f64 {
         .sum()
 }
 
-/// Per packet of a probe; `None` without packets.
+/// Returns the time per packet of a probe; `None` without packets.
 fn each(ns: f64, probe: &Probe) -> Option<f64> {
     per(ns, probe.polls.frames)
 }
@@ -206,27 +206,27 @@ fn per(ns: f64, count: u64) -> Option<f64> {
     (count > 0).then(|| ns / count as f64)
 }
 
-/// A run: how often each kind of work was done, and the time of all together.
+/// A run: counts of each kind of work, and their total time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountedRun<const N: usize> {
-    /// How often.
+    /// How often each kind was done.
     pub counts: [f64; N],
-    /// Together, in nanoseconds.
+    /// Total time, in nanoseconds.
     pub ns: f64,
 }
 
-/// With a smaller pivot a kind of work cannot be told apart from the others.
+/// With a smaller pivot a kind of work cannot be separated from the others.
 const PIVOT_MIN: f64 = 1e-9;
 
-/// What each kind of work costs, in nanoseconds, with the least sum of squared relative errors. `None` when the
-/// runs do not tell the kinds apart, or hold no time.
+/// Returns the cost of each kind of work in nanoseconds, with the least sum of squared relative errors. `None` when
+/// the runs do not separate the kinds, or hold no time.
 pub fn costs<const N: usize>(rows: &[CountedRun<N>]) -> Option<[f64; N]> {
     let timed = rows.iter().filter(|row| row.ns > 0.0);
     let rates: Vec<_> = timed
         .map(|row| row.counts.map(|count| count / row.ns))
         .collect();
     let product = |i: usize, j: usize| rates.iter().map(|of| of[i] * of[j]).sum::<f64>();
-    // Columns are brought to one scale first.
+    // Columns are scaled first.
     let scale: [f64; N] = std::array::from_fn(|i| product(i, i).sqrt());
     if scale.iter().any(|scale| scale.is_nan() || *scale <= 0.0) {
         return None;
@@ -240,25 +240,25 @@ pub fn costs<const N: usize>(rows: &[CountedRun<N>]) -> Option<[f64; N]> {
     Some(std::array::from_fn(|i| found[i] / scale[i]))
 }
 
-/// What other programs may take of the two processors in a probe; beyond that its repeat is measured again.
+/// Most that other programs may take of the two processors in a probe; beyond that its repeat is measured again.
 const OTHERS_MAX: f64 = 0.15;
 
-/// What the hypervisor may keep of the two processors over a repeat. Processors that sleep and wake by the timer
-/// look stolen for a tenth of the time, so that a single probe says nothing: a repeat has all kinds.
+/// Most that the hypervisor may keep of the two processors over a repeat. Processors that sleep and wake by the timer
+/// look stolen for a tenth of the time: a single probe tells nothing, a repeat has all kinds.
 const STEAL_MAX: f64 = 0.15;
 
-/// How far apart the middle half of repeats may lie, of the middle one.
+/// Largest spread of the middle half of repeats, relative to the median.
 const SPREAD_MAX: f64 = 0.30;
 
-/// Differences that no cost is known to, in nanoseconds.
+/// Smaller differences are below the resolution of any cost, in nanoseconds.
 const SPREAD_NS: f64 = 200.0;
 
-/// What took the processors away from a repeat: who, their part of them, and what helps.
+/// What disturbed a repeat: who took the processors, their share, and the remedy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Disturbance(&'static str, f64, &'static str);
 
 impl Disturbance {
-    /// The worst of a repeat, when that is too much for it to count.
+    /// Returns the worst disturbance of a repeat, if the repeat cannot count for it.
     fn of(block: &ProbeBlock) -> Option<Self> {
         let others = block.probes().filter_map(Probe::others_ratio);
         let others = others.reduce(f64::max).filter(|ratio| *ratio > OTHERS_MAX);
@@ -272,24 +272,24 @@ impl Disturbance {
         Some(Disturbance("the hypervisor kept", steal, remedy))
     }
 
-    /// What is said when it never ends.
+    /// Returns the error when repeats are disturbed again and again.
     fn refusal(self, spoilt: u32) -> LabError {
         let Disturbance(who, ratio, remedy) = self;
         LabError::Unexpected(format!(
-            "{who} up to {:.0} % of the two processors while costs were measured, {spoilt} times: nothing that was \
-             measured counts; {remedy}",
+            "{who} up to {:.0} % of the two processors while costs were measured, {spoilt} times: the \
+             measurements are discarded; {remedy}",
             100.0 * ratio
         ))
     }
 }
 
-/// The part of processors that the hypervisor kept; `None` without processors.
+/// Returns the share of processors that the hypervisor kept; `None` without processors.
 pub fn stolen_ratio(states: &[CpuStates]) -> Option<f64> {
     let stolen: f64 = states.iter().map(|core| core.steal).sum();
     (!states.is_empty()).then(|| stolen / states.len() as f64)
 }
 
-/// Whether the middle half of repeats is one cost: of five the middle three, of three all.
+/// Whether the middle half of repeats agrees: of five the middle three, of three all.
 pub fn agree(values: &[f64]) -> bool {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -302,11 +302,11 @@ pub fn agree(values: &[f64]) -> bool {
     greatest - least <= (SPREAD_MAX * middle).max(SPREAD_NS)
 }
 
-/// Measures `planned` repeats that count, and up to as many more while a cost does not agree with itself. `measure`
-/// is told which repeat begins, and how many there are to be.
+/// Measures `planned` repeats that count, and up to as many more while a cost differs between repeats. `measure` gets
+/// the number of the repeat, and of those planned.
 ///
 /// # Errors
-/// That of a repeat; when more than `planned` were disturbed from outside.
+/// That of a repeat; when more than `planned` were disturbed.
 pub fn collect(
     planned: u32,
     mut measure: impl FnMut(u32, u32) -> Result<ProbeBlock, LabError>,
@@ -553,7 +553,7 @@ mod repeats_tests {
         block
     }
 
-    /// Repeats in the order in which they come; the last one comes again.
+    /// Collects these repeats in order; the last one is used again and again.
     fn collected(
         planned: u32,
         repeats: &[ProbeBlock],

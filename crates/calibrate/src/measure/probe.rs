@@ -1,7 +1,7 @@
 //! One look at running traffic: what the kernel and both programs spent between two moments.
 //!
-//! Every figure of a probe covers the same stretch of time, in which traffic was at full speed: its start and end are
-//! outside.
+//! Every figure of a probe covers the same stretch of time, in which traffic was at full speed: the traffic's start
+//! and end are outside.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
@@ -17,23 +17,23 @@ use nicpoll_observe::{
 };
 use nicpoll_traffic::netrate::NetrateWorkload;
 
-/// Everything measured once.
+/// The measurements of one repeat.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeBlock {
-    /// With the kernel's timeout.
+    /// Probes without traffic, each with the kernel's timeout.
     pub empty: Vec<(u64, Probe)>,
     pub timed: Vec<Probe>,
     pub paced: Vec<Probe>,
     pub small: Probe,
     pub large: Probe,
     pub nobody: Probe,
-    /// What one event of the account of CPU time takes.
+    /// Time of one event of the CPU account.
     pub event_ns: Option<f64>,
     pub round_trip_ns: Option<f64>,
     pub switch_ns: f64,
     pub wake_ns: f64,
     pub tick_ns: Option<f64>,
-    /// The part of the two processors that the hypervisor kept over the whole repeat, 0 to 1.
+    /// Share of the two processors that the hypervisor kept over the whole repeat, 0 to 1.
     pub steal_ratio: Option<f64>,
 }
 
@@ -49,26 +49,26 @@ impl ProbeBlock {
 
 type Result<T> = std::result::Result<T, LabError>;
 
-/// The processors' own timer, as the account calls it.
+/// The name of the processors' own timer in the account.
 const TIMER: &str = "local_timer";
 
-/// For stragglers of a run to be read.
+/// Time for stragglers of a run to be read.
 pub const QUIET: Duration = Duration::from_millis(5);
 
-/// Any port will do where nobody is.
+/// Any port will do at an address that no host has.
 const DISCARD: u16 = 9;
 
 const SMALL: WorkloadRequest = WorkloadRequest::Netrate(NetrateWorkload { payload_bytes: 64 });
 
-/// Time in which some datagrams are sent, and not many.
+/// Time to send a few datagrams.
 const TOUCH: Duration = Duration::from_micros(100);
 
-/// What happened between two moments.
+/// The work between two moments.
 #[derive(Clone, Debug, Default)]
 pub struct Probe {
     /// Polls of the receiver's NAPI.
     pub polls: PollCounts,
-    /// The processors together: receiving in software interrupts.
+    /// Time of receiving in software interrupts, both processors together.
     pub net_rx_ns: f64,
     /// Interrupts of the processors' own timers, and their time; `None` where the kernel shows none.
     pub timer: Option<(u64, f64)>,
@@ -76,25 +76,25 @@ pub struct Probe {
     pub sender: ThreadWork,
     /// The receiver's program.
     pub receiver: ThreadWork,
-    /// How long.
+    /// Length of the probe.
     pub wall_ns: f64,
-    /// Time that other processes had, of the processors together.
+    /// Time of other processes, both processors together.
     pub others_ns: f64,
 }
 
 impl Probe {
-    /// The part of the two processors that other processes had; `None` in no time.
+    /// Returns the share of the two processors that other processes had; `None` when no time passed.
     pub fn others_ratio(&self) -> Option<f64> {
         (self.wall_ns > 0.0).then(|| self.others_ns / (2.0 * self.wall_ns))
     }
 }
 
-/// What a program's threads did.
+/// The work of a program's threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadWork {
     /// In user mode.
     pub user_ns: f64,
-    /// In the kernel, interrupts left out.
+    /// In the kernel, without interrupts.
     pub system_ns: f64,
     /// How often it left a processor.
     pub slices: f64,
@@ -106,8 +106,8 @@ impl ThreadWork {
     }
 }
 
-/// What a probe is read from. The lab's own account leaves threads out, which makes it cheaper; here their
-/// times are needed.
+/// The instruments of a probe. The lab's own account omits threads, which makes it cheaper; here their times are
+/// needed.
 pub struct Instruments {
     /// CPU time, with that of threads.
     pub exact: ExactCpu,
@@ -115,7 +115,7 @@ pub struct Instruments {
     pub polls: PollCounter,
 }
 
-/// What has been counted so far.
+/// The counters at one edge of a probe.
 struct Edge {
     at: Instant,
     threads: Vec<ThreadTimes>,
@@ -128,7 +128,7 @@ impl Edge {
     fn now(instruments: &Instruments) -> Result<Self> {
         let Instruments { exact, polls } = instruments;
         Ok(Edge {
-            // The list of threads takes longest: what follows is read together, at both edges alike.
+            // Listing the threads takes longest: the rest is read together afterwards, at both edges alike.
             threads: exact.threads()?,
             at: Instant::now(),
             cpus: exact.read()?,
@@ -138,7 +138,7 @@ impl Edge {
     }
 }
 
-/// Looks at what goes on for a while. The account is attached.
+/// Probes what runs for `time`. The account must be attached.
 pub fn look(lab: &Lab, instruments: &Instruments, time: Duration) -> Result<Probe> {
     let process = own_process(&instruments.exact)?;
     let before = Edge::now(instruments)?;
@@ -159,7 +159,7 @@ pub fn look(lab: &Lab, instruments: &Instruments, time: Duration) -> Result<Prob
     })
 }
 
-/// Starts traffic that lasts `time`, and looks at its middle part.
+/// Starts traffic that lasts `time`, and probes its middle part.
 pub fn look_at(
     lab: &mut Lab,
     instruments: &Instruments,
@@ -175,7 +175,7 @@ pub fn look_at(
     Ok(probe)
 }
 
-/// Looks at datagrams to an address that no host has, sent as fast as it goes.
+/// Probes datagrams sent at full speed to an address that no host has.
 pub fn look_at_nobody(
     lab: &mut Lab,
     instruments: &Instruments,
@@ -191,7 +191,7 @@ pub fn look_at_nobody(
     Ok(probe)
 }
 
-/// Sends a few datagrams to an address that no host has, so that the receiver's NAPI runs.
+/// Sends a few datagrams to an address that no host has, to make the receiver's NAPI run.
 pub fn touch(lab: &mut Lab, nobody: IpAddr, cancel: &AtomicBool) -> Result<()> {
     let peer = SocketAddr::new(nobody, DISCARD);
     Running::start_to_nobody(lab, &SMALL, peer, TOUCH)?.wait_for_sender(lab, cancel)?;
@@ -204,7 +204,7 @@ fn net_rx_ns(times: &CpuTimes) -> u64 {
     index.map_or(0, |index| times.softirq_ns[index])
 }
 
-/// What the processors' own timers interrupted between two counts.
+/// Returns the number and time of the processors' own timer interrupts between two readings.
 pub fn timer(before: &Interrupts, after: &Interrupts) -> Option<(u64, f64)> {
     let of = |interrupts: &Interrupts| {
         let mut all = interrupts.0.iter();
@@ -217,8 +217,8 @@ pub fn timer(before: &Interrupts, after: &Interrupts) -> Option<(u64, f64)> {
     (entries > 0).then(|| (entries, ns.saturating_sub(ns_before) as f64))
 }
 
-/// Sums up the process's threads of a name, which may be cut short. One that has not left a processor yet has no name; there is one
-/// at most, the sender at full speed.
+/// Sums up the process's threads whose names begin with `name`. A thread that has not left a processor yet has no
+/// name; at most one has none, the sender at full speed.
 fn work(before: &Edge, after: &Edge, process: u32, name: &str) -> ThreadWork {
     let is_meant = |thread: &&ThreadTimes| {
         let is_nameless = thread.name.is_empty() && name != RECEIVER_THREAD;

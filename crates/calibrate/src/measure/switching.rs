@@ -1,7 +1,8 @@
 //! The cost of switching threads, of waking one, and of a clock tick, measured without a network.
 //!
 //! Two threads on one CPU pass a byte to and fro over pipes; the same calls of a thread that writes to itself are
-//! subtracted. Waking costs what writing to a thread that sleeps on the other CPU takes longer than writing to nobody.
+//! subtracted. The cost of waking is how much longer a write to a thread asleep on the other CPU takes than a write
+//! to nobody.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::mpsc;
@@ -18,13 +19,12 @@ use crate::measure::probe::timer;
 
 type Result<T> = std::result::Result<T, LabError>;
 
-/// The time of a batch is looked at as a whole, and the middle one of all batches counts: whatever else ran
-/// meanwhile spoils a few.
+/// Each batch is timed as a whole, and the median of all batches counts: whatever else ran meanwhile spoils a few.
 const BATCHES: usize = 21;
 
 const TRIPS: u32 = 100;
 
-/// Time of a switch between two threads of `cpu`, in nanoseconds.
+/// Measures a switch between two threads of `cpu`, in nanoseconds.
 pub fn switch_ns(cpu: u32) -> Result<f64> {
     let on_cpu = thread::spawn(move || -> Result<f64> {
         schedule::pin(cpu)?;
@@ -34,7 +34,7 @@ pub fn switch_ns(cpu: u32) -> Result<f64> {
         let (mut from_other, outbox) = pipe()?;
         let other = thread::spawn(move || echo(inbox, outbox));
         let both = middle(|| hand_over(&mut to_other, &mut from_other))?;
-        // Its pipe ends, and so does the other thread.
+        // Closing the pipe ends the other thread.
         drop(to_other);
         other.join().map_err(|_| LabError::Panicked("echoing"))??;
         // There and back: two switches, and each thread's two calls.
@@ -49,13 +49,13 @@ fn hand_over(to: &mut PipeWriter, from: &mut PipeReader) -> Result<()> {
     Ok(())
 }
 
-/// Wakings that are timed, and the time before each: long enough for the other thread to sleep, and no longer than
-/// receivers of the demo's traffic do. A processor that sleeps for longer is dearer to wake.
+/// Timed wake-ups, and the time before each: long enough for the other thread to sleep, and no longer than receivers
+/// of the demo's traffic do. A processor that sleeps for longer costs more to wake.
 const WAKINGS: usize = 500;
 
 const ASLEEP_AFTER: Duration = Duration::from_micros(20);
 
-/// What a thread of `waker_cpu` takes to wake one that sleeps on `sleeper_cpu`, in nanoseconds.
+/// Measures how long a thread of `waker_cpu` takes to wake one asleep on `sleeper_cpu`, in nanoseconds.
 pub fn wake_ns(waker_cpu: u32, sleeper_cpu: u32) -> Result<f64> {
     let waker = thread::spawn(move || -> Result<f64> {
         schedule::pin(waker_cpu)?;
@@ -63,18 +63,18 @@ pub fn wake_ns(waker_cpu: u32, sleeper_cpu: u32) -> Result<f64> {
         let (there, is_there) = mpsc::channel();
         let sleeper = thread::spawn(move || -> Result<()> {
             schedule::pin(sleeper_cpu)?;
-            // Whoever waits for it has a thread to join.
+            // If the waiting thread has gone, it has an error of its own.
             let _ = there.send(());
             swallow(inbox)
         });
-        // It starts on this processor, and has to leave it first.
+        // The sleeper starts on this processor, and has to leave it first.
         let _ = is_there.recv();
         let waking = writes(&mut to_sleeper)?;
         drop(to_sleeper);
         sleeper
             .join()
             .map_err(|_| LabError::Panicked("sleeping"))??;
-        // Nobody reads, and the pipe has room for more than so many bytes.
+        // Nobody reads, and the pipe has room for all the bytes.
         let (_unread, mut to_nobody) = pipe()?;
         Ok(waking - writes(&mut to_nobody)?)
     });
@@ -86,11 +86,11 @@ fn swallow(mut from: PipeReader) -> Result<()> {
     Ok(())
 }
 
-/// Time of a write, the middle one of many with a pause before each, in nanoseconds.
+/// Returns the median time of many writes with a pause before each, in nanoseconds.
 fn writes(to: &mut PipeWriter) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..WAKINGS {
-        // A sleep would let this processor sleep as well, and its own waking spoil the time.
+        // A sleep would let this processor sleep as well, and its own wake-up would spoil the time.
         let pause = Instant::now();
         while pause.elapsed() < ASLEEP_AFTER {}
         let begin = Instant::now();
@@ -105,7 +105,7 @@ fn no_times() -> LabError {
     LabError::Unexpected(String::from("a clock that has no times"))
 }
 
-/// Inherits the caller's processor.
+/// Echoes bytes, on the caller's processor.
 fn echo(mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
     let mut byte = [0];
     while from.read(&mut byte)? > 0 {
@@ -114,7 +114,7 @@ fn echo(mut from: PipeReader, mut to: PipeWriter) -> Result<()> {
     Ok(())
 }
 
-/// Time of one call, the middle of several batches, in nanoseconds.
+/// Returns the time of one call, the median of several batches, in nanoseconds.
 fn middle(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut batches = Vec::new();
     for _ in 0..BATCHES {
@@ -128,13 +128,13 @@ fn middle(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     Ok(summary.median)
 }
 
-/// Clock ticks a second: the coarse clock advances by one at a time.
+/// Returns the clock ticks a second: the coarse clock advances by one tick at a time.
 pub fn ticks_per_second() -> f64 {
     let tick = clock_getres(ClockId::MonotonicCoarse);
     1e9 / (tick.tv_sec as f64 * 1e9 + tick.tv_nsec as f64)
 }
 
-/// Time in the interrupt that a tick takes of a busy `cpu`, in nanoseconds. `exact` is attached.
+/// Measures the interrupt time of a tick on a busy `cpu`, in nanoseconds. `exact` must be attached.
 pub fn tick_ns(exact: &ExactCpu, cpu: u32, time: Duration) -> Result<Option<f64>> {
     let spinner = thread::spawn(move || -> Result<()> {
         schedule::pin(cpu)?;
