@@ -1,4 +1,4 @@
-//! Compares two settings that took turns, block by block: the values drift, the difference does not.
+//! Compares two settings that alternate, block by block: the values drift, the difference does not.
 //!
 //! ```console
 //! $ cargo run -p nicpoll-stats --example paired_blocks
@@ -8,7 +8,7 @@ use std::error::Error;
 
 use nicpoll_stats::{Confidence, Pair, hodges_lehmann, log_differences, signed_rank_interval};
 
-/// Mbit/s with and without, by block: the machine grew slower all the time.
+/// Mbit/s with and without, by block: the machine became slower and slower.
 const BLOCKS: [(f64, f64); 9] = [
     (947.0, 901.0),
     (921.0, 874.0),

@@ -1,9 +1,9 @@
-//! The comparison of two settings by one metric: estimate, intervals, verdict, power and sensitivity.
+//! Compares two settings by one metric: estimate, intervals, verdict, power and sensitivity.
 //!
-//! Figures compare the setting with the reference as they are; only the verdict looks at which way is better. The primary
-//! estimate takes every pair under the setting that was asked for. The sensitivity analysis repeats it with the pairs that
-//! are proven to have run as asked, and with missing pairs as the worst and as the best; a verdict is given only when each
-//! of these agrees. All are always computed.
+//! Figures compare the setting with the reference as measured; only the verdict considers which direction is better.
+//! The primary estimate takes every pair under the setting that was asked for. The sensitivity analysis repeats it
+//! with the pairs proven to have run as asked, and with missing pairs as the worst and as the best; a verdict is
+//! given only when all of these agree. All are always computed.
 
 use nicpoll_model::{
     Comparison, Ends, IntervalMethod, Metric, MetricKind, Scenario, Sensitivity, Verdict,
@@ -23,37 +23,37 @@ use crate::verdict::{InvalidMargin, Margin, verdict};
 pub struct Contrast<'a> {
     /// The workload that was run.
     pub workload: &'a str,
-    /// The metric that the pairs are values of.
+    /// The metric of the pairs' values.
     pub metric: Metric,
     /// The setting that is judged.
     pub setting: &'a str,
     /// The setting that it is judged against.
     pub reference: &'a str,
-    /// One pair of each block, in the order of the blocks. What was not measured is missing, and is never a figure of 0
-    /// or of infinity.
+    /// One pair for each block, in the order of the blocks. Values that were not measured are missing, never 0 or
+    /// infinite.
     pub pairs: &'a [Pair],
-    /// Blocks that were planned: with the confidence they decide the method.
+    /// Planned blocks: with the confidence they decide the method.
     pub blocks_planned: usize,
     /// For a primary metric, which gets a verdict, its margin: a ratio, or points for metrics
     /// compared in points. `None` for the other metrics.
     pub primary_margin: Option<f64>,
     /// Confidence of the intervals.
     pub confidence: Confidence,
-    /// What the draws behind p values and power follow from.
+    /// The seed of the draws behind p values and power.
     pub seed: Seed,
-    /// Which trials are proven to have run as asked: a verdict must not hang on it. `None` where nothing
-    /// is to be proven.
+    /// Which trials are proven to have run as asked: a verdict must not depend on it. `None` where there is nothing
+    /// to prove.
     pub proofs: Option<Proofs<'a>>,
-    /// For shares of events: how many chances the trials of either setting had together.
+    /// For shares of events: the chances in all trials of the setting, and of the reference.
     pub chances: Option<[u64; 2]>,
 }
 
 /// Compares two settings by one metric.
 ///
-/// A pair with a value that has no meaning leaves all figures null and a primary metric inconclusive;
-/// [`log_differences`] and `point_differences` say which pair it is. Missing pairs are left out and
-/// counted; so are pairs of which neither value has a ratio to the other, as when neither setting delivered
-/// anything. Below the fewest blocks of the method there is no interval, and so no verdict.
+/// A pair with an invalid value leaves all figures null and a primary metric inconclusive; [`log_differences`] and
+/// `point_differences` name the pair. Missing pairs are left out and counted; so are pairs whose values have no
+/// ratio, as when neither setting delivered anything. With fewer blocks than the method needs there is no interval,
+/// and no verdict.
 ///
 /// # Errors
 ///
@@ -73,7 +73,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     let pairs = &comparable(contrast.pairs, kind)[..];
     let found = rule.apply(pairs);
     let lag_one_p = lag_one_p(&found.differences, contrast.seed);
-    // Its level is shared out as that of the verdicts.
+    // The family shares its level, as it does that of the verdicts.
     let are_blocks_dependent = lag_one_p.is_some_and(|p| p < 2.0 * contrast.confidence.tail());
     let sensitivity = contrast
         .proofs
@@ -127,7 +127,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     })
 }
 
-/// Pairs with a ratio, and missing ones: 0 to 0 has none, nor has an endless time to another.
+/// Replaces pairs without a ratio by missing ones: 0 to 0 has none, nor have two infinite times.
 fn comparable(pairs: &[Pair], kind: MetricKind) -> Vec<Pair> {
     let is_extreme = |value: f64| value == 0.0 || value.is_infinite();
     let has_ratio = |pair: &Pair| {
@@ -149,7 +149,7 @@ fn count(pairs: &[Pair], missing: bool) -> u32 {
     u32::try_from(alike.count()).unwrap_or(u32::MAX)
 }
 
-/// How pairs become a word: fixed by the plan, the same for every rule of what counts.
+/// How pairs become a verdict: fixed by the plan, the same for every choice of the pairs that count.
 pub(crate) struct Rule {
     pub metric: Metric,
     pub method: IntervalMethod,
@@ -157,7 +157,7 @@ pub(crate) struct Rule {
     margin: Option<Margin>,
 }
 
-/// What pairs come to.
+/// The results of pairs.
 pub(crate) struct Found {
     differences: Vec<f64>,
     estimate: Option<f64>,
@@ -165,7 +165,7 @@ pub(crate) struct Found {
     difference_p: Option<f64>,
 }
 
-/// An estimate with its ends on the scale that is reported.
+/// An estimate with its ends on the reported scale.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Shown {
     pub estimate: Option<f64>,
@@ -173,14 +173,14 @@ pub(crate) struct Shown {
 }
 
 impl Rule {
-    /// What these pairs come to.
+    /// Returns the results of these pairs.
     pub fn apply(&self, pairs: &[Pair]) -> Found {
         let kind = self.metric.kind();
         let differences = match kind {
             MetricKind::Ratio => log_differences(pairs),
             MetricKind::Points => point_differences(pairs),
         };
-        // Of no differences nothing can be computed, which is what holds when one has no meaning.
+        // An invalid difference counts as no differences: nothing is computed from them.
         let differences = differences.unwrap_or_default();
         let interval = interval_by(self.method, &differences, self.confidence);
         let interval = interval.and_then(|interval| match kind {
@@ -195,7 +195,7 @@ impl Rule {
         }
     }
 
-    /// What an interval says; `None` of metrics that get no verdict.
+    /// Returns the verdict from an interval; `None` for metrics that get none.
     pub fn word(&self, found: &Found) -> Option<Verdict> {
         let oriented = found
             .interval
@@ -208,7 +208,7 @@ impl Rule {
         Power::of(differences, self.method, self.confidence, seed)
     }
 
-    /// Where no event was seen at all: how far the shares can lie apart even so.
+    /// Returns how far the shares may lie apart when no event was seen at all.
     fn none_seen(&self, contrast: &Contrast<'_>, differences: &[f64]) -> Option<([u64; 2], Shown)> {
         let chances = contrast.chances?;
         let mut values = contrast
@@ -231,7 +231,7 @@ impl Rule {
 }
 
 impl Found {
-    /// The estimate and the ends on the scale that is reported.
+    /// Returns the estimate and the ends on the reported scale.
     pub fn shown(&self, kind: MetricKind) -> Shown {
         Shown {
             estimate: self.estimate.and_then(|it| reported(kind, it)),
@@ -244,7 +244,7 @@ impl Found {
 }
 
 impl Interval {
-    /// The ends of an interval for a difference on the scale that is reported.
+    /// Returns the ends of an interval for a difference on the reported scale.
     fn ends(&self, kind: MetricKind) -> Ends {
         Ends {
             low: reported(kind, self.low),
@@ -253,7 +253,7 @@ impl Interval {
     }
 }
 
-/// A difference on the scale that is reported; `None` when that scale cannot hold it.
+/// Returns a difference on the reported scale; `None` when that scale cannot represent it.
 fn reported(kind: MetricKind, difference: f64) -> Option<f64> {
     match kind {
         MetricKind::Ratio => ratio_of(difference),
@@ -265,15 +265,15 @@ fn reported(kind: MetricKind, difference: f64) -> Option<f64> {
 /// Which trials are proven to have run under their setting as asked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Proofs<'a> {
-    /// For each pair whether both its trials are.
+    /// For each pair, whether both its trials are proven.
     pub is_proven: &'a [bool],
-    /// Trials of the judged setting, and how many of them are.
+    /// Trials of the judged setting, and how many of them are proven.
     pub setting: [u32; 2],
-    /// The same of the reference.
+    /// The same for the reference.
     pub reference: [u32; 2],
 }
 
-/// What other rules of what counts come to; `says` gives the word for what pairs come to.
+/// Repeats a comparison with other choices of the pairs that count.
 pub(crate) fn sensitivity(rule: &Rule, pairs: &[Pair], proofs: Proofs<'_>) -> Sensitivity {
     let scenario = |pairs: &[Pair]| {
         let found = rule.apply(pairs);
@@ -290,7 +290,7 @@ pub(crate) fn sensitivity(rule: &Rule, pairs: &[Pair], proofs: Proofs<'_>) -> Se
         .filter(|(_, is)| **is)
         .map(|(pair, _)| *pair)
         .collect();
-    // Student's interval cannot hold a rank.
+    // Student's interval cannot take the worst or best rank.
     let can_rank = rule.method == IntervalMethod::HodgesLehmann;
     let is_missing = can_rank && pairs.iter().any(Pair::is_missing);
     let filled = |with: Pair| {
@@ -308,7 +308,7 @@ pub(crate) fn sensitivity(rule: &Rule, pairs: &[Pair], proofs: Proofs<'_>) -> Se
     }
 }
 
-/// The pairs that could not be worse, or better, for the judged setting.
+/// Returns the worst and the best possible pair for the judged setting.
 fn extremes(metric: Metric) -> (Pair, Pair) {
     let [most, least] = match metric.kind() {
         MetricKind::Ratio => [f64::INFINITY, 1.0],
@@ -321,9 +321,9 @@ fn extremes(metric: Metric) -> (Pair, Pair) {
     }
 }
 
-/// The word that the primary estimate and every other rule of what counts agree on.
+/// Returns the verdict on which the primary estimate and every sensitivity scenario agree.
 ///
-/// Where they agree but for "and it matters", that is dropped. A rule that leaves no interval says nothing.
+/// If they differ only in "and it matters", that is dropped. A scenario without an interval does not count.
 pub(crate) fn settled(word: Verdict, sensitivity: Option<&Sensitivity>) -> Verdict {
     let Some(sensitivity) = sensitivity else {
         return word;
@@ -388,7 +388,7 @@ mod sensitivity_tests {
             settles(NoDifferenceProven, Better, None),
             DependsOnWhatCounts
         );
-        // Both are better: only that it matters hangs on what counts.
+        // Both are better: only "and it matters" depends on what counts.
         assert_eq!(settles(BetterAndItMatters, Better, None), Better);
         assert_eq!(settles(Worse, WorseAndItMatters, None), Worse);
     }

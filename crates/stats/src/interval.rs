@@ -1,9 +1,8 @@
 //! Differences within blocks, and Student's interval for their mean, plain and trimmed.
 //!
-//! Differences are taken within a block and nowhere else. A trial that delivered nothing has the worst value of its metric
-//! (no rate, an endless time), so the difference is infinite. A pair of which a value is missing takes part in nothing. A
-//! pair without meaning is an error with a reason. Student's interval is finite, holds its estimate and needs
-//! [`BLOCKS_MIN`] blocks.
+//! Differences are taken only within a block. A trial that delivered nothing has the worst value of its metric (rate
+//! 0, an infinite time), so the difference is infinite. A pair with a missing value is ignored. An invalid pair is an
+//! error with a reason. Student's interval is finite, contains its estimate and needs [`BLOCKS_MIN`] blocks.
 //!
 //! Trimmed: K. K. Yuen, "The Two-Sample Trimmed t for Unequal Population Variances", Biometrika 61 (1974), for one
 //! sample: J. W. Tukey and D. H. McLaughlin, Sankhya A 25 (1963).
@@ -13,10 +12,10 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::summary;
 
-/// Chance that a whole family of verdicts is allowed to be wrong in at least one of them.
+/// Accepted probability that at least one verdict of a family is wrong.
 pub(crate) const FAMILY_ALPHA: f64 = 0.05;
 
-/// The share of repetitions of a study in which an interval holds the true value.
+/// A confidence level: the share of a study's repetitions in which an interval contains the true value.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Confidence(f64);
 
@@ -26,10 +25,10 @@ pub struct Confidence(f64);
 pub struct InvalidConfidence(pub f64);
 
 impl Confidence {
-    /// 0.95: the level of an interval that stands alone.
+    /// 0.95: the level of a single interval.
     pub const PERCENT_95: Confidence = Confidence(1.0 - FAMILY_ALPHA);
 
-    /// A level strictly between 0 and 1.
+    /// Creates a level strictly between 0 and 1.
     ///
     /// # Errors
     ///
@@ -41,8 +40,8 @@ impl Confidence {
             .ok_or(InvalidConfidence(level))
     }
 
-    /// The level of each interval in a family of `comparisons`, so that all of them together hold at
-    /// 95 %: Bonferroni's 1 - `FAMILY_ALPHA` / comparisons.
+    /// Returns the level of each interval in a family of `comparisons`, with which all of them together hold at 95 %:
+    /// Bonferroni's 1 - `FAMILY_ALPHA` / comparisons.
     ///
     /// A study without primary comparisons has a family of 0, which is treated as 1.
     pub fn for_family(comparisons: u32) -> Self {
@@ -54,27 +53,27 @@ impl Confidence {
         self.0
     }
 
-    /// The probability outside the interval on each side.
+    /// Returns the probability outside the interval on each side.
     pub(crate) fn tail(self) -> f64 {
         (1.0 - self.0) / 2.0
     }
 }
 
-/// Blocks below which there is no interval. Two would leave one degree of freedom, and an interval
-/// too wide to say anything.
+/// The fewest blocks for an interval. Two would leave one degree of freedom, and an interval too wide to say
+/// anything.
 pub const BLOCKS_MIN: usize = 3;
 
 /// One block's values of a metric, in the metric's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// Under the setting that is judged. `None` when it is missing; 0 or infinity when its trial failed.
+    /// The value under the judged setting. `None` when it is missing; 0 or infinity when its trial failed.
     pub setting: Option<f64>,
-    /// Under the setting that it is judged against, likewise.
+    /// The value under the reference, likewise.
     pub reference: Option<f64>,
 }
 
 impl Pair {
-    /// A pair of which both values were measured.
+    /// Creates a pair of two measured values.
     pub fn measured(setting: f64, reference: f64) -> Self {
         Pair {
             setting: Some(setting),
@@ -82,7 +81,7 @@ impl Pair {
         }
     }
 
-    /// Whether a value is missing, so that the pair takes part in nothing.
+    /// Whether a value is missing, and the pair is ignored.
     pub fn is_missing(&self) -> bool {
         self.setting.is_none() || self.reference.is_none()
     }
@@ -114,18 +113,18 @@ pub enum BadPair {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoInterval {
-    /// There are fewer blocks than the method takes.
+    /// There are fewer blocks than the method needs.
     #[error("an interval takes {least} blocks, and there are {blocks}")]
     TooFewBlocks {
-        /// The blocks that there are.
+        /// The number of blocks.
         blocks: usize,
-        /// The blocks that it takes.
+        /// The blocks needed.
         least: usize,
     },
-    /// There are fewer values than the method takes to reach the confidence.
+    /// There are fewer values than the method needs to reach the confidence.
     #[error("{} and {} values are too few for an interval", sizes[0], sizes[1])]
     TooFewValues {
-        /// The values of either side.
+        /// The number of values on each side.
         sizes: [usize; 2],
     },
     /// A block has no difference.
@@ -137,9 +136,9 @@ pub enum NoInterval {
     OutOfRange,
 }
 
-/// An estimate with the ends between which the true value lies at a given confidence. Its scale is
-/// that of what it was made from: differences, ratios or points. A signed-rank interval that failed trials
-/// leave without an end has an infinite one there.
+/// An estimate with the ends between which the true value lies at a given confidence. Its scale is that of its input:
+/// differences, ratios or points. Where failed trials leave a signed-rank interval without an end, that end is
+/// infinite.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The estimate.
@@ -148,14 +147,14 @@ pub struct Interval {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// How sure the interval is.
+    /// Its confidence level.
     pub confidence: Confidence,
-    /// Blocks that it rests on; without blocks, the values of both sides together.
+    /// Blocks that it is computed from; without blocks, the values of both sides together.
     pub blocks: usize,
 }
 
 impl Interval {
-    /// As wide to either side of an estimate.
+    /// Creates a symmetric interval around an estimate.
     pub(crate) fn around(estimate: f64, half: f64, confidence: Confidence, blocks: usize) -> Self {
         Interval {
             estimate,
@@ -166,7 +165,7 @@ impl Interval {
         }
     }
 
-    /// With ends so many times as far from the estimate. One without a finite estimate stays as it is.
+    /// Returns the interval with ends `factor` times as far from the estimate; unchanged without a finite estimate.
     pub(crate) fn widened(&self, factor: f64) -> Interval {
         if factor <= 1.0 || !self.estimate.is_finite() {
             return *self;
@@ -178,7 +177,7 @@ impl Interval {
         }
     }
 
-    /// From differences of logs to ratios; `None` when a ratio cannot be represented.
+    /// Converts differences of logs to ratios; `None` when a ratio cannot be represented.
     pub fn exponentiated(&self) -> Option<Interval> {
         Some(Interval {
             estimate: ratio_of(self.estimate)?,
@@ -188,7 +187,7 @@ impl Interval {
         })
     }
 
-    /// The interval turned with more as better.
+    /// Returns the interval oriented with more as better.
     pub fn oriented(&self, kind: MetricKind, more_is_better: bool) -> Interval {
         match (more_is_better, kind) {
             (true, _) => *self,
@@ -197,8 +196,8 @@ impl Interval {
         }
     }
 
-    /// The interval of the inverse ratio: how the reference compares with the setting. It orients
-    /// ratios of which less is better. Only for ratios, which are positive.
+    /// Returns the interval of the inverse ratio: how the reference compares with the setting. It orients ratios when
+    /// less is better. Only for ratios, which are positive.
     pub fn inverted(&self) -> Interval {
         Interval {
             estimate: self.estimate.recip(),
@@ -208,7 +207,7 @@ impl Interval {
         }
     }
 
-    /// The interval of the opposite difference. It orients points of which less is better.
+    /// Returns the interval of the opposite difference. It orients points when less is better.
     pub fn negated(&self) -> Interval {
         Interval {
             estimate: -self.estimate,
@@ -219,9 +218,9 @@ impl Interval {
     }
 }
 
-/// ln(setting) - ln(reference) in each block: how rates, times and latencies are compared. Pairs of which
-/// a value is missing are left out. A value of 0 or infinity makes an infinite difference, and two of the
-/// same kind make none.
+/// Returns ln(setting) - ln(reference) of each block, by which rates, times and latencies are compared. Pairs with a
+/// missing value are left out. A value of 0 or infinity makes an infinite difference, and two of the same kind a
+/// difference of 0.
 ///
 /// # Errors
 ///
@@ -234,7 +233,7 @@ pub fn log_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
     whole_pairs(pairs)
         .map(|(block, setting, reference)| {
             let (setting, reference) = (logarithm(setting, block)?, logarithm(reference, block)?);
-            // Two failures of one kind are alike; their logarithms' difference is no number.
+            // Two failures of one kind do not differ; the difference of their logarithms is NaN.
             Ok(if setting == reference {
                 0.0
             } else {
@@ -244,8 +243,8 @@ pub fn log_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
         .collect()
 }
 
-/// setting - reference in each block: how shares are compared. 0.01 is one percentage point. Pairs of
-/// which a value is missing are left out.
+/// Returns setting - reference of each block, by which shares are compared. 0.01 is one percentage point. Pairs with
+/// a missing value are left out.
 ///
 /// # Errors
 ///
@@ -260,7 +259,7 @@ pub(crate) fn point_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
         .collect()
 }
 
-/// Position, setting and reference of each pair of which nothing is missing.
+/// Returns position, setting and reference of each complete pair.
 fn whole_pairs(pairs: &[Pair]) -> impl Iterator<Item = (usize, f64, f64)> {
     pairs
         .iter()
@@ -268,8 +267,8 @@ fn whole_pairs(pairs: &[Pair]) -> impl Iterator<Item = (usize, f64, f64)> {
         .filter_map(|(block, pair)| Some((block, pair.setting?, pair.reference?)))
 }
 
-/// Student's interval for the mean of `differences`, one of each block: the mean plus and minus the
-/// t quantile with n - 1 degrees of freedom times s / sqrt(n). Without scatter its width is 0.
+/// Returns Student's interval for the mean of `differences`, one of each block: the mean plus and minus the t
+/// quantile with n - 1 degrees of freedom times s / sqrt(n). Without scatter its width is 0.
 ///
 /// # Errors
 ///
@@ -290,7 +289,7 @@ pub fn mean_interval(differences: &[f64], confidence: Confidence) -> Result<Inte
     Ok(Interval::around(estimate, half, confidence, blocks))
 }
 
-/// The two-sided p value of no difference, to which [`mean_interval`] is the dual; `None` where that has none.
+/// Returns the two-sided p value of no difference, dual to [`mean_interval`]; `None` where there is no interval.
 pub(crate) fn mean_p(differences: &[f64]) -> Option<f64> {
     let blocks = differences.len();
     if blocks < BLOCKS_MIN {
@@ -301,8 +300,8 @@ pub(crate) fn mean_p(differences: &[f64]) -> Option<f64> {
     Some(student_p(mean, error, blocks - 1))
 }
 
-/// The two-sided p value of 0, where an estimate with this standard error has Student's t with so many degrees of
-/// freedom, at least 1.
+/// Returns the two-sided p value of 0 for an estimate with this standard error, by Student's t with `degrees` degrees
+/// of freedom, at least 1.
 pub(crate) fn student_p(estimate: f64, error: f64, degrees: usize) -> f64 {
     if estimate == 0.0 {
         1.0
@@ -313,7 +312,7 @@ pub(crate) fn student_p(estimate: f64, error: f64, degrees: usize) -> f64 {
     }
 }
 
-/// The interval for the ratio of setting to reference, around its geometric mean.
+/// Returns the interval for the ratio of setting to reference, around its geometric mean.
 ///
 /// # Errors
 ///
@@ -334,7 +333,7 @@ pub fn ratio_interval(pairs: &[Pair], confidence: Confidence) -> Result<Interval
         .ok_or(NoInterval::OutOfRange)
 }
 
-/// The interval for the difference of setting and reference in points, around its mean.
+/// Returns the interval for the difference of setting and reference in points, around its mean.
 ///
 /// # Errors
 ///
@@ -343,21 +342,21 @@ pub fn points_interval(pairs: &[Pair], confidence: Confidence) -> Result<Interva
     mean_interval(&point_differences(pairs)?, confidence)
 }
 
-/// The ratio with this logarithm, 0 and infinity included; `None` when it or its inverse has no precise
-/// representation, so that an interval of ratios can always be inverted.
+/// Returns the ratio with this logarithm, 0 and infinity included; `None` when it or its inverse has no precise
+/// representation, since any interval of ratios must be invertible.
 pub(crate) fn ratio_of(logarithm: f64) -> Option<f64> {
     let ratio = logarithm.exp();
     let is_precise = ratio.is_normal() && ratio.recip().is_normal();
     (is_precise || logarithm.is_infinite()).then_some(ratio)
 }
 
-/// Half the width of Student's interval for a mean of `blocks` values, at least 2, that scatter with
-/// the standard deviation `deviation`.
+/// Returns half the width of Student's interval for a mean of `blocks` values, at least 2, with the standard
+/// deviation `deviation`.
 pub(crate) fn half_width(deviation: f64, blocks: usize, confidence: Confidence) -> f64 {
     student_quantile(blocks - 1, confidence) * deviation / (blocks as f64).sqrt()
 }
 
-/// What Student's t with so many degrees of freedom, at least 1, stays within at a confidence.
+/// Returns the two-sided quantile of Student's t with `degrees` degrees of freedom, at least 1.
 pub fn student_quantile(degrees: usize, confidence: Confidence) -> f64 {
     // The lower tail, because 1 - tail would lose the digits of a small one.
     -student(degrees).inverse_cdf(confidence.tail())
@@ -368,12 +367,12 @@ fn student(degrees: usize) -> StudentsT {
         .expect("scale 1 and at least one degree of freedom are valid")
 }
 
-/// What is cut off at each end.
+/// The share trimmed at each end.
 const TRIM: f64 = 0.2;
-/// Below so many values nothing is cut off at this share, or too little is left.
+/// With fewer values nothing is trimmed at this share, or too little is left.
 const TRIMMED_BLOCKS_MIN: usize = 5;
 
-/// The 20 % trimmed mean with its interval. `None` of fewer than five values and of what is not finite.
+/// Returns the 20 % trimmed mean with its interval; `None` for fewer than five values, or for any that is not finite.
 pub(crate) fn trimmed_interval(differences: &[f64], confidence: Confidence) -> Option<Interval> {
     let blocks = differences.len();
     if blocks < TRIMMED_BLOCKS_MIN {
@@ -385,7 +384,7 @@ pub(crate) fn trimmed_interval(differences: &[f64], confidence: Confidence) -> O
     let kept = &sorted[cut..blocks - cut];
     let estimate = summary::mean(kept)?;
     let (least, greatest) = (kept[0], kept[kept.len() - 1]);
-    // Winsorized: what is cut off counts as the nearest value that is kept.
+    // Winsorized: trimmed values count as the nearest one kept.
     let pulled_in: Vec<f64> = sorted.iter().map(|it| it.clamp(least, greatest)).collect();
     let deviation = summary::standard_deviation(&pulled_in)?;
     let error = deviation / ((1.0 - 2.0 * cut as f64 / blocks as f64) * (blocks as f64).sqrt());
@@ -393,11 +392,11 @@ pub(crate) fn trimmed_interval(differences: &[f64], confidence: Confidence) -> O
     Some(Interval::around(estimate, half, confidence, blocks))
 }
 
-/// The greatest share of events that still leaves so many chances without one, with the probability
-/// outside one end of the confidence (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934; with 95 % about
-/// 3.7 / chances). It takes the events to come one at a time.
+/// Returns the upper confidence limit of a share of events when none was seen in `chances`, with the probability
+/// outside one end of the confidence (C. J. Clopper and E. S. Pearson, Biometrika 26, 1934; with 95 % about 3.7 /
+/// chances). It assumes that events come one at a time.
 ///
-/// 1 of no chances.
+/// 1 without chances.
 pub(crate) fn none_seen_at_most(chances: u64, confidence: Confidence) -> f64 {
     if chances == 0 {
         return 1.0;

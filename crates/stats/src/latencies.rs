@@ -11,7 +11,7 @@ use nicpoll_model::traffic::Latency;
 const MAX_NS: u64 = 60_000_000_000;
 /// Significant digits of a recorded time.
 const DIGITS: u8 = 3;
-/// Samples that must lie beyond a percentile for it to be told.
+/// Samples that must lie beyond a percentile for it to be reported.
 const SAMPLES_BEYOND: u64 = 10;
 
 /// A distribution of times: an HDR histogram of three significant digits from 1 ns to one minute.
@@ -42,59 +42,59 @@ impl fmt::Debug for Latencies {
 }
 
 impl Latencies {
-    /// Counts one.
+    /// Records a time.
     pub fn record(&mut self, time: Duration) {
         self.record_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Counts one in nanoseconds; 0 counts as 1.
+    /// Records a time in nanoseconds; 0 counts as 1.
     pub fn record_ns(&mut self, ns: u64) {
         self.0.saturating_record(ns.max(1));
     }
 
-    /// Counts all that another one has counted.
+    /// Adds all times of another distribution.
     pub fn add(&mut self, other: &Latencies) {
         let added = self.0.add(&other.0);
         added.expect("both have the same bounds");
     }
 
-    /// Forgets all.
+    /// Removes all times.
     pub fn clear(&mut self) {
         self.0.reset();
     }
 
-    /// How many were counted.
+    /// Returns the number of recorded times.
     pub fn samples(&self) -> u64 {
         self.0.len()
     }
 
-    /// The time that a share of all does not exceed, however few there are.
+    /// Returns the time that a share of all does not exceed, however few there are.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         self.0.value_at_quantile(quantile)
     }
 
-    /// Mean of all; 0 when there are none.
+    /// Returns the mean; 0 without any time.
     pub fn mean_ns(&self) -> f64 {
         self.0.mean()
     }
 
-    /// The shortest, to the histogram's resolution.
+    /// Returns the shortest time, to the histogram's resolution.
     pub fn min_ns(&self) -> u64 {
         self.0.min()
     }
 
-    /// The longest, to the histogram's resolution.
+    /// Returns the longest time, to the histogram's resolution.
     pub fn max_ns(&self) -> u64 {
         self.0.max()
     }
 
-    /// All of them in few figures.
+    /// Returns the distribution in few figures.
     pub fn distribution(&self) -> TimeDistribution {
         let recorded = self.0.iter_recorded();
         TimeDistribution::of(recorded.map(|at| (at.value_iterated_to(), at.count_at_value())))
     }
 
-    /// What can be said of so many samples.
+    /// Returns the figures that the number of samples supports.
     pub fn summary(&self) -> Latency {
         let samples = self.samples();
         // One in `share` lies beyond the percentile.

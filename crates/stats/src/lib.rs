@@ -1,12 +1,12 @@
 //! Summaries, paired intervals and verdicts: from trials to statements.
 //!
-//! A *block* runs every setting once, close together in time, so drifts between blocks cancel within them. Two settings are
-//! compared by their difference in each block: of logs for rates and times, of points for shares. [`compare`] does all of
-//! it for one metric; read `comparison` first, then `method`, `rank` and `interval`.
+//! A *block* runs every setting once, close together in time: drift between blocks cancels out. Two settings are
+//! compared by their difference in each block: of logs for rates and times, of points for shares. [`compare`] does
+//! all of it for one metric; read `comparison` first, then `method`, `rank` and `interval`.
 //!
-//! Everything is a pure function of its arguments, chance included, which comes from an explicit [`Seed`](order::Seed). A
-//! figure that cannot be computed is `None` or a typed reason, never NaN or 0. Only the interval of the planned method
-//! decides a verdict; Student's intervals are shown next to it.
+//! Everything is a pure function of its arguments; random draws follow from an explicit [`Seed`](order::Seed). A
+//! figure that cannot be computed is `None` or a typed reason, never NaN or 0. Only the interval of the planned
+//! method decides a verdict; Student's intervals are shown next to it.
 
 pub mod ab;
 mod comparison;

@@ -1,11 +1,12 @@
 //! The method of a plan's intervals, and the effects that the plan can find.
 //!
-//! The method follows from the number of planned blocks and the confidence alone: ranks wherever so many blocks can reach
-//! the confidence, since they keep it under any noise; below that Student's interval, which assumes even noise.
+//! The method follows from the number of planned blocks and the confidence alone: ranks wherever so many blocks can
+//! reach the confidence, since ranks keep it under any noise; below that Student's interval, which assumes normal
+//! noise.
 //!
-//! Power draws studies like the one at hand from the scatter that was seen: differences less their estimate, with random
-//! signs. The effect that moves nine of ten of their intervals off no effect is what the plan finds. It never follows from
-//! the effect that was seen, so it cannot be used to run on until something is proven.
+//! Power draws studies like the one at hand from the observed scatter: differences minus their estimate, with random
+//! signs. The plan finds the effect that moves nine in ten of their intervals clear of no effect. Power never depends
+//! on the observed effect, so it cannot be used to run on until something is proven.
 
 use nicpoll_model::IntervalMethod;
 
@@ -20,7 +21,7 @@ use crate::rank::{
 use crate::series::widening;
 use crate::summary;
 
-/// The method for a plan of so many blocks.
+/// Returns the method for a plan of `blocks` blocks.
 pub fn planned_method(blocks: usize, confidence: Confidence) -> IntervalMethod {
     if blocks >= signed_rank_blocks_min(confidence) {
         IntervalMethod::HodgesLehmann
@@ -29,7 +30,7 @@ pub fn planned_method(blocks: usize, confidence: Confidence) -> IntervalMethod {
     }
 }
 
-/// The fewest blocks of which a method makes an interval.
+/// Returns the fewest blocks from which a method makes an interval.
 fn blocks_min(method: IntervalMethod, confidence: Confidence) -> usize {
     match method {
         IntervalMethod::HodgesLehmann => signed_rank_blocks_min(confidence),
@@ -37,7 +38,7 @@ fn blocks_min(method: IntervalMethod, confidence: Confidence) -> usize {
     }
 }
 
-/// The interval by a method, as much wider as the differences depend on each other.
+/// Returns the interval by a method, widened as far as the differences depend on each other.
 ///
 /// # Errors
 /// What [`signed_rank_interval`] and [`mean_interval`] return.
@@ -53,7 +54,7 @@ pub fn interval_by(
     Ok(interval?.widened(widening(differences, confidence)))
 }
 
-/// The estimate by a method; it needs fewer blocks than the interval.
+/// Returns the estimate by a method; it needs fewer blocks than the interval.
 pub(crate) fn estimate_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
     match method {
         IntervalMethod::HodgesLehmann => hodges_lehmann(differences),
@@ -61,7 +62,7 @@ pub(crate) fn estimate_by(method: IntervalMethod, differences: &[f64]) -> Option
     }
 }
 
-/// The two-sided p value of no difference by a method; `None` where there is no interval at any level.
+/// Returns the two-sided p value of no difference by a method; `None` where there is no interval at any level.
 pub(crate) fn p_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
     match method {
         IntervalMethod::HodgesLehmann => signed_rank_p(differences),
@@ -69,7 +70,7 @@ pub(crate) fn p_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
     }
 }
 
-/// The lower ends of intervals of one size and level, for many sets of differences.
+/// Computes the lower ends of intervals of one size and level, for many sets of differences.
 pub(crate) struct LowerEnds {
     method: IntervalMethod,
     confidence: Confidence,
@@ -77,7 +78,7 @@ pub(crate) struct LowerEnds {
 }
 
 impl LowerEnds {
-    /// Of intervals of `blocks` differences; `None` when so few have none by this method.
+    /// For intervals of `blocks` differences; `None` when these are too few for the method.
     pub fn new(method: IntervalMethod, blocks: usize, confidence: Confidence) -> Option<Self> {
         (blocks >= blocks_min(method, confidence)).then(|| LowerEnds {
             method,
@@ -86,7 +87,7 @@ impl LowerEnds {
         })
     }
 
-    /// The lower end of one set's interval; `None` when the values are not finite.
+    /// Returns the lower end of one set's interval; `None` when the values are not finite.
     pub fn of(&self, differences: &[f64]) -> Option<f64> {
         let middle = estimate_by(self.method, differences)?;
         let low = match self.method {
@@ -103,11 +104,11 @@ impl LowerEnds {
 /// Blocks beyond which an effect counts as out of reach.
 pub(crate) const BLOCKS_TO_FIND_MAX: u32 = 10_000;
 
-/// How often the effect is found.
+/// The share of studies in which the effect is found.
 const POWER: f64 = 0.9;
-/// Studies that are drawn.
+/// Studies drawn.
 const DRAWS: usize = 300;
-/// Beyond so many blocks the effect that is found falls with the root of their number.
+/// Beyond so many blocks the effect found is scaled with the root of their number.
 const DRAWN_BLOCKS_MAX: usize = 32;
 
 /// The scatter of a comparison, and how its intervals are made.
@@ -121,8 +122,8 @@ pub struct Power {
 }
 
 impl Power {
-    /// Of these differences. `None` of fewer than three that are finite: they show no scatter. A failed
-    /// trial's difference has no size, and is left out.
+    /// Takes the scatter of these differences; `None` for fewer than three finite ones, which show none. A failed
+    /// trial's difference is infinite, and left out.
     pub fn of(
         differences: &[f64],
         method: IntervalMethod,
@@ -146,22 +147,22 @@ impl Power {
         })
     }
 
-    /// The least effect, as a difference of logs or of shares, that a plan of `blocks` finds nine times
-    /// in ten. `None` when so few blocks have no interval.
+    /// Returns the smallest effect, as a difference of logs or of shares, that a plan of `blocks` finds nine times in
+    /// ten. `None` when so few blocks have no interval.
     pub fn found_in(&self, blocks: usize) -> Option<f64> {
         let needed = self.needed(blocks)?;
         Some(needed[(POWER * DRAWS as f64) as usize].max(0.0))
     }
 
-    /// How often, 0 to 1, a plan of `blocks` finds `effect`, a difference of logs or of shares above 0. `None` when so
-    /// few blocks have no interval.
+    /// Returns how often, 0 to 1, a plan of `blocks` finds `effect`, a difference of logs or of shares above 0.
+    /// `None` when so few blocks have no interval.
     pub fn share_found(&self, effect: f64, blocks: usize) -> Option<f64> {
         let needed = self.needed(blocks)?;
         let found = needed.partition_point(|needed| *needed <= effect);
         Some(found as f64 / needed.len() as f64)
     }
 
-    /// What studies that are drawn would have needed to find something, ascending.
+    /// Returns the effects that the drawn studies would have found, ascending.
     fn needed(&self, blocks: usize) -> Option<Vec<f64>> {
         let drawn = blocks.min(DRAWN_BLOCKS_MAX);
         let lower = LowerEnds::new(self.method, drawn, self.confidence)?;
@@ -176,7 +177,7 @@ impl Power {
                     sign * self.residuals[index / 2]
                 })
                 .collect();
-            // An effect moves the interval by as much: it is found when it exceeds this.
+            // An effect shifts the interval by its size: it is found when it exceeds this.
             lower.of(&differences).map(|low| -low * scale)
         };
         let mut needed = (0..DRAWS).map(|_| draw()).collect::<Option<Vec<f64>>>()?;
@@ -184,7 +185,7 @@ impl Power {
         Some(needed)
     }
 
-    /// The fewest blocks that find `effect` nine times in ten; `None` beyond [`BLOCKS_TO_FIND_MAX`].
+    /// Returns the fewest blocks that find `effect` nine times in ten; `None` beyond [`BLOCKS_TO_FIND_MAX`].
     pub(crate) fn blocks_to_find(&self, effect: f64) -> Option<u32> {
         let finds = |blocks: u32| {
             self.found_in(blocks as usize)
@@ -195,7 +196,7 @@ impl Power {
         if !finds(high) {
             return self.scaled(high, effect);
         }
-        // What is found falls with the blocks, but for the chance of the draws.
+        // The effect found falls with the blocks, apart from the randomness of the draws.
         while low < high {
             let middle = low.midpoint(high);
             if finds(middle) {
@@ -207,7 +208,7 @@ impl Power {
         Some(low)
     }
 
-    /// The blocks that find `effect`, by what is found in `drawn`.
+    /// Returns the blocks that find `effect`, scaled from the effect found in `drawn`.
     fn scaled(&self, drawn: u32, effect: f64) -> Option<u32> {
         let found = self.found_in(drawn as usize)?;
         let blocks = f64::from(drawn) * (found / effect).powi(2);
@@ -248,7 +249,7 @@ mod power_tests {
 
     const LEVEL: Confidence = Confidence::PERCENT_95;
 
-    /// Even noise: the deciles of a normal distribution, with a deviation of `deviation`.
+    /// Normal noise: the deciles of a normal distribution, with a deviation of `deviation`.
     fn even(middle: f64, deviation: f64) -> Vec<f64> {
         [1.645, 1.036, 0.674, 0.385, 0.126]
             .into_iter()
@@ -262,9 +263,9 @@ mod power_tests {
 
     #[test]
     fn students_power_is_the_textbooks() {
-        // The noncentral t: with 16 differences at 95 %, 0.87 standard deviations are found nine times in
-        // ten (J. Cohen, "Statistical Power Analysis", 1988: d = 0.87 for n = 16, one sample). Making sure
-        // that neighbours are not alike takes a fifth more.
+        // The noncentral t: with 16 differences at 95 %, 0.87 standard deviations are found nine times in ten (J.
+        // Cohen, "Statistical Power Analysis", 1988: d = 0.87 for n = 16, one sample). Allowing for dependent
+        // neighbours takes a fifth more.
         let found = power(&even(0.0, 1.0), IntervalMethod::PairedT).found_in(16);
         assert!((0.87..1.2).contains(&found.unwrap()), "{found:?}");
         let ranks = power(&even(0.0, 1.0), IntervalMethod::HodgesLehmann).found_in(16);

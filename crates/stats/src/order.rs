@@ -6,13 +6,13 @@
 use rand_core::{Rng, SeedableRng};
 pub use rand_pcg::Pcg64;
 
-/// What all chance of a study follows from.
+/// The seed of all random draws of a study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// A generator at the start of this seed's sequence. It is PCG XSL RR 128/64, named explicitly
-    /// because the generators that `rand` calls small or standard may change between releases.
+    /// Returns a generator at the start of this seed's sequence. It is PCG XSL RR 128/64, named explicitly because
+    /// the generators that `rand` calls small or standard may change between releases.
     pub fn generator(self) -> Pcg64 {
         Pcg64::seed_from_u64(self.0)
     }
@@ -26,8 +26,8 @@ pub fn shuffle<T>(items: &mut [T], generator: &mut Pcg64) {
     }
 }
 
-/// A uniform index in `0..=last`, unbiased: Lemire, "Fast Random Integer Generation in an Interval",
-/// ACM Transactions on Modeling and Computer Simulation 29(1), 2019.
+/// Draws a uniform index in `0..=last`, unbiased: Lemire, "Fast Random Integer Generation in an Interval", ACM
+/// Transactions on Modeling and Computer Simulation 29(1), 2019.
 pub(crate) fn index_up_to(last: usize, generator: &mut Pcg64) -> usize {
     // usize is at most 64 bits wide, and no slice has so many items that this overflows.
     let choices = last as u64 + 1;

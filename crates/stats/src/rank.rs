@@ -1,12 +1,12 @@
 //! Rank tests and their intervals, for paired values (signed ranks) and unpaired ones (Mann-Whitney).
 //!
 //! Signed ranks: J. L. Hodges and E. L. Lehmann, "Estimates of Location Based on Rank Tests", Annals of Mathematical
-//! Statistics 34 (1963); the interval is the set of shifts that F. Wilcoxon's signed-rank test would not reject (J. W.
-//! Tukey, 1949). It assumes that the differences of blocks are independent and symmetric around the effect, whatever their
-//! distribution and even where each block's differs. Under that assumption the interval misses with at most the
-//! probability that its confidence states; where too few blocks can reach the confidence, there is no interval. A failed
-//! trial makes an infinite difference: the worst or the best rank. The mean of two opposite ones counts as the least for
-//! the lower end and as the greatest for the upper one.
+//! Statistics 34 (1963); the interval is the set of shifts that F. Wilcoxon's signed-rank test would not reject (J.
+//! W. Tukey, 1949). It assumes that the differences of blocks are independent and symmetric around the effect,
+//! whatever their distribution and even where each block's differs. Under that assumption the interval misses with at
+//! most the probability that its confidence states; with too few blocks to reach the confidence there is no interval.
+//! A failed trial makes an infinite difference: the worst or the best rank. The mean of two opposite infinities
+//! counts as the least value for the lower end, and as the greatest for the upper one.
 //!
 //! Unpaired: H. B. Mann and D. R. Whitney, "On a Test of Whether one of Two Random Variables is Stochastically Larger
 //! than the Other", Annals of Mathematical Statistics 18 (1947). The shift is the median of all differences between the
@@ -19,7 +19,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::interval::{Confidence, Interval, NoInterval};
 
-/// Twice the rank of each value among all, from 2 for the least; equal values share their mean.
+/// Returns twice the rank of each value, from 2 for the least; equal values share their mean rank.
 ///
 /// The values must not be NaN; infinite ones have ranks too.
 pub(crate) fn doubled_ranks(values: &[f64]) -> Vec<u64> {
@@ -33,7 +33,7 @@ pub(crate) fn doubled_ranks(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| rank(*value)).collect()
 }
 
-/// The sizes of the groups of equal values.
+/// Returns the sizes of the groups of equal values.
 pub(crate) fn ties(values: &[f64]) -> Vec<usize> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -43,12 +43,12 @@ pub(crate) fn ties(values: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// Up to so many differences the distribution is counted out; beyond, its normal approximation is off by
-/// less than a thousandth of a tail.
+/// Up to so many differences the distribution is exact; beyond, its normal approximation is off by less than a
+/// thousandth of a tail.
 const EXACT_MAX: usize = 200;
 
-/// The fewest differences with which the interval can reach a confidence: with n of them no shift is
-/// rejected at less than 2 / 2^n, so that n is 1 + log2(1 / (1 - confidence)), rounded up.
+/// Returns the fewest differences with which the interval can reach a confidence: with n of them no shift is rejected
+/// at less than 2 / 2^n, so n is 1 + log2(1 / (1 - confidence)), rounded up.
 pub fn signed_rank_blocks_min(confidence: Confidence) -> usize {
     (1..)
         .find(|&n| least_tail(n) <= confidence.tail())
@@ -59,7 +59,7 @@ fn least_tail(n: usize) -> f64 {
     0.5f64.powi(i32::try_from(n).unwrap_or(i32::MAX))
 }
 
-/// The median of all means of two differences, each with itself included, and the interval around it.
+/// Returns the median of all means of two differences, a difference and itself included, and the interval around it.
 /// Its ends are two of those means; an end may be infinite where differences are.
 ///
 /// # Errors
@@ -85,20 +85,20 @@ pub fn signed_rank_interval(
     })
 }
 
-/// The two-sided p value of no difference, to which [`signed_rank_interval`] is the dual: it is at most 1 less
-/// the confidence exactly when the interval leaves 0 out. `None` of nothing and of NaN.
+/// Returns the two-sided p value of no difference, dual to [`signed_rank_interval`]: it is at most 1 - confidence
+/// exactly when the interval excludes 0. `None` without differences, and with NaN.
 pub(crate) fn signed_rank_p(differences: &[f64]) -> Option<f64> {
     if differences.is_empty() || differences.iter().any(|difference| difference.is_nan()) {
         return None;
     }
     let means = walsh_averages(differences);
-    // What lies nowhere, and what lies at 0, speaks for neither side.
+    // A mean that is NaN or 0 counts for neither side.
     let beyond = |is_beyond: fn(&f64) -> bool| means.iter().filter(|it| !is_beyond(it)).count();
     let fewest = beyond(|it| *it > 0.0).min(beyond(|it| *it < 0.0));
     Some((2.0 * tail_at(differences.len(), fewest)).min(1.0))
 }
 
-/// The probability of a rank sum of at most so much.
+/// Returns the probability of a rank sum of at most `rank_sum`.
 fn tail_at(n: usize, rank_sum: usize) -> f64 {
     if n > EXACT_MAX {
         let (mean, deviation) = moments_of_sum(n);
@@ -108,14 +108,14 @@ fn tail_at(n: usize, rank_sum: usize) -> f64 {
     probabilities.take(rank_sum + 1).sum()
 }
 
-/// The Hodges-Lehmann estimate alone: infinite when most trials of one side failed. `None` of nothing, of
-/// NaN, and when as many failed on either side.
+/// Returns the Hodges-Lehmann estimate alone: infinite when most trials of one side failed. `None` without
+/// differences, with NaN, and when as many failed on either side.
 pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
     if differences.iter().any(|difference| difference.is_nan()) {
         return None;
     }
     let mut means = walsh_averages(differences);
-    // What lies nowhere is on neither side of the middle.
+    // A mean that is NaN is on neither side of the median.
     means.retain(|mean| !mean.is_nan());
     if means.is_empty() {
         return None;
@@ -129,7 +129,7 @@ pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper)).filter(|median| !median.is_nan())
 }
 
-/// The means with so many others below, and above, them.
+/// Returns the means with `left_out` others below, and above, them.
 fn ends(differences: &[f64], left_out: usize) -> (f64, f64) {
     let means = walsh_averages(differences);
     let last = means.len() - 1 - left_out;
@@ -137,12 +137,12 @@ fn ends(differences: &[f64], left_out: usize) -> (f64, f64) {
     (place(means, left_out, f64::NEG_INFINITY), high)
 }
 
-/// The mean with so many others below it.
+/// Returns the mean with `left_out` others below it.
 pub(crate) fn lower_end(differences: &[f64], left_out: usize) -> f64 {
     place(walsh_averages(differences), left_out, f64::NEG_INFINITY)
 }
 
-/// The value with so many others below it; what lies nowhere counts as `nowhere`.
+/// Returns the value with `below` others below it; NaN counts as `nowhere`.
 fn place(mut means: Vec<f64>, below: usize, nowhere: f64) -> f64 {
     for mean in &mut means {
         if mean.is_nan() {
@@ -152,7 +152,7 @@ fn place(mut means: Vec<f64>, below: usize, nowhere: f64) -> f64 {
     *means.select_nth_unstable_by(below, f64::total_cmp).1
 }
 
-/// The means of all pairs (J. E. Walsh), in no order. NaN where one is infinite and the other the opposite.
+/// Returns the means of all pairs (J. E. Walsh), unordered; NaN for opposite infinities.
 fn walsh_averages(differences: &[f64]) -> Vec<f64> {
     (0..differences.len())
         .flat_map(|one| {
@@ -163,8 +163,8 @@ fn walsh_averages(differences: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// How many of the means lie below the interval: the critical value, the greatest k for which the
-/// signed-rank statistic is at most k with a probability of at most `tail`.
+/// Returns how many of the means lie below the interval: the critical value, the greatest k for which the signed-rank
+/// statistic is at most k with a probability of at most `tail`.
 pub(crate) fn left_out(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
         return left_out_by_normal(n, tail);
@@ -180,8 +180,8 @@ pub(crate) fn left_out(n: usize, tail: f64) -> usize {
     0
 }
 
-/// The probability of each sum of the ranks 1 to n whose differences are positive, when each sign is a
-/// fair coin.
+/// Returns the probability of each sum of the positive differences' ranks, from 1 to n, when each sign is a fair
+/// coin.
 fn rank_sum_probabilities(n: usize) -> Vec<f64> {
     let mut probabilities = vec![1.0];
     for rank in 1..=n {
@@ -201,21 +201,21 @@ fn left_out_by_normal(n: usize, tail: f64) -> usize {
     end.max(0.0) as usize
 }
 
-/// Mean and standard deviation of the rank sum.
+/// Returns mean and standard deviation of the rank sum.
 fn moments_of_sum(n: usize) -> (f64, f64) {
     let n = n as f64;
     let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0;
     (n * (n + 1.0) / 4.0, variance.sqrt())
 }
 
-/// The differences of two sets.
+/// The differences of all pairs of values from two sets.
 pub(crate) struct Differences {
     one: Vec<f64>,
     other: Vec<f64>,
 }
 
 impl Differences {
-    /// Of two sets without NaN.
+    /// Takes two sets without NaN.
     pub fn of(one: &[f64], other: &[f64]) -> Self {
         let sorted = |values: &[f64]| {
             let mut values = values.to_vec();
@@ -228,12 +228,12 @@ impl Differences {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of differences.
     pub fn count(&self) -> usize {
         self.one.len() * self.other.len()
     }
 
-    /// The one with this number by size, from 0 and below [`Differences::count`].
+    /// Returns the difference with this number by size, from 0 to below [`Differences::count`].
     pub fn nth(&self, number: usize) -> f64 {
         let (mut low, mut high) = (key(f64::NEG_INFINITY), key(f64::INFINITY));
         while low < high {
@@ -244,11 +244,11 @@ impl Differences {
                 low = middle + 1;
             }
         }
-        // What is found of 0 and -0 is -0.
+        // The search finds -0 where the difference is 0.
         value(low) + 0.0
     }
 
-    /// How many are not above a bound. The greater a value of one set, the fewer of the other are small enough.
+    /// Returns how many are at most `bound`. The greater a value of one set, the fewer of the other qualify.
     fn at_most(&self, bound: f64) -> usize {
         let mut above = 0;
         let mut count = 0;
@@ -263,12 +263,12 @@ impl Differences {
     }
 }
 
-/// Two failures of one kind are alike; their difference is no number.
+/// Subtracts; two failures of one kind do not differ, where subtraction gives NaN.
 fn difference(one: f64, other: f64) -> f64 {
     if one == other { 0.0 } else { one - other }
 }
 
-/// A number that orders values as they are ordered.
+/// Returns an integer that orders as the value does.
 fn key(value: f64) -> u64 {
     let bits = value.to_bits();
     match bits >> 63 {
@@ -277,7 +277,7 @@ fn key(value: f64) -> u64 {
     }
 }
 
-/// The value of such a number.
+/// Returns the value with this key.
 fn value(key: u64) -> f64 {
     f64::from_bits(match key >> 63 {
         0 => !key,
@@ -285,11 +285,11 @@ fn value(key: u64) -> f64 {
     })
 }
 
-/// Up to so many values of both sides together all divisions are counted; beyond, the normal approximation
-/// with its correction for ties and for continuity is off by less than a sixteenth of the p value.
+/// Up to so many values of both sides together all divisions are enumerated; beyond, the normal approximation with
+/// its correction for ties and for continuity is off by less than a sixteenth of the p value.
 const SPLITS_EXACT_MAX: usize = 100;
 
-/// The two-sided p value: twice the smaller tail of the rank sum of `one`, at most 1.
+/// Returns the two-sided p value: twice the smaller tail of the rank sum of `one`, at most 1.
 ///
 /// `None` when a side has no value, or one is NaN.
 pub fn mann_whitney_p(one: &[f64], other: &[f64]) -> Option<f64> {
@@ -307,7 +307,7 @@ pub fn mann_whitney_p(one: &[f64], other: &[f64]) -> Option<f64> {
     Some((2.0 * tail).min(1.0))
 }
 
-/// The probability of a rank sum at least as far out as `seen`, on the nearer side.
+/// Returns the probability of a rank sum at least as extreme as `seen`, on the nearer side.
 fn exact_tail(ranks: &[u64], chosen: usize, seen: u64) -> f64 {
     let ways = ways(ranks, chosen);
     let total: f64 = ways.iter().sum();
@@ -317,7 +317,7 @@ fn exact_tail(ranks: &[u64], chosen: usize, seen: u64) -> f64 {
     (below + above.first().unwrap_or(&0.0)).min(at_least) / total
 }
 
-/// In how many ways `chosen` of the ranks come to each sum.
+/// Returns in how many ways `chosen` of the ranks add up to each sum.
 fn ways(ranks: &[u64], chosen: usize) -> Vec<f64> {
     let greatest: u64 = ranks.iter().sum();
     let width = greatest as usize + 1;
@@ -352,15 +352,15 @@ fn normal_tail(all: &[f64], chosen: usize, seen: f64) -> f64 {
     Normal::standard().cdf(-from_mean / variance.sqrt())
 }
 
-/// Values of a side below which two sets have no interval: two have a deviation, but one degree of freedom each.
+/// The fewest values of a side for an interval: two have a deviation, but only one degree of freedom.
 pub(crate) const VALUES_MIN: usize = 3;
 
-/// How far the values of `one` lie above those of `other`: the median of all differences, with its interval.
-/// Infinite values, which failed runs have, have ranks too, and an end may be infinite for them.
+/// Returns how far the values of `one` lie above those of `other`: the median of all differences, with its interval.
+/// Infinite values, from failed runs, have ranks too, and may make an end infinite.
 ///
 /// # Errors
-/// [`NoInterval::TooFewValues`] where so few cannot reach the confidence; [`NoInterval::OutOfRange`] when a
-/// value is NaN, or so many are infinite that the estimate is no number.
+/// [`NoInterval::TooFewValues`] with too few to reach the confidence; [`NoInterval::OutOfRange`] when a value is NaN,
+/// or so many are infinite that the estimate is no number.
 pub fn shift_interval(
     one: &[f64],
     other: &[f64],
@@ -370,7 +370,7 @@ pub fn shift_interval(
     let left_out =
         shift_left_out(sizes, confidence.tail()).ok_or(NoInterval::TooFewValues { sizes })?;
     let mut all = one.iter().chain(other);
-    // Where nothing is finite, there is nothing to tell apart: nine failed runs are not equivalent to nine others.
+    // Without a finite value there is nothing to compare: nine failed runs are not equivalent to nine others.
     if all.clone().any(|value| value.is_nan()) || all.all(|value| value.is_infinite()) {
         return Err(NoInterval::OutOfRange);
     }
@@ -392,14 +392,14 @@ pub fn shift_interval(
     })
 }
 
-/// Whether two sets of these sizes can reach a confidence: of all ways to divide the values, the one that is
-/// furthest out must be rare enough. Four and four reach 95 %; three and three do not, and two never do.
+/// Whether two sets of these sizes can reach a confidence: the most extreme of all ways to divide the values must be
+/// rare enough. Four and four reach 95 %; three and three do not, and two never do.
 pub(crate) fn shift_reaches(sizes: [usize; 2], confidence: Confidence) -> bool {
     shift_left_out(sizes, confidence.tail()).is_some()
 }
 
-/// How many differences lie below the interval: the critical value, the greatest k for which the statistic is at
-/// most k with a probability of at most `tail`. `None` when even 0, its least value, is more likely.
+/// Returns how many differences lie below the interval: the critical value, the greatest k for which the statistic is
+/// at most k with a probability of at most `tail`. `None` when even 0, its least value, is more likely.
 fn shift_left_out([one, other]: [usize; 2], tail: f64) -> Option<usize> {
     if one.min(other) < VALUES_MIN {
         return None;
@@ -417,7 +417,7 @@ fn shift_left_out([one, other]: [usize; 2], tail: f64) -> Option<usize> {
         // What ties in exact arithmetic must not be told apart by rounding.
         below > total * tail * (1.0 + 1e-9)
     });
-    // So many values of the statistic are rare enough; below the first of them lies nothing.
+    // The statistic's values from 0 to before `rare` are rare enough.
     more_likely.filter(|rare| *rare > 0).map(|rare| rare - 1)
 }
 

@@ -2,17 +2,17 @@
 //!
 //! For ids that count from 1, `received = distinct + duplicates` and `lost = highest - distinct`.
 
-/// How far back an id is remembered. iperf remembers none, and so takes a duplicate for a late one.
+/// How far back ids are remembered. iperf remembers none, and takes a duplicate for a late datagram.
 const WINDOW_IDS: u64 = 4096;
 const WORD_BITS: u64 = u64::BITS as u64;
 
-/// Reads the ids of the datagrams of one stream, as their sender numbered them. Whether a payload was numbered at all
-/// nobody can tell from its bytes.
+/// Reads the ids of the datagrams of one stream, as their sender numbered them. The bytes of a payload do not show
+/// whether it was numbered at all.
 pub trait Ids: Send {
-    /// The id of a datagram: 1 and up, a later one's higher. `None` when it has none.
+    /// Returns the id of a datagram: 1 and up, ascending. `None` when it has none.
     fn id(&mut self, payload: &[u8]) -> Option<u64>;
 
-    /// How long ago it was sent, in ns, where it says that by the clock (CLOCK_MONOTONIC) that now shows `now_ns`.
+    /// Returns how long ago it was sent, in ns, if it carries the time by CLOCK_MONOTONIC, which now shows `now_ns`.
     fn age_ns(&self, _payload: &[u8], _now_ns: u64) -> Option<u64> {
         None
     }
@@ -20,8 +20,8 @@ pub trait Ids: Send {
 
 /// Which ids of a stream arrived, and in which order.
 ///
-/// Counts are those of iperf 2.1.8 (each id that is not the next one is a gap or late), but ids of
-/// the last 4096 that come twice are told from late ones. An older id counts as late.
+/// Counts are those of iperf 2.1.8 (each id that is not the next one is a gap or late), but duplicates among the last
+/// 4096 ids are told from late ones. An older id counts as late.
 #[derive(Clone, Debug)]
 pub struct Sequence {
     highest: u64,
@@ -45,7 +45,7 @@ impl Default for Sequence {
 }
 
 impl Sequence {
-    /// Takes note of an id, 1 and up.
+    /// Records an id, 1 and up.
     pub fn record(&mut self, id: u64) {
         if id > self.highest {
             self.advance(id);
@@ -63,28 +63,27 @@ impl Sequence {
         }
     }
 
-    /// Takes note that ids up to `id` were sent, without one of them having arrived: what the end
-    /// marker of a stream says.
+    /// Records that ids up to `id` were sent, whether or not they arrived: what the end marker of a stream says.
     pub fn expect_up_to(&mut self, id: u64) {
         self.advance(id.max(self.highest));
     }
 
-    /// The highest id that arrived or is known to have been sent.
+    /// Returns the highest id that arrived or is known to have been sent.
     pub fn highest(&self) -> u64 {
         self.highest
     }
 
-    /// Ids up to the highest that did not arrive.
+    /// Returns how many ids up to the highest did not arrive.
     pub fn lost(&self) -> u64 {
         self.highest.saturating_sub(self.distinct)
     }
 
-    /// Datagrams that arrived after one with a higher id.
+    /// Returns how many datagrams arrived after one with a higher id.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Datagrams whose id had arrived before.
+    /// Returns how many datagrams had an id that had arrived before.
     pub fn duplicates(&self) -> u64 {
         self.duplicates
     }
@@ -124,8 +123,7 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// Takes note of a datagram: when it was sent by the sender's clock and when it arrived by the
-    /// receiver's.
+    /// Records a datagram: when it was sent by the sender's clock, and when it arrived by the receiver's.
     pub fn record(&mut self, sent_ns: i64, arrival_ns: i64) {
         let transit_ns = arrival_ns.saturating_sub(sent_ns);
         if let Some(previous_ns) = self.previous_transit_ns {
@@ -136,13 +134,13 @@ impl Jitter {
         self.previous_transit_ns = Some(transit_ns);
     }
 
-    /// From sending to arrival of the last datagram, in nanoseconds, the difference of the two clocks
-    /// included; `None` before the first.
+    /// Returns the transit time of the last datagram in nanoseconds, including the offset of the two clocks; `None`
+    /// before the first.
     pub fn transit_ns(&self) -> Option<i64> {
         self.previous_transit_ns
     }
 
-    /// The jitter in nanoseconds; `None` before the second datagram.
+    /// Returns the jitter in nanoseconds; `None` before the second datagram.
     pub fn ns(&self) -> Option<f64> {
         self.jitter_ns
     }

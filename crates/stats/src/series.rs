@@ -1,16 +1,17 @@
-//! Tests of values in the order of time: drift, a step, dependence on earlier values; and independence of blocks.
+//! Tests of values in time order: drift, a step, dependence on earlier values; and independence of blocks.
 //!
-//! *Drift*: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945), with M. G. Kendall's variance for
-//! ties. *A step*: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28 (1979),
-//! with its p value from random orders, since his formula is off for short series. *Dependence*, as in a sawtooth: G. M.
-//! Ljung and G. E. P. Box, "On a Measure of Lack of Fit in Time Series Models", Biometrika 65 (1978), of ranks and with
-//! random orders. Random orders are drawn until enough reach what was seen: J. Besag and P. Clifford, "Sequential Monte
-//! Carlo p-Values", Biometrika 78 (1991). Of series whose values are alike and independent, all three together call at
-//! most 5 % uneven, however short the series and whatever the distribution.
+//! *Drift*: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945), with M. G. Kendall's variance
+//! for ties. *A step*: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28
+//! (1979), with its p value from random orders, since his formula is off for short series. *Dependence*, as in a
+//! sawtooth: G. M. Ljung and G. E. P. Box, "On a Measure of Lack of Fit in Time Series Models", Biometrika 65 (1978),
+//! of ranks and with random orders. Random orders are drawn until enough are as extreme as the observed one: J. Besag
+//! and P. Clifford, "Sequential Monte Carlo p-Values", Biometrika 78 (1991). Of series with independent values from
+//! one distribution, all three together call at most 5 % uneven, however short the series and whatever the
+//! distribution.
 //!
-//! *Independence of blocks*: a setting that stays in one of two regimes for several blocks makes intervals too narrow.
-//! [`widening`] makes up for it as far as so few blocks can show it, and [`lag_one_p`] tells of it. The same values and
-//! seed give the same p values.
+//! *Independence of blocks*: a setting that stays in one of two regimes for several blocks makes intervals too
+//! narrow. [`widening`] compensates for it as far as so few blocks can show it, and [`lag_one_p`] reports it. The
+//! same values and seed give the same p values.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -23,36 +24,36 @@ use crate::summary;
 /// are tested, it is shared among them.
 pub const SERIES_BELOW_P: f64 = FAMILY_ALPHA / 3.0;
 
-/// Orders that are drawn at most for a p value, unless it has to be smaller than they can show.
+/// Most random orders for a p value, unless a smaller p value must be reachable.
 const SHUFFLES_MAX: u32 = 2_000;
-/// Of long series fewer are drawn, so that all of them together have so many values.
+/// Long series get fewer: all orders together have at most so many values.
 const SHUFFLED_VALUES_MAX: usize = 20_000_000;
-/// But so many at least that the least p value is a third of what calls a series uneven.
+/// But at least so many that the least p value is a third of the threshold.
 const SHUFFLES_BELOW: f64 = 3.0;
-/// Once so many orders reach what was seen, the p value is far from small, and no more are drawn.
+/// Once so many orders are as extreme as the observed one, the p value is far from small, and no more are drawn.
 const REACHED_MAX: u32 = 100;
-/// The longest distance at which values are held against earlier ones; a quarter of a short series.
+/// The longest lag in the test of dependence; a quarter of a short series.
 const LAGS_MAX: usize = 20;
-/// Statistics that differ by no more are equal but for their rounding.
+/// Statistics that differ by no more are equal up to rounding.
 const ROUNDING: f64 = 1e-9;
 /// Below so many values, all series together, the normal approximation of Mann's statistic is too rough (Kendall 1955), and a step
 /// cannot be told from chance.
 const VALUES_MIN: usize = 10;
 
-/// What the tests say of a series. A figure is `None` where it cannot be had.
+/// The results of the tests of a series. A figure is `None` where it cannot be computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Series {
     /// Two-sided p value of no drift (Mann and Kendall).
     pub drift_p: Option<f64>,
-    /// The likeliest step (Pettitt): where the ranks before it sum to the furthest from what they would by chance.
+    /// The likeliest step (Pettitt): where the sum of the ranks before it is furthest from what chance would give.
     pub change: Option<ChangePoint>,
-    /// The p value of values that do not depend on earlier ones (Ljung and Box).
+    /// The p value of no dependence on earlier values (Ljung and Box).
     pub dependence_p: Option<f64>,
     /// Below this p value a test has found something.
     pub below_p: f64,
 }
 
-/// Where a series changes its level, and how easily chance alone would seem to change it as much.
+/// Where a series changes its level, and how likely chance alone would show as large a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ChangePoint {
@@ -63,7 +64,7 @@ pub struct ChangePoint {
 }
 
 impl Series {
-    /// Tests a series that stands alone. Below ten values, of NaN, and when all are equal nothing can be had.
+    /// Tests a single series. Below ten values, with NaN, and when all are equal no figure can be computed.
     /// ```
     /// use nicpoll_stats::{Series, order::Seed};
     ///
@@ -77,8 +78,8 @@ impl Series {
         Series::of_repeats(&[values], 1, seed)
     }
 
-    /// Tests series that repeat one run, together. `family` is how many such answers there are in all: of even series,
-    /// at most 5 % of families have one that is called uneven.
+    /// Tests series that repeat one run, together. `family` is the number of such tests in all: of families of even
+    /// series, at most 5 % have one that is called uneven.
     /// ```
     /// use nicpoll_stats::{Series, order::Seed};
     ///
@@ -107,7 +108,7 @@ impl Series {
         self.is_found(self.drift_p)
     }
 
-    /// Its step, if there is one.
+    /// Returns the position of its step, if there is one.
     pub fn step(&self) -> Option<usize> {
         let change = self.change.filter(|change| self.is_found(Some(change.p)));
         change.map(|change| change.at)
@@ -128,7 +129,8 @@ impl Series {
     }
 }
 
-/// The two-sided p value of no drift (Mann and Kendall). `None` below ten values, of NaN, and when all are equal.
+/// Returns the two-sided p value of no drift (Mann and Kendall). `None` below ten values, with NaN, and when all are
+/// equal.
 fn drift_of(series: &[&[f64]]) -> Option<f64> {
     if !are_enough(series) {
         return None;
@@ -150,9 +152,9 @@ fn drift_of(series: &[&[f64]]) -> Option<f64> {
     Some((2.0 * Normal::standard().cdf(-from_mean / variance.sqrt())).min(1.0))
 }
 
-/// Pairs of which the later value is the greater, less those of which it is the lesser: earlier values are counted in
-/// a tree (P. M. Fenwick, "A New Data Structure for Cumulative Frequency Tables", Software 24, 1994), so that a long
-/// series takes little more time for each of its values.
+/// Returns the number of pairs whose later value is greater, minus those whose later value is less. Earlier values
+/// are counted in a tree (P. M. Fenwick, "A New Data Structure for Cumulative Frequency Tables", Software 24, 1994):
+/// the time per value hardly grows with the series.
 fn rises(values: &[f64]) -> i64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -173,7 +175,7 @@ fn rises(values: &[f64]) -> i64 {
     rises
 }
 
-/// How many are counted in the first so many places of such a tree.
+/// Returns the count in the first `places` places of such a tree.
 fn counted(counts: &[i64], mut places: usize) -> i64 {
     let mut sum = 0;
     while places > 0 {
@@ -183,7 +185,7 @@ fn counted(counts: &[i64], mut places: usize) -> i64 {
     sum
 }
 
-/// Whether there are values enough, and none of them is NaN.
+/// Whether there are enough values, and none of them is NaN.
 fn are_enough(series: &[&[f64]]) -> bool {
     let values = || series.iter().copied().flatten();
     values().count() >= VALUES_MIN && values().all(|value| !value.is_nan())
@@ -196,7 +198,7 @@ struct Orders {
 }
 
 impl Orders {
-    /// Of so many values; the p value can be as small as `below_p`.
+    /// For so many values; the p value can get below `below_p`.
     fn that_reach(below_p: f64, values: usize, seed: Seed) -> Self {
         let least = (SHUFFLES_BELOW / below_p).ceil() as u32;
         let affordable = (SHUFFLED_VALUES_MAX / values.max(1)) as u32;
@@ -207,11 +209,11 @@ impl Orders {
     }
 }
 
-/// Series as twice their ranks less the mean, each with what makes its statistics as great as those of any other.
+/// Series as twice their ranks minus the mean, each with the deviation that brings its statistics to a common scale.
 struct Ranked(Vec<(Vec<i64>, f64)>);
 
 impl Ranked {
-    /// `None` below ten values, of NaN, and when all values of each series are equal.
+    /// `None` below ten values, with NaN, and when all values of each series are equal.
     fn of(series: &[&[f64]]) -> Option<Self> {
         if !are_enough(series) {
             return None;
@@ -237,7 +239,8 @@ impl Ranked {
         self.share_of(orders, |ranked| ranked.dependence() >= seen - ROUNDING)
     }
 
-    /// The share of orders, drawn within each series, of which `reaches` holds, as it does of the one that was seen.
+    /// Returns the share of orders, drawn within each series, for which `reaches` holds, as it does for the observed
+    /// one.
     fn share_of(&self, orders: &Orders, reaches: impl Fn(&Ranked) -> bool) -> f64 {
         let mut ranked = Ranked(self.0.clone());
         let mut generator = orders.seed.generator();
@@ -255,7 +258,7 @@ impl Ranked {
         f64::from(reached + 1) / f64::from(orders.most + 1)
     }
 
-    /// The sum over all series and distances of the squared covariance there, each in units of its scatter.
+    /// Returns the sum of the squared autocovariances over all series and lags, each in units of its scatter.
     fn dependence(&self) -> f64 {
         let of_series = |(ranks, deviation): &(Vec<i64>, f64)| -> f64 {
             let lags = 1..=LAGS_MAX.min(ranks.len() / 4);
@@ -269,7 +272,8 @@ impl Ranked {
         self.0.iter().map(of_series).sum()
     }
 
-    /// After how many values their ranks, summed over all series, are furthest from 0, and how far.
+    /// Returns after how many values the ranks, summed over these and over all series, are furthest from 0, and how
+    /// far.
     fn furthest(&self) -> (usize, f64) {
         let longest = self.0.iter().map(|(ranks, _)| ranks.len()).max();
         let (mut sum, mut at, mut most) = (0.0, 0, 0.0);
@@ -288,17 +292,17 @@ impl Ranked {
     }
 }
 
-/// Orders that are drawn for the p value.
+/// Random orders for the p value.
 const SHUFFLES: u32 = 2_000;
 /// Fewer differences cannot reach a p value of 5 %: there are too few orders.
 const BLOCKS_MIN: usize = 5;
 
-/// The one-sided p value of a positive lag-1 correlation of the differences' ranks: the share of random
-/// orders whose neighbours are at least as alike as in the order of the blocks (A. Wald and J. Wolfowitz,
-/// Annals of Mathematical Statistics 14, 1943).
+/// Returns the one-sided p value of a positive lag-1 correlation of the differences' ranks: the share of random
+/// orders whose neighbours are at least as alike as in the order of the blocks (A. Wald and J. Wolfowitz, Annals of
+/// Mathematical Statistics 14, 1943).
 ///
-/// Infinite differences, which failed trials make, have ranks too. `None` of fewer than five differences,
-/// of NaN, and when all are equal.
+/// Infinite differences, which failed trials make, have ranks too. `None` for fewer than five differences, with NaN,
+/// and when all are equal.
 pub fn lag_one_p(differences: &[f64], seed: Seed) -> Option<f64> {
     if differences.len() < BLOCKS_MIN || differences.iter().any(|it| it.is_nan()) {
         return None;
@@ -319,15 +323,15 @@ pub fn lag_one_p(differences: &[f64], seed: Seed) -> Option<f64> {
     Some((as_alike + 1) as f64 / f64::from(SHUFFLES + 1))
 }
 
-/// Correlation from block to block that is believed at most: of few blocks no more can be told.
+/// The largest correlation from block to block that is taken over: few blocks cannot show more.
 const CORRELATION_MAX: f64 = 0.6;
-/// Degrees of freedom that an interval keeps at least.
+/// The fewest degrees of freedom of an interval.
 const DEGREES_MIN: usize = 3;
 
-/// How many times as wide an interval of these differences has to be, 1 or more, because neighbours are alike: `n` of
-/// them are worth `n (1 - r) / (1 + r)` independent ones, with `r` the lag-1 correlation, corrected for its bias of
-/// about `-(1 + 3 r) / n` (M. G. Kendall, Biometrika 41, 1954). Never less than 1: what neighbours differ more than by
-/// chance is chance. 1 of fewer than five differences, and where they are not finite or all equal.
+/// Returns how many times as wide an interval of these differences must be because neighbours are alike: `n` of them
+/// are worth `n (1 - r) / (1 + r)` independent ones, with `r` the lag-1 correlation, corrected for its bias of about
+/// `-(1 + 3 r) / n` (M. G. Kendall, Biometrika 41, 1954). Never less than 1: a negative correlation counts as chance.
+/// 1 for fewer than five differences, and where they are not finite or all equal.
 pub(crate) fn widening(differences: &[f64], confidence: Confidence) -> f64 {
     let n = differences.len() as f64;
     let is_told = differences.len() >= BLOCKS_MIN && differences.iter().all(|it| it.is_finite());
@@ -347,14 +351,14 @@ pub(crate) fn widening(differences: &[f64], confidence: Confidence) -> f64 {
     (n / worth).sqrt() * quantile(degrees) / quantile(differences.len() - 1)
 }
 
-/// Twice the ranks less their mean, so that ties stay whole numbers.
+/// Returns twice the ranks minus their mean: ties stay whole numbers.
 fn centred_ranks(values: &[f64]) -> Vec<i64> {
     let mean = values.len() as i64 + 1;
     let ranks = doubled_ranks(values).into_iter();
     ranks.map(|rank| rank as i64 - mean).collect()
 }
 
-/// The sum of the products of neighbours.
+/// Returns the sum of the products of neighbours.
 fn neighbours(ranks: &[i64]) -> i64 {
     ranks.windows(2).map(|pair| pair[0] * pair[1]).sum()
 }

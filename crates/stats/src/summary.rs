@@ -11,19 +11,19 @@
 ///
 /// let summary = Summary::of(&[4.0, 1.0, 2.0, 3.0]).unwrap();
 /// assert_eq!((summary.min, summary.median, summary.max), (1.0, 2.5, 4.0));
-/// // A value that is none is not left out.
+/// // NaN is not left out.
 /// assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// How many values there are, at least 1.
+    /// Number of values, at least 1.
     pub n: usize,
     /// The middle value; of an even number of values the mean of the middle two.
     pub median: f64,
-    /// The value at the least tenth: a tenth of the values, at least one, lie there or below.
+    /// The lowest tenth: a tenth of the values, at least one, lie there or below.
     pub p10: f64,
-    /// The value at the greatest tenth: a tenth of the values, at least one, lie there or above.
+    /// The highest tenth: a tenth of the values, at least one, lie there or above.
     pub p90: f64,
     /// The least value.
     pub min: f64,
@@ -54,7 +54,7 @@ impl Summary {
     }
 }
 
-/// The mean; `None` of nothing, and when a value or the sum leaves the range of `f64`.
+/// Returns the mean; `None` without values, and when a value or the sum leaves the range of `f64`.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let first = *values.first()?;
     // Around the first value, because the plain sum of equal values rounds: ten times 0.1 sums to
@@ -63,8 +63,8 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     Some(first + offset).filter(|mean| mean.is_finite())
 }
 
-/// The sample's standard deviation, with n - 1; `None` of fewer than two values, and when a value
-/// or the sum leaves the range of `f64`.
+/// Returns the sample's standard deviation, with n - 1; `None` for fewer than two values, and when a value or the sum
+/// leaves the range of `f64`.
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let degrees = values.len().checked_sub(1).filter(|&degrees| degrees > 0)?;
     let mean = mean(values)?;
@@ -74,14 +74,15 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
 
 /// Beyond this modified z score a value is an outlier.
 const SCORE_MAX: f64 = 3.5;
-/// Of fewer values none can be told from the others.
+/// Among fewer values no finite one is an outlier.
 const VALUES_MIN: usize = 5;
 /// The median absolute deviation of normal values, in standard deviations.
 const MEDIAN_DEVIATION: f64 = 0.6745;
 /// A standard deviation of normal values, in mean absolute deviations.
 const MEAN_DEVIATION: f64 = 1.253_314;
 
-/// The positions of the outliers, from 0. None of fewer than five values; what is not finite is one.
+/// Returns the positions of the outliers, from 0. A value that is not finite always is one; finite ones only among
+/// five or more.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let finite: Vec<f64> = values.iter().copied().filter(|it| it.is_finite()).collect();
     let middle = median(&finite).unwrap_or(0.0);

@@ -1,7 +1,7 @@
 //! Two unpaired sets of values, by ranks and by means: their ratio, or their difference in points.
 //!
-//! The method follows from the sizes and the confidence, never from the values: ranks wherever the sizes can reach the
-//! confidence; below that Welch's interval, which assumes even noise.
+//! The method follows from the sizes and the confidence, never from the values: ranks wherever the sizes can reach
+//! the confidence; below that Welch's interval, which assumes normal noise.
 //!
 //! B. L. Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
 //! Biometrika 34 (1947), with his degrees of freedom (Welch 1938, Satterthwaite 1946). It assumes that values are
@@ -14,16 +14,17 @@ use crate::interval::{Confidence, Interval, NoInterval};
 use crate::rank::{VALUES_MIN, mann_whitney_p, shift_interval, shift_reaches};
 use crate::summary;
 
-/// What two sets of values come to. Intervals are of ratios, judged / reference, or of points, judged - reference.
+/// The comparison of two sets of values. Intervals are of ratios, judged / reference, or of points, judged -
+/// reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Unpaired {
-    /// Which of the two decides.
+    /// The method that decides.
     pub method: ComparedMethod,
     /// The deciding interval with its estimate; an end may be infinite or 0 for runs that failed. `None` where
     /// there is none.
     pub interval: Option<Interval>,
-    /// The two-sided p value of no difference behind it.
+    /// Its two-sided p value of no difference.
     pub difference_p: Option<f64>,
     /// The ends by ranks.
     pub mann_whitney: Ends,
@@ -119,7 +120,7 @@ impl Difference {
     }
 }
 
-/// How far the mean of `one` lies above that of `other`, with its interval.
+/// Returns how far the mean of `one` lies above that of `other`, with its interval.
 ///
 /// # Errors
 /// [`NoInterval::TooFewValues`] below three values a side; [`NoInterval::OutOfRange`] when values are not
@@ -135,7 +136,7 @@ pub fn welch_interval(
     Ok(Interval::around(found.means, half, confidence, values))
 }
 
-/// The two-sided p value of a difference of means; `None` where there is no interval.
+/// Returns the two-sided p value of a difference of means; `None` where there is no interval.
 pub fn welch_p(one: &[f64], other: &[f64]) -> Option<f64> {
     let found = Difference::of(one, other).ok()?;
     if found.means == 0.0 {

@@ -13,17 +13,17 @@ use crate::interval::Interval;
 /// The least difference that matters, declared before the study.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Margin {
-    /// What matters as worse: 1/m or -d.
+    /// From here on worse matters: 1/m or -d.
     worse: f64,
     /// No difference: a ratio of 1 or 0 points.
     none: f64,
-    /// What matters as better: m or d.
+    /// From here on better matters: m or d.
     better: f64,
     /// The margin as a difference of logs or of points: ln(m) or d.
     pub(crate) difference: f64,
 }
 
-/// A margin that is none.
+/// An invalid margin.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidMargin {
@@ -38,7 +38,7 @@ pub enum InvalidMargin {
 }
 
 impl Margin {
-    /// For metrics of this kind: [`Margin::ratio`] or [`Margin::points`].
+    /// Creates a margin for metrics of this kind: [`Margin::ratio`] or [`Margin::points`].
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Margin {
         }
     }
 
-    /// A ratio, finite and above 1: 1.05 is 5 % better, and 1/1.05 as much worse.
+    /// Creates a margin from a ratio, finite and above 1: 1.05 is 5 % better, and 1/1.05 as much worse.
     ///
     /// # Errors
     ///
@@ -67,8 +67,8 @@ impl Margin {
         })
     }
 
-    /// Points, strictly between 0 and 1: 0.01 is one percentage point. The range leaves out every
-    /// ratio, so that one cannot pass as points.
+    /// Creates a margin from points, strictly between 0 and 1: 0.01 is one percentage point. The range excludes every
+    /// ratio, lest one pass as points.
     ///
     /// # Errors
     ///
@@ -86,12 +86,12 @@ impl Margin {
     }
 }
 
-/// What `interval` says, of ratios for a ratio margin and of points for a points margin, oriented so
-/// that more is better. `None` is the lack of an interval: inconclusive.
+/// Returns the verdict of `interval`, of ratios for a ratio margin and of points for a points margin, oriented with
+/// more as better. Without an interval it is inconclusive.
 ///
-/// The first that holds of: equivalent (entirely within the margin both ways, whether or not it excludes no
-/// difference), better or worse and it matters (entirely beyond the margin), better or worse (entirely on one side of no
-/// difference), no difference proven.
+/// The first that applies: equivalent (entirely within the margin both ways, whether or not it excludes no
+/// difference), better or worse and it matters (entirely beyond the margin), better or worse (entirely on one side of
+/// no difference), no difference proven.
 pub fn verdict(interval: Option<&Interval>, margin: &Margin) -> Verdict {
     let Some(&Interval { low, high, .. }) = interval else {
         return Verdict::Inconclusive;
@@ -111,8 +111,8 @@ pub fn verdict(interval: Option<&Interval>, margin: &Margin) -> Verdict {
     }
 }
 
-/// The p values, each multiplied by the number of those that are not smaller, and never below a smaller one's.
-/// `family` tests were planned; those that gave no p value count as the greatest.
+/// Returns the p values, each multiplied by the number of those that are not smaller, and never below a smaller
+/// one's. `family` tests were planned; those that gave no p value count as the greatest.
 pub fn holm(p_values: &[Option<f64>], family: usize) -> Vec<Option<f64>> {
     let told = p_values.iter().zip(0..);
     let told = told.filter_map(|(p, index)| Some(((*p)?, index)));

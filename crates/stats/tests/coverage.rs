@@ -1,7 +1,7 @@
-//! Whether intervals hold the true value as often as they say, over many simulated studies.
+//! Checks that intervals contain the true value as often as they say, over many simulated studies.
 //!
-//! A simulated study has a true ratio, a drift that all settings of a block share, and scatter of
-//! its own. Seeds are fixed: these tests come out the same every time.
+//! A simulated study has a true ratio, a drift that all settings of a block share, and scatter of its own. Seeds are
+//! fixed: these tests give the same result every time.
 
 mod draws;
 
@@ -28,8 +28,8 @@ fn study(blocks: usize, generator: &mut Pcg64) -> Vec<Pair> {
 
 #[test]
 fn students_interval_covers_as_often_as_it_says() {
-    // Four standard deviations of 4000 studies are 0.014 at 0.95 and 0.025 at 0.8. Normal quantiles
-    // in the place of Student's would cover 0.85 with 4 blocks, and unpaired differences 1.00.
+    // Four standard deviations of 4000 studies are 0.014 at 0.95 and 0.025 at 0.8. Normal quantiles instead of
+    // Student's would cover 0.85 with 4 blocks, and unpaired differences 1.00.
     for (blocks, level, bound) in [(3, 0.95, 0.014), (4, 0.95, 0.014), (8, 0.8, 0.025)] {
         let confidence = Confidence::new(level).unwrap();
         let covered = share(4_000, 11, |generator| {
@@ -58,8 +58,8 @@ fn a_family_holds_together_as_often_as_it_says() {
 
 #[test]
 fn what_a_plan_is_said_to_find_is_found_nine_times_in_ten() {
-    // The scatter of 200 blocks is close to the truth. Other studies, of sixteen blocks and with just the
-    // effect that was named, find it.
+    // The scatter of 200 blocks is close to the truth. Other studies of sixteen blocks, with exactly the effect that
+    // was named, find it.
     let mut generator = Seed(15).generator();
     let many = log_differences(&study(200, &mut generator)).unwrap();
     let level = Confidence::for_family(8);

@@ -1,8 +1,9 @@
-//! Whether a live comparison holds the true difference as often as it says, over many simulated runs with a
-//! load that nobody controls.
+//! Checks that a live comparison's interval contains the true difference as often as it says, over many simulated
+//! runs with a load that nobody controls.
 //!
-//! A run is made step by step: a rate of packets that drifts and jumps, CPU time for each packet under the setting of the
-//! moment, and part of that time later than its packets. Seeds are fixed. docs/method-evidence.md has the table that they print.
+//! A run is simulated step by step: a packet rate that drifts and jumps, CPU time per packet under the current
+//! setting, and part of that time later than its packets. Seeds are fixed. docs/method-evidence.md has the table that
+//! they print.
 
 use std::collections::VecDeque;
 
@@ -21,31 +22,31 @@ const RUNS: u32 = 1_000;
 const RUN_SECONDS: f64 = 600.0;
 /// Length of a step of the simulation.
 const STEP_SECONDS: f64 = 0.2;
-/// Busy cores under the reference: what it takes anyway, and for each packet a second.
+/// Busy cores under the reference: without packets, and for each packet a second.
 const BASE_CORES: f64 = 0.05;
 const PACKET_CORES: f64 = 10e-6;
-/// What the judged setting takes for each packet a second: 10 % less.
+/// Busy cores for each packet a second under the judged setting: 10 % less.
 const JUDGED_PACKET_CORES: f64 = 9e-6;
-/// Mean rate, before what a world does to it.
+/// Mean rate, before a world changes it.
 const RATE: f64 = 20_000.0;
 /// Scatter of a step's CPU time.
 const CPU_SCATTER: f64 = 0.1;
 
-/// What load and CPU time do in a run.
+/// How load and CPU time behave in a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct World {
     name: &'static str,
-    /// Whether both settings take the same for each packet.
+    /// Whether both settings cost the same per packet.
     is_null: bool,
-    /// The rate is multiplied so from this share of the run on.
+    /// A share of the run, and the factor on the rate from there on.
     jump: Option<(f64, f64)>,
-    /// Standard deviation of the rate's logarithm, which forgets in 3 s.
+    /// Standard deviation of the rate's logarithm, with a time constant of 3 s.
     wander: f64,
-    /// The judged setting multiplies the rate.
+    /// The judged setting's factor on the rate.
     raise: f64,
-    /// Share of the CPU time that comes later than its packets, and how many steps later at most.
+    /// Share of the CPU time that comes later than its packets, and its greatest delay in steps.
     postponed: (f64, usize),
-    /// Cores that something else of the traffic's takes in the first half of every 4 s.
+    /// Cores that other work takes in the first half of every 4 s.
     periodic_cores: f64,
 }
 
@@ -67,8 +68,8 @@ const EFFECT: World = World {
 /// Twice the rate from half way on.
 const DOUBLES: Option<(f64, f64)> = Some((0.5, 2.0));
 
-/// A draw with mean 0 and deviation 1 that is nearly normal: the sum of four uniform ones, of which a draw of the
-/// generator holds all.
+/// A draw with mean 0 and deviation 1 that is nearly normal: the sum of four uniform ones, all from one draw of the
+/// generator.
 fn normal(generator: &mut Pcg64) -> f64 {
     let draw = generator.next_u64();
     let sum: u64 = (0..4).map(|lane| draw >> (16 * lane) & 0xffff).sum();
@@ -80,14 +81,14 @@ struct Machine<'a> {
     world: World,
     generator: &'a mut Pcg64,
     elapsed: f64,
-    /// Where the logarithm of the rate has wandered.
+    /// The current wander of the rate's logarithm.
     log_rate: f64,
-    /// CPU time of the steps to come that belongs to packets of former ones.
+    /// CPU time of the steps to come that belongs to packets of earlier ones.
     postponed: VecDeque<f64>,
 }
 
 impl Machine<'_> {
-    /// Packets and CPU seconds of the next step under a setting.
+    /// Returns packets and CPU seconds of the next step under a setting.
     fn step(&mut self, is_judged: bool) -> (f64, f64) {
         let world = self.world;
         let keeps = (-STEP_SECONDS / 3.0f64).exp();
@@ -132,7 +133,7 @@ impl Machine<'_> {
         (packets, busy)
     }
 
-    /// A block with so much left out at its beginning.
+    /// Simulates a block, with `left_out_seconds` left out at its beginning.
     fn block(&mut self, seconds: f64, is_judged: bool, left_out_seconds: f64) -> AbBlock {
         let steps = (seconds / STEP_SECONDS).round() as usize;
         let left_out = (left_out_seconds / STEP_SECONDS).round() as usize;
@@ -180,7 +181,7 @@ fn plan(seed: u64, left_out_seconds: f64) -> AbPlan {
     }
 }
 
-/// The pairs of a run in a given order.
+/// Simulates the pairs of a run in a given order.
 fn pairs(
     world: World,
     drawn: impl Iterator<Item = DrawnPair>,
@@ -216,7 +217,7 @@ fn pairs(
     pairs
 }
 
-/// The true difference at equal load, at the mean load that the pairs had.
+/// Returns the true difference at equal load, at the pairs' mean load.
 fn truth(world: World, pairs: &[AbPair]) -> f64 {
     if world.is_null {
         return 0.0;
@@ -240,13 +241,13 @@ fn differences(pairs: &[AbPair]) -> Vec<f64> {
 /// Shares of a world's runs in which something holds, and the mean length of the interval at equal load.
 #[derive(Debug, Default)]
 struct Shares {
-    /// The interval at equal load holds the truth.
+    /// The interval at equal load contains the truth.
     equal_load: f64,
     /// Student's interval of the plain differences does.
     paired_t: f64,
     /// The signed ranks' interval of the plain differences does.
     ranks: f64,
-    /// The interval of the load's ratio holds its truth.
+    /// The interval of the load's ratio contains its truth.
     load: f64,
     /// Carry-over is found.
     carried: f64,
@@ -298,7 +299,7 @@ fn run_world(world: World, left_out_seconds: f64, seed: u64) -> Shares {
     shares
 }
 
-/// What holds in every world of the table.
+/// Checks what holds in every world of the table.
 fn holds_as_often_as_it_says(world: World, seed: u64) -> Shares {
     let shares = run_world(world, LEFT_OUT_SECONDS_MIN, seed);
     for covered in [shares.equal_load, shares.load] {
@@ -319,7 +320,7 @@ fn without_an_effect_there_is_no_verdict_for_one() {
         ..CALM
     };
     let wild = holds_as_often_as_it_says(wild, 1);
-    // Here the load cannot be told to be equal, and three figures must agree.
+    // Here the load cannot be shown to be equal, and three figures must agree.
     assert!(wild.saves + wild.costs < 0.01, "{wild:?}");
 }
 
@@ -378,7 +379,7 @@ fn a_setting_that_raises_the_load() {
         ..EFFECT
     };
     let shares = holds_as_often_as_it_says(world, 6);
-    // The plain differences are of another question: they hold the load's rise, too.
+    // The plain differences answer another question: they include the load's rise.
     assert!(shares.paired_t < 0.2 && shares.ranks < 0.2, "{shares:?}");
     // CPU time saved for each packet is not CPU time saved while the load is higher.
     assert!(shares.saves < 0.02, "{shares:?}");
@@ -412,7 +413,7 @@ fn work_postponed_beyond_what_is_left_out_is_found() {
     assert!(shares.carried < 0.06, "{shares:?}");
 }
 
-/// Something that works every 4 s, and has nothing to do with the setting.
+/// Work every 4 s that has nothing to do with the setting.
 const PERIODIC: World = World {
     name: "something with a period of 4 s",
     is_null: true,
@@ -420,7 +421,7 @@ const PERIODIC: World = World {
     ..CALM
 };
 
-/// How often the interval at equal load holds the truth, no difference, with blocks of 2 s in an order.
+/// Returns how often the interval at equal load contains the truth, no difference, with blocks of 2 s in an order.
 fn covered_in_order(order: impl Fn(&mut Pcg64) -> bool) -> f64 {
     let mut generator = Seed(9).generator();
     let mut coins = Seed(10).generator();

@@ -1,7 +1,8 @@
-//! How often a live comparison is given up by chance, and how soon a setting that loses three times as much is found
-//! out, over many simulated runs with losses in bursts.
+//! How often a live comparison ends by chance, and how soon it ends under a setting that loses three times as much,
+//! over many simulated runs with losses in bursts.
 //!
-//! Seeds are fixed: these tests come out the same every time. docs/method-evidence.md has the table that they print.
+//! Seeds are fixed: these tests give the same result every time. docs/method-evidence.md has the table that they
+//! print.
 
 mod draws;
 
@@ -18,10 +19,10 @@ const PACKETS_PER_SECOND: f64 = 20_000.0;
 #[derive(Clone, Copy, Debug)]
 struct World {
     name: &'static str,
-    /// How often something loses packets, and how many it loses on average.
+    /// Bursts of losses a second, and packets lost in each on average.
     bursts_per_second: f64,
     burst: f64,
-    /// From half of the run on, bursts come so many times as often under both settings.
+    /// Factor on the rate of bursts under both settings, from half of the run on.
     worsens: f64,
 }
 
@@ -47,13 +48,13 @@ const WORLDS: [World; 7] = [
     },
 ];
 
-/// A block, with when it lost how much.
+/// A block, with the times and sizes of its bursts.
 struct Block {
     losses: Losses,
     bursts: Vec<(f64, f64)>,
 }
 
-/// What a block loses: bursts come by themselves, and their sizes are exponential.
+/// Draws the losses of a block: bursts at random times, of exponential sizes.
 fn block(world: &World, bursts_per_second: f64, generator: &mut Pcg64) -> Block {
     let [shortest, longest] = BLOCK_SECONDS;
     let seconds = shortest + (longest - shortest) * uniform(generator);
@@ -79,8 +80,8 @@ fn block(world: &World, bursts_per_second: f64, generator: &mut Pcg64) -> Block 
     }
 }
 
-/// The rule that one block ends a run at any look, five times a second: more than twice what the first stretch lost, and
-/// more than 100 packets or half a hundredth of those so far.
+/// The rule that one block ends a run at any of five looks a second: more than twice the rate of the first stretch,
+/// and more than 100 packets or 0.5 % of those so far.
 fn is_over_alone(first: &Losses, block: &Block) -> bool {
     let [_, longest] = BLOCK_SECONDS;
     let usual = (first.lost / first.seconds * longest).max(50.0);
@@ -92,7 +93,7 @@ fn is_over_alone(first: &Losses, block: &Block) -> bool {
     })
 }
 
-/// The pair that ends a run, and whether single blocks would have ended it.
+/// Returns the pair that ends a run, and whether single blocks would have ended it.
 fn run(world: &World, judged_factor: f64, seed: u64) -> (Option<u32>, bool) {
     let mut generator = Seed(seed).generator();
     let [shortest, longest] = BLOCK_SECONDS;
@@ -121,7 +122,8 @@ fn run(world: &World, judged_factor: f64, seed: u64) -> (Option<u32>, bool) {
     (None, is_over)
 }
 
-/// Share of runs that are ended, the same under the rule of single blocks, and the mean pair that ended them.
+/// Returns the share of runs that are ended, the same under the rule of single blocks, and the mean pair that ended
+/// them.
 fn ended(world: &World, judged_factor: f64) -> [f64; 3] {
     let (mut ended, mut alone, mut pairs) = (0, 0, 0);
     for seed in 0..RUNS {
@@ -155,7 +157,7 @@ fn a_setting_that_loses_several_times_as_much_is_found_out() {
     for (index, world) in WORLDS.iter().enumerate() {
         let [thrice, six, twenty] = [3.0, 6.0, 20.0].map(|factor| ended(world, factor));
         let is_within = |[found, _, pairs]: [f64; 3], most: f64| found > 0.95 && pairs < most;
-        // Less than half a hundredth is allowed.
+        // Less than 0.5 % is allowed.
         if index >= 2 {
             assert!(is_within(six, 11.0), "{world:?}: {six:?}");
             assert!(is_within(twenty, 3.0), "{world:?}: {twenty:?}");

@@ -1,8 +1,8 @@
-//! The method's promise, simulated: of a hundred studies without mistakes at most about five have a wrong
-//! interval anywhere in their family, whatever the noise; and what breaks it is noticed.
+//! The method's guarantee, simulated: at most about five in a hundred sound studies have a wrong interval anywhere in
+//! their family, whatever the noise; and violated assumptions are noticed.
 //!
-//! A simulated study has four workloads and two comparisons under each, which share the judged setting's
-//! trials, as the demo's do. Seeds are fixed: these tests come out the same every time.
+//! A simulated study has four workloads and two comparisons under each, which share the judged setting's trials, as
+//! the demo's do. Seeds are fixed: these tests give the same result every time.
 
 mod draws;
 
@@ -17,7 +17,7 @@ use nicpoll_stats::{
 const WORKLOADS: u32 = 4;
 const STUDIES: u32 = 400;
 
-/// The log of a trial's rate, less its setting's own: in the judged arm (true) or a reference, in a block.
+/// Draws the log of a trial's rate, minus its setting's own: in the judged arm (true) or a reference, in a block.
 type Noise = fn(&mut Pcg64, bool, usize) -> f64;
 
 fn even(generator: &mut Pcg64, _: bool, _: usize) -> f64 {
@@ -56,7 +56,7 @@ fn spikes_in_one_arm(generator: &mut Pcg64, is_judged: bool, block: usize) -> f6
     }
 }
 
-/// The judged setting has two states, and each trial falls into one anew.
+/// The judged setting has two states, and each trial draws one.
 fn state_of_each_trial(generator: &mut Pcg64, is_judged: bool, _: usize) -> f64 {
     let state = if is_judged && uniform(generator) < 0.5 {
         0.1
@@ -66,7 +66,7 @@ fn state_of_each_trial(generator: &mut Pcg64, is_judged: bool, _: usize) -> f64 
     state * f64::from(u8::from(is_judged)) + 0.05 * normal(generator)
 }
 
-/// The differences of one workload against both references.
+/// Returns the differences of one workload against both references.
 fn workload(noise: Noise, blocks: usize, effect: f64, generator: &mut Pcg64) -> [Vec<f64>; 2] {
     let mut against = [vec![], vec![]];
     for block in 0..blocks {
@@ -90,7 +90,7 @@ fn students_misses(differences: &[f64], truth: f64, level: Confidence) -> bool {
     !(found.low..=found.high).contains(&truth)
 }
 
-/// The share of studies that have a wrong interval. `truth` is what the intervals should hold.
+/// Returns the share of studies with a wrong interval. `truth` is what the intervals should contain.
 fn family_errors(noise: Noise, blocks: usize, effect: f64, truth: f64, misses: Misses) -> f64 {
     let level = Confidence::for_family(2 * WORKLOADS);
     share(STUDIES, blocks as u64, |generator| {
@@ -102,7 +102,7 @@ fn family_errors(noise: Noise, blocks: usize, effect: f64, truth: f64, misses: M
     })
 }
 
-/// Three standard errors above 5 % with so many studies.
+/// Returns 5 % and three standard errors with so many studies.
 fn most() -> f64 {
     0.05 + 3.0 * (0.05 * 0.95 / f64::from(STUDIES)).sqrt()
 }
@@ -145,8 +145,8 @@ fn a_single_comparison_may_have_six_blocks() {
 
 #[test]
 fn spikes_in_one_arm_deceive_students_family_and_not_that_of_ranks() {
-    // The typical ratio is that of the nine trials in ten; the mean of the logs lies 0.1 below. Studies that
-    // happen to see few spikes are sure of a wrong mean.
+    // The typical ratio is that of the nine trials in ten; the mean of the logs lies 0.1 below. Studies that happen
+    // to see few spikes have a narrow interval around a wrong mean.
     let by_rank = family_errors(spikes_in_one_arm, 9, 0.0, 0.0, ranks_miss);
     let by_mean = family_errors(spikes_in_one_arm, 9, 0.0, -0.1, students_misses);
     assert!(by_rank < 0.10, "{by_rank}");
@@ -169,7 +169,7 @@ fn the_interval_is_not_wider_than_it_must_be() {
     assert!((0.95..1.1).contains(&ratio), "{ratio}");
 }
 
-/// Differences of a setting that stays in one of two states for four blocks in the mean.
+/// Draws differences of a setting that stays in one of two states for four blocks on average.
 fn regime(blocks: usize, generator: &mut Pcg64) -> Vec<f64> {
     let mut state = if uniform(generator) < 0.5 { 0.2 } else { -0.2 };
     (0..blocks)
@@ -207,12 +207,12 @@ fn regimes_are_noticed_and_independent_blocks_are_left_alone() {
     let alone = noticed(&|generator| (0..16).map(|_| normal(generator)).collect());
     assert!(alone < 0.11, "{alone}");
     let (short, long) = (noticed(&|it| regime(16, it)), noticed(&|it| regime(40, it)));
-    // Sixteen blocks show a state that lasts for four in one study of four; forty in most.
+    // Sixteen blocks show a state that lasts for four in one study out of four; forty in most.
     assert!(short > 0.15, "{short}");
     assert!(long > 0.6, "{long}");
 }
 
-/// The interval of one comparison, as a ratio.
+/// Returns the interval of one comparison, as a ratio.
 fn interval(differences: &[f64], level: Confidence) -> Interval {
     let method = planned_method(differences.len(), level);
     let interval = interval_by(method, differences, level).unwrap();
@@ -228,7 +228,7 @@ fn is_difference(word: Verdict) -> bool {
     !matches!(word, Verdict::Equivalent | Verdict::NoDifferenceProven)
 }
 
-/// Noise of which each value is `r` times the one before, and even noise.
+/// Draws noise in which each value is `r` times the previous one, plus normal noise.
 fn autoregressive(r: f64, blocks: usize, generator: &mut Pcg64) -> Vec<f64> {
     let mut value = 0.1 * normal(generator);
     let mut next = || {
@@ -239,8 +239,8 @@ fn autoregressive(r: f64, blocks: usize, generator: &mut Pcg64) -> Vec<f64> {
     (0..blocks).map(|_| next()).collect()
 }
 
-/// Percent of intervals of 95 % that hold the truth, and of words for a difference where there is none: printed, for
-/// the table in docs/method-evidence.md.
+/// Prints the percentage of 95 % intervals that contain the truth, and of verdicts for a difference where there is
+/// none, for the table in docs/method-evidence.md.
 #[test]
 fn dependent_blocks_widen_the_interval() {
     type Draw = fn(usize, &mut Pcg64) -> Vec<f64>;
@@ -287,7 +287,7 @@ fn dependent_blocks_widen_the_interval() {
     }
 }
 
-/// The share of studies without any difference in which a word says that there is one.
+/// Returns the share of studies without any difference in which a verdict says that there is one.
 fn false_words(noise: Noise, blocks: usize, family: u32) -> f64 {
     let level = Confidence::for_family(family);
     share(2_000, 6, |generator| {
@@ -317,7 +317,7 @@ fn what_is_not_there_is_found_no_more_often_than_it_says() {
     }
 }
 
-/// The share of studies with a true 30 % in which the word says that it matters.
+/// Returns the share of studies with a true 30 % in which the verdict says that it matters.
 fn found_weight(blocks: usize, family: u32) -> f64 {
     let level = Confidence::for_family(family);
     share(1_000, 7, |generator| {

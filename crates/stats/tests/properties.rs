@@ -1,4 +1,4 @@
-//! What holds for every set of pairs, however they came about.
+//! Properties of every set of pairs.
 
 use nicpoll_model::{Metric, Verdict};
 use nicpoll_stats::order::{Seed, shuffle};
@@ -9,7 +9,7 @@ use nicpoll_stats::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Pairs as rates, times and latencies may be, far apart included.
+/// Pairs of rates, times or latencies, even far apart.
 fn pairs() -> impl Strategy<Value = Vec<Pair>> {
     let value = || (-7.0f64..23.0).prop_map(f64::exp);
     let pair =
@@ -17,7 +17,7 @@ fn pairs() -> impl Strategy<Value = Vec<Pair>> {
     vec(pair, 3..12)
 }
 
-/// Anything that a pair may hold, nonsense included.
+/// Any pairs, invalid ones included.
 fn wild_pairs() -> impl Strategy<Value = Vec<Pair>> {
     let value = || proptest::option::weighted(0.9, any::<f64>());
     let pair = (value(), value()).prop_map(|(setting, reference)| Pair { setting, reference });
@@ -44,12 +44,12 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
 }
 
-/// Whether two intervals for ratios agree, up to rounding of the logs.
+/// Whether two intervals of ratios agree, up to rounding of the logs.
 fn agree(a: &Interval, b: &Interval) -> bool {
     close(a.low, b.low) && close(a.estimate, b.estimate) && close(a.high, b.high)
 }
 
-/// Where a verdict stands between worst and best; equivalent and not proven are both in the middle.
+/// Returns the place of a verdict between worst and best; equivalent and not proven are both in the middle.
 fn rank(word: Verdict) -> i32 {
     match word {
         Verdict::WorseAndItMatters => -2,
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn swapping_the_settings_inverts_the_ratio(pairs in pairs(), confidence in confidence()) {
         let swapped = mapped(&pairs, |setting, reference| (reference, setting));
-        // Far scatter and a high confidence may leave the range, but then both ways.
+        // Wide scatter and a high confidence may leave the range, but then in both directions.
         match (ratio_interval(&pairs, confidence), ratio_interval(&swapped, confidence)) {
             (Ok(one), Ok(other)) => prop_assert!(agree(&one.inverted(), &other)),
             (one, other) => prop_assert!(one.is_err() && other.is_err()),
@@ -151,7 +151,7 @@ proptest! {
         let inner = of_ratio(low * width.powf(from), (low * width.powf(to)).min(low * width));
         let narrower = verdict(Some(&inner), &margin);
         prop_assert!(rank(word) * rank(narrower) >= 0);
-        // What is surely within the margin is the same, on whichever side.
+        // An interval within the margin is equivalent, on whichever side of no difference.
         let is_same = narrower == Verdict::Equivalent && rank(word).abs() < 2;
         prop_assert!(is_same || rank(word).abs() <= rank(narrower).abs());
         prop_assert!(word != Verdict::Equivalent || is_same);
@@ -168,7 +168,7 @@ proptest! {
 
     #[test]
     fn ranks_know_only_the_order_of_what_is_far_out(differences in differences(9..20), failed in 0usize..4) {
-        // A failure is what any difference far enough out would be.
+        // A failure has the same effect as any difference far enough out.
         let mut failing = differences.clone();
         let mut far = differences;
         for index in 0..failed {

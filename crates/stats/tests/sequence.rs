@@ -1,4 +1,4 @@
-//! Loss, order and jitter against an account that remembers everything.
+//! Loss, order and jitter against a model that remembers everything.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use nicpoll_stats::sequence::{Jitter, Sequence};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// How far back a `Sequence` promises to know duplicates.
+/// How far back a `Sequence` recognises duplicates.
 const WINDOW_IDS: u64 = 4096;
 
-/// The same counts from a set of all ids.
+/// Counts the same from a set of all ids.
 #[derive(Default)]
 struct Oracle {
     seen: BTreeSet<u64>,
@@ -35,7 +35,7 @@ impl Oracle {
     }
 }
 
-/// Ids around a front that moves: next ones, gaps, late ones, duplicates and jumps past the window.
+/// Ids around a moving front: next ones, gaps, late ones, duplicates and jumps past the window.
 fn arrivals() -> impl Strategy<Value = Vec<u64>> {
     let step = prop_oneof![
         8 => Just(1i64),
@@ -106,7 +106,7 @@ proptest! {
 
 #[test]
 fn the_window_holds_as_many_ids_as_it_says_and_not_one_more() {
-    // The oldest one that is remembered, which has come, and the next older one.
+    // The oldest remembered id, which has come, and the next older one.
     for (old, duplicates, late) in [(2, 1, 0), (1, 0, 1)] {
         let mut sequence = Sequence::default();
         sequence.record(old);
@@ -115,7 +115,7 @@ fn the_window_holds_as_many_ids_as_it_says_and_not_one_more() {
         assert_eq!(sequence.duplicates(), duplicates, "{old}");
         assert_eq!(sequence.out_of_order(), late, "{old}");
     }
-    // One that is too old has the place of a younger one, and must not pass for it.
+    // An id that is too old has the place of a younger one, and must not pass for it.
     let mut sequence = Sequence::default();
     sequence.expect_up_to(WINDOW_IDS + 1);
     sequence.record(1);

@@ -1,6 +1,6 @@
-//! How often the methods for unpaired values are wrong, over many simulated comparisons and series.
+//! Checks how often the methods for unpaired values are wrong, over many simulated comparisons and series.
 //!
-//! Seeds are fixed: these tests come out the same every time.
+//! Seeds are fixed: these tests give the same result every time.
 
 mod draws;
 
@@ -12,8 +12,8 @@ const SHIFT: f64 = 1.5;
 
 #[test]
 fn intervals_of_unpaired_values_hold_the_truth() {
-    // Twice the scatter on one side is Welch's case; ranks take a shift of one shape. Three standard deviations
-    // of 1,000 runs are 0.021.
+    // Twice the scatter on one side is Welch's case; ranks assume a shift of one shape. Three standard deviations of
+    // 1,000 runs are 0.021.
     for (sizes, scatter) in [([8, 8], 1.0), ([5, 12], 1.0), ([6, 15], 2.0)] {
         let covered = |seed, by_ranks: bool| {
             share(1_000, seed, |generator| {
@@ -79,7 +79,7 @@ fn even_series_are_called_uneven_in_one_of_twenty_at_most() {
                     0 => normal(generator),
                     // One in ten slow, and heavy tails.
                     1 => normal(generator) - if uniform(generator) < 0.1 { 20.0 } else { 0.0 },
-                    // Few levels, so that many values are equal: text has three digits.
+                    // Few levels, and many equal values: text has three digits.
                     _ => (4.0 * uniform(generator)).floor(),
                 })
                 .collect();
@@ -107,7 +107,7 @@ fn uneven_series_are_called_so() {
     }
 }
 
-/// Sixteen trials of one setting, of so many steps each.
+/// Draws sixteen trials of one setting, of `steps` steps each.
 fn trials(
     generator: &mut Pcg64,
     steps: usize,
@@ -128,7 +128,7 @@ fn together(trials: &[Vec<f64>], family: u32) -> Series {
 
 #[test]
 fn of_studies_whose_trials_are_even_one_in_twenty_at_most_has_one_called_uneven() {
-    // Twelve settings and workloads in each study. Levels differ from trial to trial; the steps of a trial do not.
+    // Twelve settings and workloads in each study. Levels differ from trial to trial, but not from step to step.
     let alarms = share(100, 26, |generator| {
         (0..12).any(|_| {
             let levels: Vec<f64> = (0..16).map(|_| 5.0 * normal(generator)).collect();
@@ -142,7 +142,7 @@ fn of_studies_whose_trials_are_even_one_in_twenty_at_most_has_one_called_uneven(
 
 #[test]
 fn what_trials_share_is_found_although_few_show_it_alone() {
-    /// The level of a run at a step; how many steps; whether that is found.
+    /// The level of a run at a step; the number of steps; whether the shape is found.
     type Shape = (fn(usize, usize) -> f64, usize, fn(&Series) -> bool);
     let shapes: [Shape; 3] = [
         // A warm-up of three steps, and a drift, a little more than the scatter.

@@ -1,10 +1,10 @@
-//! The answer to pairs of blocks.
+//! The answer of a live comparison, from its pairs of blocks.
 //!
-//! The verdict can be read off the intervals in the answer. Where the setting does not move the load, it is the verdict
-//! on the difference at equal load. Otherwise three figures must agree: the difference at equal load, the difference as
-//! it was, and CPU time for each byte, since a setting that saves CPU time by carrying less saves nothing. CPU time is
-//! never below 0: where counting cost more than all that was counted, 0 stands in, and where that happens often there is
-//! no verdict.
+//! The verdict follows from the intervals in the answer. Where the setting does not move the load, it is the verdict
+//! on the difference at equal load. Otherwise three figures must agree: the difference at equal load, the plain
+//! difference, and CPU time per byte, since a setting that saves CPU time by carrying less saves nothing. CPU time is
+//! never below 0: where the cost of counting exceeds all that was counted, 0 is used, and where that happens often
+//! there is no verdict.
 
 use nicpoll_model::ab::{
     AbAnswer, AbCarryOver, AbCores, AbCpuCost, AbEndCause, AbLoad, AbNoVerdict, AbPair, AbPlan,
@@ -20,16 +20,17 @@ use crate::interval::{
 };
 use crate::verdict::{Margin, verdict};
 
-/// Degrees of freedom that the fit takes.
+/// Degrees of freedom that the fit uses.
 const FITTED: usize = 3;
 /// With more degrees of freedom the quantile no longer changes by a part in ten thousand, and takes ever longer to find.
 const DEGREES_MAX: usize = 10_000;
-/// Share of pairs that may have a block below what counting costs. More of them, and 0 for each decides the answer.
+/// Share of pairs that may have a block below the cost of counting. With more of them their zeros would decide the
+/// answer.
 const BELOW_COUNTING_MAX: f64 = 0.1;
 /// Rounds in which the number of pairs and its quantile settle.
 const ROUNDS: usize = 4;
 
-/// What the pairs so far say. `end` is how the run ended, or `None` while it goes on.
+/// Returns the answer from the pairs so far. `end` is how the run ended, or `None` while it goes on.
 pub fn answer(pairs: &[AbPair], plan: &AbPlan, end: Option<AbEndCause>) -> AbAnswer {
     let confidence = Confidence::new(plan.confidence).unwrap_or(Confidence::PERCENT_95);
     let counting: Vec<&AbPair> = pairs
@@ -96,18 +97,19 @@ fn reasons_against(
     .collect()
 }
 
-/// Busy cores of a window; 0 where they are below what counting costs. `None` when they were not counted. To leave such
-/// windows out instead would leave out the cheapest ones, and so favour the setting that has fewer of them.
+/// Returns the busy cores of a window; 0 where they are below the cost of counting. `None` when they were not
+/// counted. Leaving out the windows with 0 would leave out the cheapest ones, and favour the setting with fewer of
+/// them.
 fn busy(window: &AbWindow) -> Option<f64> {
     window.cpu.map(|_| window.busy_cores().unwrap_or(0.0))
 }
 
-/// Whether a window's busy time is below what counting costs.
+/// Whether a window's busy time is below the cost of counting.
 fn is_below_counting(window: &AbWindow) -> bool {
     window.cpu.is_some() && window.busy_cores().is_none()
 }
 
-/// Busy cores under the judged setting and under the reference.
+/// Returns the busy cores under the judged setting and under the reference.
 fn cores(judged: &AbWindow, reference: &AbWindow) -> Option<(f64, f64)> {
     Some((busy(judged)?, busy(reference)?))
 }
@@ -171,7 +173,7 @@ fn as_cores(interval: &Interval) -> AbCores {
     }
 }
 
-/// CPU time of each byte, as differences of logs within pairs. Pairs that carried nothing on a side have none.
+/// Returns CPU time per byte, as differences of logs within pairs. Pairs with a side that carried nothing have none.
 fn per_byte(pairs: &[&AbPair]) -> Vec<f64> {
     let cost = |window: &AbWindow| {
         let bytes = window.bytes() as f64 / window.seconds;
@@ -184,9 +186,9 @@ fn per_byte(pairs: &[&AbPair]) -> Vec<f64> {
     log_differences(&costs.collect::<Vec<_>>()).unwrap_or_default()
 }
 
-/// The estimate without twice the part that is left out, compared with that of the same pairs without that part once.
-/// Leaving out more moves any estimate a little, the more the shorter blocks are. So a move counts that is more than
-/// a share of the interval, and more than chance makes of it.
+/// Compares the estimate with that of the same pairs when twice as much is left out of each block. Leaving out more
+/// moves any estimate a little, and more so with shorter blocks. So a move counts if it is more than a share of the
+/// interval, and more than chance.
 fn carry_over(pairs: &[&AbPair], confidence: Confidence) -> Option<AbCarryOver> {
     let both: Vec<(LoadedDifference, LoadedDifference)> = pairs
         .iter()
@@ -217,7 +219,7 @@ fn carry_over(pairs: &[&AbPair], confidence: Confidence) -> Option<AbCarryOver> 
     let length = once.high - once.low;
     let moved_ratio = match moved > 0.0 {
         true if length > 0.0 => moved / length,
-        // Without scatter any move is one.
+        // Without scatter any move counts.
         true => 1.0,
         false => 0.0,
     };
@@ -229,7 +231,7 @@ fn carry_over(pairs: &[&AbPair], confidence: Confidence) -> Option<AbCarryOver> 
     })
 }
 
-/// From the interval's length and never from its place.
+/// Estimates the time needed from the interval's length, never from its position.
 fn time_needed(
     pairs: &[&AbPair],
     delta: &Interval,
@@ -257,7 +259,7 @@ fn time_needed(
     })
 }
 
-/// How words are read off intervals, less CPU time being better.
+/// How verdicts follow from intervals, with less CPU time as better.
 #[derive(Clone, Copy)]
 struct Judge {
     confidence: Confidence,
@@ -283,7 +285,7 @@ impl Judge {
         }
     }
 
-    /// The word for a difference of cores by Student's t, as a share of what the reference used.
+    /// Returns the verdict on a difference of cores by Student's t, as a share of the reference's.
     fn of_cores(self, cores: &AbCores, reference_cores: f64) -> Verdict {
         let share = |cores: f64| cores / reference_cores;
         let saved = self
@@ -294,7 +296,7 @@ impl Judge {
         })
     }
 
-    /// The word for a typical ratio.
+    /// Returns the verdict on a typical ratio.
     fn of_ratio(self, ratio: Option<AbRatio>) -> Verdict {
         let inverted =
             ratio.and_then(|it| self.interval(it.ratio_high?.recip(), it.ratio_low?.recip()));
@@ -303,7 +305,7 @@ impl Judge {
         })
     }
 
-    /// Ends as the words are read off them.
+    /// Makes an interval of these ends, for a verdict.
     fn interval(self, low: f64, high: f64) -> Option<Interval> {
         (low <= high).then(|| Interval {
             estimate: f64::midpoint(low, high),

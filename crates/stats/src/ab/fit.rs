@@ -8,19 +8,19 @@ use nicpoll_model::ab::AbWindow;
 use crate::interval::{Confidence, Interval, student_quantile};
 use crate::summary;
 
-/// What the fit takes: intercept, load difference, pair's load.
+/// Columns of the fit: intercept, load difference, pair's load.
 const COLUMNS: usize = 3;
-/// Pairs below which there is no fit: one degree of freedom says nothing.
+/// The fewest pairs for a fit: one degree of freedom tells nothing.
 const FIT_PAIRS_MIN: usize = COLUMNS + 2;
-/// A load whose standard deviation is below this share of the greatest does not differ.
+/// A load whose standard deviation is below this share of the greatest load counts as constant.
 const NO_SCATTER: f64 = 1e-9;
 /// A pair with a leverage closer to 1 than this decides a slope alone, and its error is unknown.
 const FREE_MIN: f64 = 1e-9;
 
-/// What one pair brings.
+/// The data of one pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LoadedDifference {
-    /// Judged less reference, of whatever is compared.
+    /// Judged minus reference, of whatever is compared.
     pub difference: f64,
     /// Load under the judged setting.
     pub judged_load: f64,
@@ -29,7 +29,7 @@ pub(crate) struct LoadedDifference {
 }
 
 impl LoadedDifference {
-    /// A difference with the loads of the windows that it is of.
+    /// Combines a difference with the loads of its windows.
     pub fn of(difference: f64, judged: &AbWindow, reference: &AbWindow) -> Self {
         LoadedDifference {
             difference,
@@ -48,16 +48,16 @@ impl LoadedDifference {
 pub(crate) struct LoadFit {
     /// The difference at equal load.
     pub delta: Interval,
-    /// What a unit of load more in the judged block adds.
+    /// What each unit of load that the judged block has more adds.
     pub beta: f64,
-    /// What a unit of the pair's load adds.
+    /// What each unit of the pair's load adds.
     pub gamma: f64,
     /// Mean load of the pairs.
     pub mean_load: f64,
 }
 
 impl LoadFit {
-    /// Ordinary least squares with HC3's errors. `None` with fewer than [`FIT_PAIRS_MIN`] pairs, with values
+    /// Fits by ordinary least squares, with HC3 errors. `None` with fewer than [`FIT_PAIRS_MIN`] pairs, with values
     /// that are not finite, or when one pair alone decides a coefficient.
     pub fn of(pairs: &[LoadedDifference], confidence: Confidence) -> Option<Self> {
         if pairs.len() < FIT_PAIRS_MIN {
@@ -65,7 +65,7 @@ impl LoadFit {
         }
         let loads: Vec<f64> = pairs.iter().map(LoadedDifference::pair_load).collect();
         let mean_load = summary::mean(&loads)?;
-        // In units of a load all columns are of one size, and the inverse is precise.
+        // In units of the greatest load all columns have one size, and the inverse is precise.
         let greatest = pairs
             .iter()
             .flat_map(|pair| [pair.judged_load.abs(), pair.reference_load.abs()])
@@ -99,7 +99,7 @@ impl LoadFit {
         })
     }
 
-    /// The pairs' differences as they would be at equal load, and at the mean of it.
+    /// Returns the pairs' differences as they would be at equal load, and at the mean load.
     pub fn adjusted(&self, pairs: &[LoadedDifference]) -> Vec<f64> {
         let adjusted = |pair: &LoadedDifference| {
             pair.difference
@@ -112,7 +112,7 @@ impl LoadFit {
 
 type Matrix = [[f64; COLUMNS]; COLUMNS];
 
-/// Coefficients, and the variance of the first one by HC3. A column of zeros has coefficient 0.
+/// Returns the coefficients, and the variance of the first one by HC3. A column of zeros has coefficient 0.
 fn least_squares(rows: &[[f64; COLUMNS]], values: &[f64]) -> Option<([f64; COLUMNS], f64)> {
     let mut normal: Matrix = [[0.0; COLUMNS]; COLUMNS];
     let mut right = [0.0; COLUMNS];
@@ -149,7 +149,7 @@ fn dot(one: &[f64; COLUMNS], other: &[f64; COLUMNS]) -> f64 {
     one.iter().zip(other).map(|(a, b)| a * b).sum()
 }
 
-/// By cofactors; `None` when the matrix has no inverse that could be trusted.
+/// Inverts by cofactors; `None` when the matrix is close to singular.
 fn inverse(m: &Matrix) -> Option<Matrix> {
     let cofactor = |i: usize, j: usize| {
         let (a, b) = ((i + 1) % COLUMNS, (i + 2) % COLUMNS);
@@ -158,7 +158,7 @@ fn inverse(m: &Matrix) -> Option<Matrix> {
     };
     let determinant: f64 = (0..COLUMNS).map(|j| m[0][j] * cofactor(0, j)).sum();
     let size: f64 = (0..COLUMNS).map(|i| m[i][i]).product();
-    // The share of the columns' lengths that is left when what they have in common is taken away.
+    // The determinant over the product of the diagonal tells how little the columns depend on each other.
     if determinant.abs() <= size * 1e-12 {
         return None;
     }

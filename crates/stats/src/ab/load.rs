@@ -1,8 +1,8 @@
 //! The load and the delays under both settings, as ratios within pairs.
 //!
-//! A jump or a drift of the load between pairs does not touch a ratio within a pair. A block that carried nothing has the
-//! worst rank. Delays grow with the load, so they are adjusted for it as CPU time is; the ratio is a typical one, since a
-//! single stall can make one block's 99th percentile any size.
+//! A jump or a drift of the load between pairs does not affect a ratio within a pair. A block that carried nothing
+//! has the worst rank. Delays grow with the load, so they are adjusted for it as CPU time is; the ratio is a typical
+//! one, since a single stall can make one block's 99th percentile any size.
 
 use nicpoll_model::Measure;
 use nicpoll_model::ab::{
@@ -14,7 +14,7 @@ use crate::interval::{Confidence, Pair, log_differences};
 use crate::rank::signed_rank_interval;
 use crate::summary;
 
-/// The load of the pairs; `None` without pairs.
+/// Returns the load of the pairs; `None` without pairs.
 pub(crate) fn load(pairs: &[&AbPair], confidence: Confidence, margin: f64) -> Option<AbLoad> {
     let packets = |window: &AbWindow| window.packets_per_second();
     let bytes = |window: &AbWindow| window.bytes() as f64 / window.seconds;
@@ -35,7 +35,7 @@ pub(crate) fn load(pairs: &[&AbPair], confidence: Confidence, margin: f64) -> Op
     })
 }
 
-/// The mean of a figure over pairs.
+/// Returns the mean of a figure over pairs.
 pub(crate) fn mean_of(pairs: &[&AbPair], figure: impl Fn(&AbPair) -> f64) -> Option<f64> {
     let figures: Vec<f64> = pairs.iter().map(|pair| figure(pair)).collect();
     summary::mean(&figures)
@@ -54,7 +54,8 @@ fn ratio_of_rates(
     typical_ratio(&log_differences(&rates).ok()?, confidence)
 }
 
-/// The typical ratio of differences of logarithms: Hodges and Lehmann's estimate with the signed ranks' interval.
+/// Returns the typical ratio from differences of logarithms: Hodges and Lehmann's estimate with the signed ranks'
+/// interval.
 pub(crate) fn typical_ratio(differences: &[f64], confidence: Confidence) -> Option<AbRatio> {
     let interval = signed_rank_interval(differences, confidence).ok()?;
     let ratios = interval.exponentiated()?;
@@ -75,7 +76,7 @@ fn excludes_one(ratio: AbRatio) -> bool {
     ratio.ratio_low.is_some_and(|low| low > 1.0) || ratio.ratio_high.is_some_and(|high| high < 1.0)
 }
 
-/// Every kind and quantile that a pair has on both sides, in the order of their declaration.
+/// Returns the delays of every kind and quantile that pairs have on both sides, in the order of declaration.
 pub(crate) fn delays(pairs: &[&AbPair], confidence: Confidence) -> Vec<AbDelayAnswer> {
     let mut kinds: Vec<AbDelayKind> = pairs
         .iter()

@@ -4,36 +4,35 @@
 //! blocks would end runs by chance. A run ends
 //! - when two pairs in a row are over the limit: the judged block lost more than `factor` times what is usual under
 //!   the reference, by more than chance explains, and more than a few;
-//! - when all judged blocks together are over it: that finds a setting that loses a little too much in each;
-//! - at once, when a block of either setting lost many times what it may lose.
+//! - when all judged blocks together are over it, which finds a setting that loses a little too much in each;
+//! - at once, when a block of either setting lost many times its limit.
 //!
 //! Usual is the greater of two rates: that of all stretches under the reference so far, and that of the last two. Traffic
 //! that begins to lose more by itself does so under both settings and ends nothing.
 //!
-//! The bound is that of two Poisson rates, widened by the dispersion that the reference shows (quasi-Poisson: McCullagh
-//! and Nelder, Generalized Linear Models, 1989, section 6.2), or by that of usual bursts where that is more. Nothing
-//! depends on how often a block is looked at while it runs.
+//! The bound is that of two Poisson rates, widened by the dispersion that the counts of both settings show
+//! (quasi-Poisson: McCullagh and Nelder, Generalized Linear Models, 1989, section 6.2), or by that of usual bursts
+//! where that is greater. The limit does not depend on how often a running block is checked.
 
-/// So many standard errors are chance.
+/// Standard errors that chance explains.
 const ERRORS: f64 = 3.0;
 /// Pairs in a row over the limit that end a run.
 const IN_A_ROW: usize = 2;
-/// All judged blocks together say something from so many on.
+/// The fewest judged blocks that are checked together.
 const TOGETHER: usize = 10;
-/// The last so many stretches under the reference show what is usual now.
+/// The latest stretches under the reference, which show what is usual now.
 const RECENT: usize = 2;
-/// One block with so many times what a pair may have ends it at once.
+/// A block with so many times its limit ends the run at once.
 const AT_ONCE: f64 = 5.0;
-/// A few losses, which are never too many, before they are multiplied by the factor: a share of the packets of a
-/// block.
+/// Losses that are never too many, before the factor: a share of a block's packets.
 const FEW_SHARE: f64 = 0.0025;
-/// What a usual burst loses, and what share of a block's packets that is at most where there are not many.
+/// Losses of a usual burst, and their largest share of a block's packets where there are few packets.
 const BURST: f64 = 50.0;
 const BURST_SHARE: f64 = 0.025;
-/// A few losses in a block of hardly any packets.
+/// Losses that are never too many in a block of hardly any packets.
 const FEW_MIN: f64 = 5.0;
 
-/// What a stretch of traffic lost: packets, or segments that were sent again.
+/// The losses of a stretch of traffic: packets, or retransmitted segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Losses {
     /// Its length.
@@ -53,7 +52,7 @@ impl Losses {
         }
     }
 
-    /// Losses a second; 0 for a stretch without length.
+    /// Returns losses a second; 0 for a stretch without length.
     fn rate(&self) -> f64 {
         per(self.lost, self.seconds)
     }
@@ -63,28 +62,28 @@ impl Losses {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TooMany {
-    /// What was lost: in one block, or in the last ones of the judged setting.
+    /// Losses: in one block, or in the last ones of the judged setting.
     pub lost: f64,
-    /// What was allowed.
+    /// Losses allowed.
     pub allowed: f64,
-    /// In so many blocks.
+    /// Number of blocks.
     pub blocks: usize,
 }
 
-/// The limit of a run, and what it has seen.
+/// The limit of a run, and the losses so far.
 #[derive(Clone, Debug)]
 pub struct LossLimit {
     factor: f64,
     longest_seconds: f64,
     reference: Vec<Losses>,
     judged: Vec<Losses>,
-    /// The last pairs, as far as each was over the limit.
+    /// The latest pairs in a row that were over the limit.
     over: Vec<TooMany>,
 }
 
 impl LossLimit {
-    /// `factor` times what is usual may be lost. `longest_seconds` is the length of the longest block, and `first`
-    /// a stretch under the reference before the first one.
+    /// Allows `factor` times the usual losses. `longest_seconds` is the length of the longest block, and `first` a
+    /// stretch under the reference before the first one.
     pub fn new(factor: f64, longest_seconds: f64, first: Losses) -> Self {
         LossLimit {
             factor,
@@ -95,12 +94,12 @@ impl LossLimit {
         }
     }
 
-    /// Whether a stretch by itself lost more than it may: no reason to end a run yet.
+    /// Returns the losses of a stretch that by itself lost too much: no reason to end a run yet.
     pub fn alone(&self, stretch: &Losses) -> Option<TooMany> {
         over(stretch.lost, self.allowed(&[*stretch], self.usual()), 1)
     }
 
-    /// Whether a block that is under way, of either setting, has lost so much that it cannot go on.
+    /// Returns the losses of a running block, of either setting, that has lost so much that the run must end at once.
     pub fn at_once(&self, so_far: &Losses) -> Option<TooMany> {
         let all = sum(&self.reference);
         let packets = per(all.packets, all.seconds) * self.longest_seconds;
@@ -113,7 +112,7 @@ impl LossLimit {
         over(so_far.lost, allowed, 1)
     }
 
-    /// Adds a pair. Whether the run is over the limit with it.
+    /// Adds a pair. Returns the losses if the run is over the limit with it.
     pub fn pair(&mut self, reference: Losses, judged: Losses) -> Option<TooMany> {
         self.reference.push(reference);
         self.judged.push(judged);
@@ -136,19 +135,19 @@ impl LossLimit {
         over(lost, self.allowed(&self.judged, all), self.judged.len())
     }
 
-    /// Losses a second under the reference.
+    /// Returns the usual losses a second, under the reference.
     fn usual(&self) -> f64 {
         let recent = self.reference.len().saturating_sub(RECENT);
         let recent = sum(&self.reference[recent..]).rate();
         sum(&self.reference).rate().max(recent)
     }
 
-    /// What blocks may lose where so much is usual in a second.
+    /// Returns the losses that blocks may have where `usual` losses a second are usual.
     fn allowed(&self, blocks: &[Losses], usual: f64) -> f64 {
         let factor = self.factor;
         let seconds = sum(blocks).seconds;
         let usual = usual * seconds;
-        // Of the blocks' own count, and of the reference's, which is multiplied.
+        // The variance of the blocks' own count, and of the reference's, which is multiplied by the factor.
         let uncertain = 1.0 + factor * per(seconds, sum(&self.reference).seconds);
         let variance = dispersion(&[&self.reference, &self.judged]) * factor * usual * uncertain;
         let few: f64 = blocks.iter().map(|block| few(block.packets)).sum();
@@ -172,13 +171,13 @@ fn per(count: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }
 
-/// So many of a block's packets are few.
+/// Returns the losses that are never too many in a block of so many packets.
 fn few(packets: f64) -> f64 {
     let burst = BURST.min(BURST_SHARE * packets);
     burst.max(FEW_SHARE * packets).max(FEW_MIN)
 }
 
-/// By how much the counts of stretches scatter around their setting's rate more than independent losses would.
+/// Returns how much more the counts of stretches scatter around their setting's rate than independent losses would.
 fn dispersion(settings: &[&Vec<Losses>]) -> f64 {
     let (mut squares, mut degrees) = (0.0, 0.0);
     for stretches in settings {
@@ -205,7 +204,7 @@ mod tests {
         }
     }
 
-    /// A limit of twice what is usual, after a stretch that lost so much.
+    /// A limit of twice the usual losses, after a stretch that lost `first`.
     fn limit(first: f64) -> LossLimit {
         LossLimit::new(2.0, 6.0, losses(first))
     }
@@ -215,7 +214,7 @@ mod tests {
         let mut clean = limit(0.0);
         let mut pair = |lost| clean.pair(losses(0.0), losses(lost)).map(|it| it.lost);
         assert_eq!([pair(116.0), pair(399.0)], [None, None]);
-        // Half a hundredth of the packets.
+        // 0.5 % of the packets.
         assert_eq!([pair(401.0), pair(0.0), pair(900.0)], [None; 3]);
         assert_eq!(pair(402.0), Some(1_302.0));
     }
@@ -272,7 +271,7 @@ mod tests {
                 packets: 4_000.0,
             })
         };
-        // Of 120,000 packets of the longest block, five times half a hundredth.
+        // Five times 0.5 % of the longest block's 120,000 packets.
         assert_eq!(after(3_000.0), None);
         assert_eq!(after(3_001.0).map(|it| it.allowed), Some(3_000.0));
     }

@@ -1,13 +1,13 @@
 //! Order and length of blocks, and the part at a block's beginning that is left out.
 //!
-//! The order of a pair does not follow from any other pair's, and the length of a block is random, so no period of the
+//! The order of a pair is independent of all other pairs', and the length of a block is random, so no period of the
 //! load stays in step with the settings. The same seed gives the same plan.
 //!
-//! Left out is the time that polls take after a change of setting until they are steady: a timer that has to expire
-//! first, queues that empty, senders that find their new rate. The rates of polls and packets, and packets a poll, are
-//! averaged over several changes to the same setting, in steps of [`STEP_SECONDS`]. Their second half shows the steady
-//! level and its scatter; polls have settled when they begin to stay within that for five steps. What has not settled by
-//! the middle has no settling time.
+//! The part left out is the time that polls take to settle after a change of setting: a timer that has to expire
+//! first, queues that empty, senders that find their new rate. The rates of polls and packets, and packets a poll,
+//! are averaged over several changes to the same setting, in steps of [`STEP_SECONDS`]. Their second half shows the
+//! steady level and its scatter; polls have settled once they stay within that for five steps. Polls that have not
+//! settled by the middle have no settling time.
 
 use nicpoll_model::ab::AbPlan;
 use rand_core::Rng;
@@ -16,13 +16,13 @@ use rand_pcg::Pcg64;
 use crate::order::Seed;
 use crate::summary;
 
-/// The least and the greatest length of a block. Shorter ones lose too much of their time to what is left out;
-/// longer ones make too few pairs.
+/// The shortest and the longest block. Shorter ones lose too much of their time to the part left out; longer ones
+/// make too few pairs.
 pub const BLOCK_SECONDS: [f64; 2] = [2.0, 6.0];
-/// The least part of a block at its beginning that is left out. Ten round trips or three settling times of the
-/// traffic may ask for more.
+/// The least time left out at a block's beginning. Ten round trips or three settling times of the traffic may need
+/// more.
 pub const LEFT_OUT_SECONDS_MIN: f64 = 0.4;
-/// Pairs below which there is no verdict.
+/// The fewest pairs for a verdict.
 pub const PAIRS_MIN: u32 = 30;
 /// The share of CPU time, and of load, from which on a difference matters.
 pub const MARGIN: f64 = 0.05;
@@ -30,7 +30,7 @@ pub const MARGIN: f64 = 0.05;
 /// chance does not explain it.
 pub(crate) const CARRY_OVER_SHARE: f64 = 0.25;
 
-/// One pair as it is to run.
+/// One pair to run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DrawnPair {
     /// Whether the block of the judged setting comes first.
@@ -46,7 +46,7 @@ impl DrawnPair {
     }
 }
 
-/// The pairs of a plan, one after the other, without end: who runs them stops when the time is over.
+/// The pairs of a plan, one after the other, without end: the runner stops when the time is over.
 #[derive(Clone, Debug)]
 pub struct Draw {
     generator: Pcg64,
@@ -55,7 +55,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// From the plan's seed and lengths.
+    /// Draws by the plan's seed and lengths.
     pub fn new(plan: &AbPlan) -> Self {
         let [shortest, longest] = plan.block_seconds;
         Draw {
@@ -65,7 +65,7 @@ impl Draw {
         }
     }
 
-    /// A length between the plan's two.
+    /// Draws a length between the plan's two.
     fn length(&mut self) -> f64 {
         let share = (self.generator.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         self.shortest + (self.longest - self.shortest) * share
@@ -85,7 +85,7 @@ impl Iterator for Draw {
 
 /// Length of a step.
 pub const STEP_SECONDS: f64 = 0.01;
-/// So many steps within the band, one after the other, are settled.
+/// Steps in a row within the band that count as settled.
 const STEPS: usize = 5;
 /// Half the width of the band: so many standard deviations of the second half, or a share of its mean.
 const DEVIATIONS: f64 = 4.0;
@@ -93,7 +93,7 @@ const SHARE: f64 = 0.05;
 /// The second half still moves when the means of its halves differ by so many standard deviations, and by that share.
 const MOVED_DEVIATIONS: f64 = 2.0;
 
-/// What polls had done by some time after a change.
+/// The counts of polls at a time after a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PollCount {
     /// Time since the change.
@@ -104,8 +104,8 @@ pub struct PollCount {
     pub packets: u64,
 }
 
-/// How long it takes until polls are as they stay, from several changes to the same setting, in seconds. `None` when
-/// they do not settle in the first half of the time that was looked at, or that was too short.
+/// Returns the settling time of polls, from several changes to the same setting, in seconds. `None` when they do not
+/// settle in the first half of the time observed, or that was too short.
 pub fn settling_seconds(changes: &[Vec<PollCount>]) -> Option<f64> {
     let begin = changes.iter().filter_map(|counts| counts.first());
     let begin = begin.map(|count| count.seconds).reduce(f64::max)?;
@@ -139,7 +139,7 @@ pub fn settling_seconds(changes: &[Vec<PollCount>]) -> Option<f64> {
     Some(begin + steps as f64 * STEP_SECONDS)
 }
 
-/// The count at a time between two readings.
+/// Returns the count at a time between two readings.
 fn count_at(counts: &[PollCount], seconds: f64, count: fn(&PollCount) -> u64) -> f64 {
     let after = counts.partition_point(|one| one.seconds < seconds);
     let after = after.min(counts.len() - 1);
@@ -154,12 +154,12 @@ fn count_at(counts: &[PollCount], seconds: f64, count: fn(&PollCount) -> u64) ->
     low + share * (high - low)
 }
 
-/// The step from which on a series is as it stays; `None` when that is beyond its middle.
+/// Returns the step at which a series has settled; `None` when that is beyond its middle.
 fn settled_at(series: &[f64]) -> Option<usize> {
     let middle = series.len() / 2;
     let stays = &series[middle..];
     let mean = summary::mean(stays)?;
-    // Within each half of these, since one that still moves scatters more as a whole.
+    // The deviation within each half, since a series that still moves scatters more as a whole.
     let (one, other) = stays.split_at(stays.len() / 2);
     let deviation = summary::standard_deviation(one)?.max(summary::standard_deviation(other)?);
     let moved = (summary::mean(one)? - summary::mean(other)?).abs();
@@ -197,7 +197,7 @@ pub(crate) mod plan_tests {
         let pairs = |seed| Draw::new(&plan(seed)).take(20).collect::<Vec<_>>();
         assert_eq!(pairs(1), pairs(1));
         assert_ne!(pairs(1), pairs(2));
-        // A plan of before can be drawn again.
+        // A plan of an earlier release can be drawn again.
         let first = pairs(1).into_iter().map(|pair| pair.is_judged_first);
         assert_eq!(
             first.take(6).collect::<Vec<_>>(),

@@ -18,7 +18,7 @@ fn contrast(metric: Metric, primary_margin: Option<f64>, pairs: &[Pair]) -> Cont
     }
 }
 
-/// `values` compared as the delivered rate, primary, with a margin of 1.05.
+/// Compares `values` as the delivered rate, primary, with a margin of 1.05.
 fn rate(values: &[(f64, f64)]) -> Comparison {
     rate_of(&pairs(values))
 }
@@ -93,7 +93,7 @@ fn the_confidence_of_the_family_widens_the_interval() {
 fn less_is_better_for_times() {
     let pairs = pairs(&RATES);
     let comparison = compare(&contrast(Metric::RoundTripP99Ns, Some(1.05), &pairs)).unwrap();
-    // The figures stay setting over reference; only the word turns.
+    // The figures stay setting over reference; only the verdict turns.
     close(comparison.ratio, 1.0399812950357565);
     close(comparison.ratio_low, 1.022403855381559);
     assert_eq!(comparison.verdict, Some(Verdict::Worse));
@@ -128,8 +128,8 @@ fn a_primary_share_has_its_margin_in_points() {
     let scattered = pairs(&[(0.05, 0.01), (0.0, 0.04), (0.05, 0.05)]);
     let comparison = compare(&contrast(Metric::LossRatio, Some(0.01), &scattered)).unwrap();
     assert_eq!(comparison.verdict, Some(Verdict::NoDifferenceProven));
-    // A deviation of 0.04: the normal approximation needs (1.96 + 1.28)^2 x 16 = 168 blocks. Three
-    // differences tell that only roughly.
+    // A deviation of 0.04: the normal approximation needs (1.96 + 1.28)^2 x 16 = 168 blocks. Three differences show
+    // that only roughly.
     let blocks = comparison.blocks_to_find_margin.unwrap();
     assert!((100..300).contains(&blocks), "{blocks}");
 }
@@ -187,7 +187,7 @@ fn what_the_scale_cannot_hold_is_null() {
     assert_eq!(comparison.verdict, Some(Verdict::Inconclusive));
 }
 
-/// Sixteen blocks whose ratios lie around `middle`, in no order that neighbours share.
+/// Sixteen blocks whose ratios lie around `middle`, with independent neighbours.
 fn sixteen(middle: f64) -> Vec<Pair> {
     [
         0.03, -0.05, 0.01, 0.06, -0.02, -0.04, 0.05, 0.0, -0.06, 0.02, 0.04, -0.03, -0.01, 0.07,
@@ -217,7 +217,7 @@ fn ranks_decide_where_the_plan_allows_it() {
     // Eight blocks cannot reach the level of eight comparisons.
     let few = compare(&primary(&pairs[..8])).unwrap();
     assert_eq!(few.method, IntervalMethod::PairedT);
-    // The plan decides, not what came of it: of nine planned, eight leave no interval.
+    // The plan decides, not its outcome: of nine planned blocks, eight leave no interval.
     let mut planned = primary(&pairs[..8]);
     planned.blocks_planned = 9;
     let cut_short = compare(&planned).unwrap();
@@ -293,7 +293,7 @@ fn a_word_that_hangs_on_what_counts_is_not_given() {
     assert_eq!(sound.verdict, Some(Verdict::BetterAndItMatters));
     assert_eq!(sound.sensitivity.unwrap().missing_as_worst, None);
 
-    // One missing pair as the worst leaves the word; six do not.
+    // One missing pair as the worst leaves the verdict; six do not.
     pairs[5].setting = None;
     let one = says(&pairs, &all, 16);
     assert_eq!(one.verdict, Some(Verdict::BetterAndItMatters));
@@ -306,7 +306,7 @@ fn a_word_that_hangs_on_what_counts_is_not_given() {
         (16, Verdict::NoDifferenceProven)
     );
 
-    // The gain is all in trials whose rhythm failed.
+    // The whole gain is in trials that did not run as asked.
     let mut pairs = sixteen(1.0);
     let mut proven = all;
     for index in [0, 2, 4, 6, 8, 10, 12, 14] {

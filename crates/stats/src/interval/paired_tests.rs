@@ -235,7 +235,7 @@ fn the_p_value_of_a_mean_is_students() {
     let p = mean_p(&[1.0, 2.0, 3.0]).unwrap();
     assert!((p - (1.0 - (12.0_f64 / 14.0).sqrt())).abs() < 1e-12, "{p}");
     assert_eq!(mean_p(&[1.0]), None);
-    // Without scatter any difference is one, and none is none.
+    // Without scatter any difference is certain, and none is none.
     assert_eq!(student_p(0.1, 0.0, 3), 0.0);
     assert_eq!(student_p(0.0, 0.0, 3), 1.0);
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The p value by trying every way to divide the values.
+/// Returns the p value by trying every way to divide the values.
 fn by_enumeration(one: &[f64], other: &[f64]) -> f64 {
     let all = [one, other].concat();
     let statistic = |is_one: &dyn Fn(usize) -> bool| {
@@ -147,7 +147,7 @@ fn published_critical_values() {
 
 #[test]
 fn many_values_leave_out_rather_less_than_counting_would() {
-    // What counting gives, and what the normal approximation does, both computed by another program.
+    // The results of counting, and of the normal approximation, both from another program.
     for (sizes, tail, counted, left) in [
         ([70, 70], 0.025, 1979, 1978),
         ([70, 70], 0.0025, 1779, 1775),
@@ -159,7 +159,7 @@ fn many_values_leave_out_rather_less_than_counting_would() {
         assert_eq!(shift_left_out(sizes, tail), Some(left), "{sizes:?} {tail}");
         assert!(left <= counted);
     }
-    // The most that are counted.
+    // The most values that are enumerated.
     assert_eq!(shift_left_out([50, 50], 0.025), Some(965));
 }
 
@@ -198,7 +198,7 @@ fn a_failed_run_has_a_rank() {
     );
     assert_eq!(mann_whitney_p(&[f64::NAN], &[1.0]), None);
     assert_eq!(mann_whitney_p(&[], &[1.0]), None);
-    // Nothing is said of sets without a finite value, or of two values, however many there are of the other side.
+    // There is no interval without a finite value, or with two values on a side, however many there are on the other.
     let failed = [f64::NEG_INFINITY; 9];
     let nothing = shift_interval(&failed, &failed, Confidence::PERCENT_95);
     assert_eq!(nothing, Err(NoInterval::OutOfRange));

@@ -143,7 +143,7 @@ fn equal_differences_have_no_width() {
     );
 }
 
-/// The differences as numbers so large that no mean of them with another is near the rest.
+/// Makes failed differences numbers so large that no mean of them with another is near the rest.
 fn huge(differences: &[f64]) -> Vec<f64> {
     let finite = |it: &f64| it.clamp(-1e12, 1e12);
     differences.iter().map(finite).collect()

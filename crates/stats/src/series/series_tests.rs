@@ -1,6 +1,6 @@
 use super::*;
 
-/// A number that hops about between 0 and 1.
+/// Returns a number that hops about between 0 and 1.
 fn noise(index: usize) -> f64 {
     (index as f64 * 0.618_034).fract()
 }
@@ -47,7 +47,7 @@ fn what_no_run_shows_alone_all_of_them_show() {
     assert!(alone.count() < 4);
     let together = Series::of_repeats(&runs, 20, Seed(1));
     assert_eq!(together.step(), Some(2), "{together:?}");
-    // Of a great family only what is surer is told.
+    // In a large family only stronger evidence counts.
     assert!(together.below_p < SERIES_BELOW_P / 19.0);
 }
 
@@ -120,10 +120,10 @@ fn a_p_value_is_the_share_of_orders_that_reach_what_was_seen() {
             .map(|i| f64::from(u8::from(i == at)))
             .collect::<Vec<_>>()
     };
-    // The value that differs is at one of two ends in a fifth of all orders.
+    // The differing value is at one of the two ends in a fifth of all orders.
     let p = Series::of(&one_else(9), Seed(1)).change.unwrap().p;
     assert!((0.15..0.25).contains(&p), "{p}");
-    // At an end its neighbours on one side alone are unlike it: no order has less.
+    // At an end it has unlike neighbours on one side only: no order has less.
     assert_eq!(Series::of(&one_else(9), Seed(1)).dependence_p, Some(1.0));
     let p = Series::of(&one_else(5), Seed(1)).dependence_p.unwrap();
     assert!((0.5..0.8).contains(&p), "{p}");
@@ -153,7 +153,7 @@ fn series_of_any_length_weigh_alike() {
         }
     }
     assert!((ranked.dependence() - expected).abs() < 1e-9);
-    // Of the first values: twice the ranks less 6 of five, which is 0, and less 9 of eight, which is 7.
+    // Of the first values: twice the ranks minus 6 of five, which is 0, and minus 9 of eight, which is 7.
     let (at, far) = ranked.furthest();
     assert_eq!(at, 1);
     assert!((far - 7.0 / 21f64.sqrt()).abs() < 1e-12, "{far}");

@@ -1,20 +1,20 @@
-//! Draws, and shares of them, which simulated comparisons have in common.
+//! Random draws, and shares of them, for simulated comparisons.
 #![allow(dead_code, reason = "no test uses all of them")]
 
 use nicpoll_stats::order::{Pcg64, Seed};
 use rand_core::Rng;
 
-/// A uniform number between 0 and 1, neither of them.
+/// Draws a uniform number between 0 and 1, both excluded.
 pub fn uniform(generator: &mut Pcg64) -> f64 {
     ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
-/// A draw from the standard normal distribution (Box and Muller, 1958).
+/// Draws from the standard normal distribution (Box and Muller, 1958).
 pub fn normal(generator: &mut Pcg64) -> f64 {
     (-2.0 * uniform(generator).ln()).sqrt() * (std::f64::consts::TAU * uniform(generator)).cos()
 }
 
-/// The share of `runs` in which `holds` says so.
+/// Returns the share of `runs` in which `holds` returns true.
 pub fn share(runs: u32, seed: u64, mut holds: impl FnMut(&mut Pcg64) -> bool) -> f64 {
     let mut generator = Seed(seed).generator();
     let held = (0..runs).filter(|_| holds(&mut generator)).count();

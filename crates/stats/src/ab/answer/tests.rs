@@ -37,8 +37,8 @@ fn block(packets: f64, cores: f64) -> AbBlock {
     }
 }
 
-/// Pairs with factors for the judged setting's packets and cores. The scatter, of 1 % either way, is the same each
-/// time.
+/// Makes pairs with factors on the judged setting's packets and cores. The scatter, of 1 % either way, is the same
+/// each time.
 fn pairs(count: u32, load_factor: f64, cores_factor: f64) -> Vec<AbPair> {
     let mut generator = Seed(5).generator();
     let mut scatter = || 1.0 + 0.01 * (f64::from(generator.next_u32()) / 2f64.powi(31) - 1.0);
@@ -65,7 +65,7 @@ fn less_cpu_time_at_equal_load_is_recommended() {
     assert!(said.load.unwrap().is_equal);
     assert_eq!(said.verdict, Some(Verdict::BetterAndItMatters));
     assert!(said.is_recommended);
-    // A setting against itself is never recommended, whatever chance makes of it.
+    // A setting against itself is never recommended, whatever chance gives.
     let null = AbPlan {
         is_null: true,
         ..plan(1)
@@ -76,7 +76,7 @@ fn less_cpu_time_at_equal_load_is_recommended() {
     let cpu = said.cpu.unwrap();
     assert!((cpu.equal_load.cores + 0.1).abs() < 0.01, "{cpu:?}");
     assert!((cpu.ns_per_packet.unwrap()[0] + 10_000.0).abs() < 1_000.0);
-    // What counting cost is subtracted, and shown.
+    // The cost of counting is subtracted, and shown.
     assert!((cpu.reference_cores - 0.5).abs() < 0.005);
     assert!((cpu.counting_cores_max - 0.001).abs() < 1e-6);
     let mut counted = pairs(44, 1.0, 0.8);
@@ -156,7 +156,7 @@ fn more_cpu_time_and_the_same_are_not() {
 
 #[test]
 fn cpu_time_saved_by_carrying_less_is_not_saved() {
-    // TCP under polling: three quarters of the load for less CPU time, but more for each byte.
+    // TCP under polling: three quarters of the load for less CPU time, but more per byte.
     let said = says(&pairs(44, 0.76, 0.9));
     let load = said.load.unwrap();
     assert!(load.is_moved && !load.is_equal);
@@ -170,7 +170,7 @@ fn cpu_time_saved_by_carrying_less_is_not_saved() {
 #[test]
 fn a_setting_that_carries_less_is_not_recommended_whatever_it_saves() {
     let mut less = pairs(44, 0.8, 0.3);
-    // The load differs within pairs by itself, too, so that its price is known.
+    // The load also differs within pairs by itself, which shows its cost.
     for (index, pair) in less.iter_mut().enumerate() {
         let more = 1.0 + 0.4 * (index % 3) as f64;
         pair.reference.window.rx_packets = (40_000.0 * more) as u64;
@@ -196,10 +196,10 @@ fn a_setting_that_carries_more_for_less_is_recommended() {
 
 #[test]
 fn three_figures_that_agree_but_for_their_weight_have_none() {
-    // At equal load 5 % are saved, which need not matter; for each byte a fifth, which does.
+    // At equal load 5 % are saved, which need not matter; per byte a fifth, which does.
     let mut pairs = pairs(44, 1.2, 0.95);
     for (index, pair) in pairs.iter_mut().enumerate() {
-        // What a packet costs is next to nothing compared with the rest.
+        // A packet costs next to nothing compared with the rest.
         for (block, load, levels) in [
             (&mut pair.reference, 40_000.0, 5),
             (&mut pair.judged, 48_000.0, 3),
@@ -235,7 +235,7 @@ fn bytes_have_a_price_by_the_second_and_none_where_none_came() {
     assert!(costs.iter().all(|it| it.abs() < 0.05), "{costs:?}");
 }
 
-/// The same pairs, whose later windows have so many cores more under the judged setting, with so much scatter, and
+/// Returns the same pairs with later windows that have `more` cores under the judged setting, with `scatter`, and
 /// another load.
 fn later(pairs: &[AbPair], more: f64, scatter: f64) -> Vec<AbPair> {
     let mut pairs = pairs.to_vec();
@@ -264,13 +264,13 @@ fn carry_over_is_a_move_by_more_than_a_quarter_of_the_interval_and_than_chance()
         assert!((told.moved_ratio - ratio).abs() < 1e-9 && ratio > 1.0);
         assert!(told.is_found, "{told:?}");
     }
-    // A hair in every pair is no chance, and yet no more than a hair.
+    // The same tiny move in every pair is not chance, but too small to count.
     let hair = found(&later(&calm, 1e-4, 1e-7));
     assert!(hair.moved_ratio < 0.25 && !hair.is_found, "{hair:?}");
-    // What scatters alone moves as well, by chance.
+    // Scatter alone moves the estimate, too, by chance.
     let chance = found(&later(&calm, 0.002, 0.05));
     assert!(chance.moved_ratio > 0.25 && !chance.is_found, "{chance:?}");
-    // Half of the pairs speak for all, and fewer do not.
+    // Half of the pairs are enough, and fewer are not.
     let mut half = later(&calm, 0.0, 0.01);
     for pair in &mut half[..22] {
         pair.judged.later_window = None;
@@ -345,7 +345,7 @@ fn what_forbids_a_verdict_is_said() {
     assert_eq!(idle, [AbNoVerdict::NoTraffic]);
     let one_sided = with(|pair| pair.judged.window.rx_packets = 0);
     assert!(!one_sided.contains(&AbNoVerdict::NoTraffic));
-    // The judged load tells what the pair's load is, and so no fit can tell them apart.
+    // The judged load determines the pair's load: no fit can separate them.
     let collinear = with(|pair| {
         pair.reference.window.rx_packets = 40_000;
         pair.reference.later_window = Some(pair.reference.window);
@@ -376,7 +376,7 @@ fn delays_are_compared_at_equal_load() {
     assert!(median.ratio.unwrap().ratio_low.unwrap() > 1.5, "{median:?}");
     let rare = of(AbQuantile::P99);
     assert!(rare.ratio.unwrap().ratio < median.ratio.unwrap().ratio / 1.9);
-    // Nothing takes no time at all.
+    // No delay takes no time at all.
     slower[0].judged.delays[0].p50_ns = 0.0;
     assert_eq!(says(&slower).delays[0].pairs, 43);
 }
@@ -397,7 +397,7 @@ fn a_longer_run_is_asked_for_by_scatter_alone() {
     assert_eq!(calm.pairs, PAIRS_MIN);
     assert!(wild.pairs > 60, "{wild:?}");
     assert!((wild.seconds / f64::from(wild.pairs) - 8.8).abs() < 1e-9);
-    // So many pairs have an interval as wide as the aim, and fewer do not.
+    // So many pairs give an interval as narrow as the aim, and fewer do not.
     let cpu = says(&noisy(1.0)).cpu.unwrap();
     let half = (cpu.equal_load.cores_high - cpu.equal_load.cores_low) / 2.0;
     let half_of = |pairs: u32| {
@@ -405,7 +405,7 @@ fn a_longer_run_is_asked_for_by_scatter_alone() {
         half * (20.0 / f64::from(pairs)).sqrt() * quantile(pairs as usize) / quantile(20)
     };
     assert!(half_of(wild.pairs + 1) <= wild.aim_cores && half_of(wild.pairs - 2) > wild.aim_cores);
-    // The effect itself does not count, but for a hair that its scatter adds.
+    // The effect itself does not count, apart from the little that its scatter adds.
     let shifted = needed(&noisy(0.7)).pairs;
     assert!(shifted.abs_diff(wild.pairs) * 10 < wild.pairs, "{shifted}");
 }
@@ -434,7 +434,7 @@ fn nothing_that_is_used_is_no_aim() {
     assert_eq!((cpu.time_needed, cpu.ns_per_packet), (None, None));
 }
 
-/// Blocks of little traffic, in which counting cost more than all that was counted.
+/// Makes blocks of little traffic, in which counting cost more than all that was counted.
 fn below_counting(mut pairs: Vec<AbPair>, count: usize) -> Vec<AbPair> {
     for pair in &mut pairs[..count] {
         let window = &mut pair.judged.window;
@@ -456,14 +456,14 @@ fn cpu_time_is_never_below_nothing() {
         (block.cpu.unwrap().busy_seconds(), block.busy_cores()),
         (None, None)
     );
-    // All blocks of one setting: the least that they can have used is nothing, and nothing is concluded.
+    // All blocks of one setting: they count as 0, and nothing is concluded.
     let said = says(&below_counting(few.clone(), 44));
     let cpu = said.cpu.unwrap();
     assert_eq!((cpu.judged_cores, cpu.pairs_below_counting), (0.0, 44));
     assert!(cpu.reference_cores + cpu.total.cores > -1e-9, "{cpu:?}");
     assert_eq!(said.no_verdict, [AbNoVerdict::BelowCounting]);
     assert_eq!((said.verdict, said.is_recommended), (None, false));
-    // One in ten is borne, and no block is left out for being cheap.
+    // One in ten is accepted, and no block is left out for being cheap.
     let said = says(&below_counting(pairs(44, 1.0, 0.8), 4));
     assert_eq!(said.no_verdict, []);
     let cpu = said.cpu.unwrap();

@@ -98,10 +98,10 @@ fn without_enough_to_go_by_there_is_no_fit() {
     let mut endless = pairs.clone();
     endless[0].difference = f64::INFINITY;
     assert!(LoadFit::of(&endless, Confidence::PERCENT_95).is_none());
-    // One pair alone has another load: it decides the slope, and its error cannot be seen.
+    // Only one pair has another load: it decides the slope, and its error is unknown.
     for other in 0..50 {
         let other = 1000.0 + 7.3 * f64::from(other);
-        // The loads of the others are alike, or alike within each pair.
+        // The loads of the others are equal, or equal within each pair.
         for step in [0.0, 110.7] {
             let alone: Vec<LoadedDifference> = (0..6)
                 .map(|index| {
