@@ -102,7 +102,7 @@ pub struct Figure {
     /// Whether the fit uses it.
     #[serde(default, rename = "fit")]
     pub is_fitted: bool,
-    /// What was chosen after a look at it, in a sentence.
+    /// What was chosen after looking at this figure, in a sentence.
     pub used: Option<String>,
     /// Why it is not scored, in a sentence.
     pub unscored: Option<String>,

@@ -620,7 +620,7 @@ fn moved(name: &str, was: u64) -> u64 {
         | "application.cpu"
         | "network.gro"
         | "veth.pair" => was,
-        // One queue is all that a single processor can have.
+        // A second queue would need a second processor.
         "card.queues" if was == 1 => was,
         "storm.threshold" => 0,
         _ if name.ends_with("_ns") => was * 4 / 5,

@@ -245,7 +245,7 @@ fn climb_ticks(method: &Method, host: &HostModel) -> u64 {
             let fills = share / host.cpu.hz / packet_ns;
             fills.min(u64::from(state.burst_max - state.burst))
         }
-        // Whatever the load was before.
+        // It settles so soon whatever the load was before.
         Controller::Share => SHARE_SETTLES_TICKS,
     }
 }

@@ -77,7 +77,7 @@ pub struct Shape {
 pub struct Flow {
     /// Index among the world's flows.
     pub number: u8,
-    /// What it carries.
+    /// Its content, such as `datagrams`.
     pub name: &'static str,
     /// The host that it comes from, [`FAR`] for an ideal far end.
     pub from: u8,

@@ -172,7 +172,7 @@ pub(crate) fn left_out(n: usize, tail: f64) -> usize {
     let mut below = 0.0;
     for (rank_sum, probability) in rank_sum_probabilities(n).into_iter().enumerate() {
         below += probability;
-        // What ties in exact arithmetic must not be told apart by rounding.
+        // Rounding must not separate what ties in exact arithmetic.
         if below > tail * (1.0 + 1e-9) {
             return rank_sum.saturating_sub(1);
         }
@@ -414,7 +414,7 @@ fn shift_left_out([one, other]: [usize; 2], tail: f64) -> Option<usize> {
     let mut below = 0.0;
     let more_likely = ways[least..].iter().position(|ways| {
         below += ways;
-        // What ties in exact arithmetic must not be told apart by rounding.
+        // Rounding must not separate what ties in exact arithmetic.
         below > total * tail * (1.0 + 1e-9)
     });
     // The statistic's values from 0 to before `rare` are rare enough.

@@ -53,7 +53,7 @@ pub struct Series {
     pub below_p: f64,
 }
 
-/// Where a series changes its level, and how likely chance alone would show as large a change.
+/// Where a series changes its level, and how likely chance alone is to show as large a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ChangePoint {
@@ -254,7 +254,7 @@ impl Ranked {
                 return f64::from(reached) / f64::from(drawn);
             }
         }
-        // The order seen is one of those that could have been drawn.
+        // The observed order is one of those that could have been drawn.
         f64::from(reached + 1) / f64::from(orders.most + 1)
     }
 
@@ -319,7 +319,7 @@ pub fn lag_one_p(differences: &[f64], seed: Seed) -> Option<f64> {
             neighbours(&ranks) >= seen
         })
         .count();
-    // The order seen is one of those that could have been drawn.
+    // The observed order is one of those that could have been drawn.
     Some((as_alike + 1) as f64 / f64::from(SHUFFLES + 1))
 }
 

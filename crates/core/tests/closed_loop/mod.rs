@@ -52,7 +52,7 @@ impl Host {
         Self::with_devices(1, controller, user_frac, packet_ns)
     }
 
-    /// The same with several devices.
+    /// A host with several devices.
     pub fn with_devices(
         devices: u32,
         controller: Controller,

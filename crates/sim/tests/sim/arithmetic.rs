@@ -178,7 +178,7 @@ fn with_refill(discipline: &str, workload: &str) -> SimFigures {
     run(&format!("{discipline}:cpu.refill_ns={REFILL_NS}"), workload)
 }
 
-/// How much longer a program that never waits takes for a call, in nanoseconds.
+/// Returns how much longer a program that never waits takes for a call, in nanoseconds.
 fn longer_ns(discipline: &str) -> f64 {
     let call_ns = |figures: SimFigures| 1e9 / figures.offered_pps;
     call_ns(with_refill(discipline, "blast")) - call_ns(run(discipline, "blast"))

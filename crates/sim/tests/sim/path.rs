@@ -113,7 +113,7 @@ fn a_half_duplex_line_is_shared() {
     let full = run_path(&[&discipline(0), &discipline(0)], "rr:payload=1470");
     let half = run_path(&[&discipline(1), &discipline(0)], "rr:payload=1470");
     assert!(half.lines[0].is_half_duplex && !full.lines[0].is_half_duplex);
-    // One is on its way at a time: sharing costs nothing here.
+    // One packet is in flight at a time: sharing costs nothing here.
     close(
         half.flows[0].delivered_pps,
         full.flows[0].delivered_pps,
@@ -139,7 +139,7 @@ fn iperf_keeps_its_rate_in_whole_microseconds() {
     let figures = run_path(&[FAST_SENDER, "freebsd-polling"], "iperf-udp:rate=100m");
     // 1470 x 8 / 100 is 117.6: iperf takes 117.
     close(figures.flows[0].sent_pps, 1e6 / 117.0, 0.001);
-    // It reads the clock for the whole of its pauses.
+    // iperf polls the clock during its pauses.
     below(cpu(&figures).idle, 0.01);
     let asked_more = run_path(
         &["freebsd-interrupt", "freebsd-polling"],
@@ -167,7 +167,7 @@ fn a_router_forwards_what_its_processor_can() {
     );
     let router = &figures.hosts[1];
     assert_eq!(router.ledger.taken, 0);
-    // It is overrun: it works without a pause, and what it cannot forward is lost in it.
+    // The router is overrun: it works without a pause, and loses what it cannot forward.
     assert!(router.cpu.idle < 0.01);
     let host = host();
     let each = host.card.rx_packet_ns

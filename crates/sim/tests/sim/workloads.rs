@@ -87,7 +87,7 @@ fn a_closed_loop_keeps_littles_law() {
         assert!(error < 0.01, "{discipline}, {workload}: {in_system}");
         // Some requests may be between line and client, where they are not packets.
         assert!(figures.ledger.in_flight_at_end <= waiting);
-        // Of several cards one may fall out of step with the others, and its clients are served less.
+        // With several cards one may fall out of step with the others, and its clients are served less.
         let served = clients(&figures);
         let is_one_card = figures.hosts[0].cards.len() == 1;
         assert!(

@@ -48,9 +48,9 @@ impl LoadedDifference {
 pub(crate) struct LoadFit {
     /// The difference at equal load.
     pub delta: Interval,
-    /// What each unit of load that the judged block has more adds.
+    /// Difference per unit of load that the judged block has more.
     pub beta: f64,
-    /// What each unit of the pair's load adds.
+    /// Difference per unit of the pair's load.
     pub gamma: f64,
     /// Mean load of the pairs.
     pub mean_load: f64,
