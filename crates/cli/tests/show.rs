@@ -1,5 +1,4 @@
-//! `nicpoll show` on a real kernel: what it says of a link in namespaces of the test's own, under settings that
-//! the test makes.
+//! `nicpoll show` on a real kernel: its output for a link in the test's own namespaces, under the test's settings.
 
 mod common;
 
@@ -8,7 +7,7 @@ use crate::common::stage::Studied;
 use nicpoll_lab::{INTERFACE, Running};
 use nicpoll_switch::Journal;
 
-/// A bucket of gaps is a sixteenth of an octave wide; its middle is what is told.
+/// Error of a gap: a bucket is a sixteenth of an octave wide, and its middle is reported.
 const BUCKET: f64 = 1.04;
 /// Longer than any look of these tests.
 const TRAFFIC: Duration = Duration::from_millis(1500);
@@ -35,7 +34,7 @@ fn show_in(host: &NetnsThread<()>, args: &[&str]) -> Output {
     host.run(move |_| run()).unwrap()
 }
 
-/// The interface of the lab's receiver.
+/// Returns the shown interface of the lab's receiver.
 fn receiver(lab: &Studied, args: &[&str]) -> Value {
     let args = [&[INTERFACE, "--json"], args].concat();
     json(&show_in(lab.receiver(), &args))["interfaces"][0].clone()
@@ -46,7 +45,7 @@ fn variable<'a>(interface: &'a Value, name: &str) -> &'a Value {
     &all.find(|one| one["name"] == name).unwrap()["value"]
 }
 
-/// Runs `look` after the beginning of UDP traffic of so long.
+/// Runs `look` after UDP traffic of this duration has begun.
 fn under_traffic<T>(lab: &mut Studied, traffic: Duration, look: impl FnOnce(&Studied) -> T) -> T {
     let mut running = Running::start(&mut lab.lab, &nicpoll_lab::udp(64), traffic).unwrap();
     let seen = look(lab);
@@ -58,7 +57,7 @@ fn under_traffic<T>(lab: &mut Studied, traffic: Duration, look: impl FnOnce(&Stu
     seen
 }
 
-/// What is seen of the receiver while UDP traffic runs.
+/// Shows the receiver while UDP traffic runs.
 fn seen_under_traffic(lab: &mut Studied) -> Value {
     under_traffic(lab, TRAFFIC, |lab| {
         thread::sleep(Duration::from_millis(100));
@@ -82,7 +81,7 @@ fn interrupts_are_seen_as_such() {
     assert_eq!(*variable(&seen, "hz"), Value::Null);
     assert_eq!(*variable(&seen, "handlers"), 0.0);
     assert!(variable(&seen, "burst").as_f64().unwrap() >= 1.0);
-    // Without a look there are settings and no evidence.
+    // Without watching there are settings but no evidence.
     let still = receiver(&lab, &["--for", "0"]);
     assert_eq!(still["evidence"], Value::Null);
     assert_eq!(still["setting"]["discipline"], "interrupt");
@@ -112,7 +111,7 @@ fn polling_is_seen_with_the_period_that_is_set() {
             &[INTERFACE, "--for", "0.5", "-n", "kern.polling.hz"],
         );
         let hz: f64 = stdout(&printed).trim().parse().unwrap();
-        // The timer starts when a round ends, so that no machine can be faster.
+        // The timer starts when a round ends, so no machine is faster.
         assert!(
             hz <= BUCKET * 1e9 / period_ns as f64,
             "{period_ns} ns: {hz}"
@@ -122,8 +121,7 @@ fn polling_is_seen_with_the_period_that_is_set() {
     assert!(rates[0] > 1.5 * rates[1], "{rates:?}");
 }
 
-/// With so few packets each one wakes the NAPI, and then the timer polls twice in vain before arrivals may
-/// wake it again.
+/// With few packets each one wakes the NAPI, and the timer polls twice in vain before arrivals can wake it again.
 #[test]
 fn short_deferral_is_seen_as_a_hybrid() {
     needs!(Root, PerNapi);
@@ -213,7 +211,7 @@ fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
     let value = run(&["show", INTERFACE, "--for", "0.1", "-n", "kern.polling.hz"]);
     assert_code(&value, 5);
     assert_eq!(value.stdout, b"-\n");
-    // What is only set needs no privilege.
+    // Settings need no privilege.
     let value = run(&["show", INTERFACE, "--for", "0", "-n", "handlers"]);
     assert_code(&value, 0);
     assert_eq!(value.stdout, b"0\n");

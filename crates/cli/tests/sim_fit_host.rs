@@ -1,4 +1,4 @@
-//! `nicpoll sim fit --host` as a user meets it.
+//! `nicpoll sim fit --host`: its output, files and refusals.
 
 mod common;
 
@@ -9,7 +9,7 @@ fn sim(args: &[&str]) -> std::process::Output {
     command.arg("sim").args(args).output().unwrap()
 }
 
-/// What counts for nothing is not written.
+/// A refused fit writes no file.
 fn refused_a_busy_machine(output: &std::process::Output, file: &str) {
     assert_code(output, 1);
     assert!(fs::read(file).is_err(), "{file} is there");
@@ -46,7 +46,7 @@ fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() 
             .iter()
             .any(|cost| cost["cost"] == name && !cost["ns"].is_null())
     };
-    // Others scatter around nothing on a busy machine.
+    // On a busy machine the others scatter around 0.
     for name in [
         "one-packet-poll",
         "empty-poll",

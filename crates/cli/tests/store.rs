@@ -1,5 +1,4 @@
-//! Stored studies as a user meets them: what `nicpoll study` shows of a demo, what a kill leaves, and how a
-//! file fails that cannot be stored in.
+//! Stored studies: `nicpoll study`'s output for a demo, the state after a kill, and errors of unusable files.
 
 mod common;
 
@@ -9,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 /// Four trials, polling and interrupt in two blocks.
 const FOUR_TRIALS: &str = "demo --quick --workload rr --repeats 2 --duration 0.1 --seed 5";
 
-/// Runs a command that has to succeed.
+/// Runs a command that must succeed.
 fn done(stage: &Stage, line: &str) -> Output {
     let output = stage.run(&words(line));
     let is_done = output.status.success();
@@ -17,11 +16,11 @@ fn done(stage: &Stage, line: &str) -> Output {
     output
 }
 
-/// The report of study 1 is what the demo wrote, and can be had in each format.
+/// Checks that the report of study 1 is the demo's, and exists in each format.
 fn assert_reported(stage: &Stage, report: &str) {
     let page = fs::read_to_string(report).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Does polling pay here"));
-    // It can be mailed: only who asks for it names the machine.
+    // It can be mailed: it names the machine only on request.
     let machine = |line: &str| {
         let json = stdout(&done(stage, &format!("study {line} 1 --format json")));
         serde_json::from_str::<Value>(&json).unwrap()["host"]["machine"].clone()
@@ -101,7 +100,7 @@ fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
     assert_eq!(stage.run(&["study", "show", "last"]).status.code(), Some(1));
 }
 
-/// The trials that are stored, as they stand there. A file that is just being made has none.
+/// Returns the stored trials as they are. A file that is being created has none.
 fn stored(file: &Path) -> Vec<String> {
     let read = || {
         let file = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -121,7 +120,7 @@ fn has_a_study(file: &Path) -> bool {
         .is_ok()
 }
 
-/// The host's state, but for the namespaces of others, which come and go.
+/// Returns the host's state, without other programs' namespaces, which come and go.
 fn interfaces_and_namespaces() -> BTreeMap<String, String> {
     let mut state = host_state();
     let is_of_a_study =
@@ -130,7 +129,7 @@ fn interfaces_and_namespaces() -> BTreeMap<String, String> {
     state
 }
 
-/// Puts another value of a sysctl into the record of a study's host.
+/// Changes a sysctl in the stored facts of a study's host.
 fn has_recorded(file: &Path, name: &str, value: &str) {
     let store = Connection::open(file).unwrap();
     let text: String = store
@@ -144,7 +143,7 @@ fn has_recorded(file: &Path, name: &str, value: &str) {
     assert_eq!(changed.unwrap(), 1);
 }
 
-/// The trials are those of the plan, each once, as far as there was time for them.
+/// Checks that the trials are those of the plan, each once, as far as time allowed.
 fn assert_in_order_of_the_plan(study: &Value) {
     // On a busy machine the last blocks may be left out, as without a kill.
     let ran = study["trials"].as_array().unwrap();
@@ -166,7 +165,7 @@ fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothin
     let args = "demo --quick --workload rr --repeats 4 --duration 0.1 --seed 5";
     let args: Vec<&str> = args.split(' ').collect();
     let mut child = stage.nicpoll(&args).spawn().unwrap();
-    // What a kill during the preparations leaves can be gone on with, too.
+    // A study killed during its preparations can be resumed, too.
     wait_until("the study is stored", || has_a_study(&file));
     kill(child);
     let mut known = stored(&file);
@@ -197,11 +196,11 @@ fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothin
         assert_eq!(list["studies"][0]["trials_done"], known.len());
     }
     let unfinished = done(&stage, "study show last");
-    // A kill comes when it can: one trial more may have been stored by then.
+    // One trial more may have been stored before the kill.
     let words = format!("{} of 8 trials, are stored", known.len());
     assert_has_all(stdout(&unfinished), &format!("was interrupted: | {words}"));
 
-    // What its traffic hangs on has changed: nothing is mixed unless that is meant.
+    // Its conditions have changed: trials are mixed only on request.
     has_recorded(&file, "net.ipv4.tcp_congestion_control", "another");
     has_recorded(&file, "net.core.dev_weight", "63");
     let changed = stage.run(&["demo", "--resume", "1"]);
@@ -289,7 +288,7 @@ fn a_program_without_postgresql_says_so_before_anything_is_built() {
     assert!(!Path::new("postgres:").exists(), "a URL is no file");
 }
 
-/// Runs a script where a file system of its own is mounted.
+/// Runs a script in a mount namespace with a file system of its own.
 fn in_mounts(stage: &Stage, script: &str) -> Output {
     let program = env!("CARGO_BIN_EXE_nicpoll");
     let mut command = Command::new("unshare");

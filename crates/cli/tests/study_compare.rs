@@ -1,10 +1,10 @@
-//! `nicpoll study compare` as a user and a CI job meet it: files in, a verdict and an exit code out.
+//! `nicpoll study compare` for a user and a CI job: files in, a verdict and an exit code out.
 
 mod common;
 
 use crate::common::prelude::*;
 
-/// Numbers in two files, and the folder that they are in.
+/// Writes numbers to two files in a new folder.
 fn files(texts: [&str; 2]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in ["before", "after"].iter().zip(texts) {
@@ -56,7 +56,7 @@ fn a_loss_ends_with_3_where_it_is_forbidden() {
         0
     );
     assert_eq!(compare(&folder, &["--fail-on", "slower"]).0, 2);
-    // Nothing is proven of a file against itself; of two values nothing could be.
+    // A file against itself proves nothing; two values cannot.
     let same = files([FAST, FAST]);
     assert_eq!(compare(&same, &["--fail-on", "different"]).0, 0);
     let few = files(["1\n2\n", "1\n2\n"]);

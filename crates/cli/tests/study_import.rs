@@ -1,4 +1,4 @@
-//! `nicpoll study import` as a user meets it: a text in, a study of imported trials that every other command shows.
+//! `nicpoll study import`: a text in, a study of imported trials out, which every other command shows.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn an_import_is_stored_shown_compared_and_exported_and_said_to_be_one() {
     assert!(shown.contains("Without a place: 2 figures"), "{shown}");
     assert!(text(&study(folder.path(), &["list"])).contains("5/5  study import"));
 
-    // One trial a setting: no verdict, and never one in pairs.
+    // One trial a setting: no verdict, and no pairs.
     let compared = study(folder.path(), &["compare", "1:interrupt", "1:polling"]);
     assert_code(&compared, 4);
     let words = text(&compared);

@@ -1,10 +1,10 @@
-//! `nicpoll set HOST:em0` against a FreeBSD host that a script plays from recorded output: no FreeBSD was at
-//! hand.
+//! `nicpoll set HOST:em0` against a FreeBSD host played by a script from recorded output, because no FreeBSD was
+//! available.
 
 use crate::common::prelude::*;
 use crate::freebsd_host::FreebsdHost;
 
-/// What is set, said and put back; set-freebsd.txt has the whole text of some.
+/// Settings, messages and restoring; set-freebsd.txt has the whole text of some.
 const STORIES: &str = r#"
     # an interface is switched and everything put back
     0 set root@bsd:em0 polling --user-frac 20 --burst-max 300 --each-burst 200 | root@bsd:em0: kern.polling.burst_max 150 -> 300 root@bsd:em0: kern.polling.each_burst 5 -> 200 root@bsd:em0: kern.polling.user_frac 50 -> 20 root@bsd:em0: polling off -> on
@@ -154,7 +154,7 @@ fn kill_at_each_point(set: &str, back: &[&str]) {
         }
         let at = format!("{set}, killed at point {point}");
         assert_eq!(bsd.state(), before, "{at}");
-        // What the killed one wrote aside is swept by the next command that restores all; nothing else is left.
+        // The next command that restores all removes the killed one's temporary file; nothing else is left.
         let left = fs::read_dir(bsd.journal()).into_iter().flatten().flatten();
         let mut left: Vec<PathBuf> = left.map(|file| file.path()).collect();
         if back != ["restore"] {

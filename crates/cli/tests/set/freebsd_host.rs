@@ -1,4 +1,4 @@
-//! A FreeBSD host that a script in the place of ssh plays, from recorded output.
+//! A FreeBSD host played from recorded output by a script in place of ssh.
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
@@ -17,7 +17,7 @@ pub struct FreebsdHost {
 }
 
 impl FreebsdHost {
-    /// A host of FreeBSD 6.1 with kern.polling as it is at first.
+    /// Makes a host of FreeBSD 6.1 with the default kern.polling.
     pub fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         let bin = home.path().join("bin");
@@ -35,22 +35,22 @@ impl FreebsdHost {
         FreebsdHost { home }
     }
 
-    /// A file of the host's state.
+    /// Returns a file of the host's state.
     pub fn file(&self, name: &str) -> PathBuf {
         self.home.path().join("host").join(name)
     }
 
-    /// The journal's directory.
+    /// Returns the journal's directory.
     pub fn journal(&self) -> PathBuf {
         self.home.path().join("journal")
     }
 
-    /// Whether the journal says nothing.
+    /// Returns whether the journal is empty.
     pub fn is_clean(&self) -> bool {
         !self.journal().exists()
     }
 
-    /// What can be changed on the host: kern.polling, whether em0 polls, rc.conf.
+    /// Returns the host's changeable state: kern.polling, whether em0 polls, rc.conf.
     pub fn state(&self) -> (Option<String>, bool, String) {
         (
             fs::read_to_string(self.file("sysctl_kern_polling")).ok(),
@@ -59,12 +59,12 @@ impl FreebsdHost {
         )
     }
 
-    /// Each connection made so far: options, host, command.
+    /// Returns each connection so far: options, host, command.
     pub fn log(&self) -> String {
         fs::read_to_string(self.file("log")).unwrap_or_default()
     }
 
-    /// A nicpoll that finds the script as ssh.
+    /// Makes the command of a nicpoll that finds the script as ssh.
     pub fn command(&self, line: &str) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let own = self.home.path().join("bin");
@@ -84,7 +84,7 @@ impl FreebsdHost {
         self.command(line).output().unwrap()
     }
 
-    /// Runs it, and returns what it printed.
+    /// Runs it, and returns its output.
     pub fn done(&self, line: &str) -> String {
         let output = self.run(line);
         assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");

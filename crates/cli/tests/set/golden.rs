@@ -1,12 +1,12 @@
-//! All that `nicpoll set`, `show` and `restore` say of a fixed sequence of commands, as recorded, on Linux and
-//! for a FreeBSD host. What differs from run to run (ids, times of day) is taken out.
+//! The recorded output of `nicpoll set`, `show` and `restore` for a fixed sequence of commands, on Linux and for a
+//! FreeBSD host, without what differs from run to run (ids, times of day).
 
 use crate::common::prelude::*;
 use crate::freebsd_host::FreebsdHost;
 use nicpoll_testkit::golden;
 use std::fmt::Write;
 
-/// On Linux: settings of one interface, from what an administrator left there, and back.
+/// On Linux: settings of one interface, from an administrator's values and back.
 const LINUX: [&str; 19] = [
     "set em0 polling --fix --dry-run --json",
     "set em0 polling --dry-run",
@@ -80,7 +80,7 @@ fn what_set_says_of_a_freebsd_host() {
     golden("tests/golden/set-freebsd.txt", &page);
 }
 
-/// What was written without the features that make up TSO, which depend on the kernel.
+/// Removes the features that make up TSO, which depend on the kernel.
 fn without_tso(said: &str) -> String {
     const TSO: &str = "feature tx-";
     if let Ok(mut document) = serde_json::from_str::<Value>(said) {
@@ -91,7 +91,7 @@ fn without_tso(said: &str) -> String {
     String::from(said)
 }
 
-/// The text without numbers and strings that the machine or the moment chooses.
+/// Removes numbers and strings that depend on the machine or the moment.
 fn without_ids(text: &str) -> String {
     let text = text.replace(env!("CARGO_BIN_EXE_nicpoll"), "nicpoll");
     let mut text = after_each(&text, "\"started_at\": \"", |c| c != '"');
@@ -111,7 +111,7 @@ fn without_ids(text: &str) -> String {
     text
 }
 
-/// The text with `#` for the longest run of such characters after each `name`.
+/// Replaces the longest run of such characters after each `name` by `#`.
 fn after_each(text: &str, name: &str, is_chosen: impl Fn(char) -> bool) -> String {
     let mut parts = text.split(name);
     let mut result = String::from(parts.next().unwrap_or_default());

@@ -1,9 +1,9 @@
-//! `nicpoll set --json` and `nicpoll restore --json`: each value with what was there before, and what the polls
-//! prove; and the same at the end of the text.
+//! `nicpoll set --json` and `nicpoll restore --json`: each value before and after, and the proof by polls; and the
+//! same at the end of the text.
 
 use crate::common::prelude::*;
 
-/// Runs a command that must work, and returns its object, which is valid by the schema.
+/// Runs a command that must succeed, and returns its object, which the schema must accept.
 fn object(pair: &Switched, line: &str) -> Value {
     let output = pair.run(line);
     assert_eq!(output.status.code(), Some(0), "{line}: {}", said(&output));
@@ -12,7 +12,7 @@ fn object(pair: &Switched, line: &str) -> Value {
     object
 }
 
-/// What a value of the interface itself was, and is.
+/// Returns a value of the interface itself before and after.
 fn write<'a>(object: &'a Value, name: &str) -> [&'a Value; 2] {
     let mut writes = object["writes"].as_array().unwrap().iter();
     let is_own = |write: &&Value| {
@@ -40,7 +40,7 @@ fn every_write_is_there_with_what_was_before_it() {
     let far = pair.veth.namespace(Side::Sender).inode();
     let writes = done["writes"].as_array().unwrap();
     assert!(writes.iter().any(|write| write["netns_inode"] == far));
-    // The one instance had values of its own.
+    // One instance had values of its own.
     let own = |write: &&Value| write["name"] == "gro_flush_timeout" && write["napi_id"].is_u64();
     let own = writes.iter().find(own).unwrap();
     assert_eq!(own["before"], 3_000_000);
@@ -100,7 +100,7 @@ fn polls_prove_a_setting_and_silence_proves_nothing() {
 fn a_command_that_is_refused_prints_no_object() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
-    // That nothing was printed is asked there.
+    // `refused` checks that nothing was printed.
     pair.refused("set lo polling --json", 1);
     pair.refused("set em0 --confirm --json", 2);
     pair.refused("set em0 polling --look 1h", 2);

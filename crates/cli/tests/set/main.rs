@@ -1,4 +1,4 @@
-//! `nicpoll set` as a user meets it: what it takes, what it prints, what it refuses, and why.
+//! `nicpoll set` for a user: arguments, output, refusals and their reasons.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ mod safe;
 
 use crate::common::prelude::*;
 
-/// What is set, said and put back.
+/// Settings, messages and restoring.
 const STORIES: &str = r#"
     # a dry run says what a run says, and writes nothing
     0 set em0 polling --period 50us --fix --dry-run | em0: gro off -> on
@@ -273,31 +273,31 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
     let pair = Switched::new();
     let root = pair.home.path().join("root");
     fs::create_dir(&root).unwrap();
-    // What comes back at boot is of the namespace that the program is started in.
+    // Settings at boot apply to the namespace in which the program is started.
     let inside = |line: &str| {
         let mut command = pair.inside(Path::new(NICPOLL), line);
         command.args([Path::new("--root"), &root]);
         command
     };
     let run = |line: &str| inside(line).output().unwrap();
-    // The program under test may lie where others can change it.
+    // Other users may be able to change the program under test.
     let set = "set em0 polling --period 50us --fix --persist --program /bin/sh";
     let shown = run(&format!("{set} --dry-run"));
     assert_code(&shown, 0);
     assert!(said(&shown).contains("+NICPOLL_OPTIONS=polling --period=50000ns --fix"));
-    // What cuts its caller off is not to do so at every boot.
+    // A change that cuts its caller off must not come back at every boot.
     let live = "set em0 polling --fix --persist --program /bin/sh";
     let mut over_ssh = pair.inside(Path::new(NICPOLL), live);
     over_ssh.env("SSH_CONNECTION", "198.18.0.1 50000 198.18.0.2 22");
     assert_code(&over_ssh.output().unwrap(), 2);
     assert!(fs::read_dir(&root).unwrap().next().is_none() && pair.is_clean());
 
-    // Of another machine's interface everything is written that there is for this one's.
+    // All files are written for another machine's interface, too.
     let before = pair.dump();
     let done = run(set);
     assert_code(&done, 0);
     assert_eq!(said(&done).matches("+++ ").count(), 4, "{}", said(&done));
-    // The interface of that name here is another one.
+    // This machine's interface of that name is another one.
     crate::common::switched::assert_same(&pair.dump(), &before, "files of an image");
     assert!(pair.is_clean());
     let elsewhere = run("set not-here0 polling --persist --program /bin/sh");
@@ -305,7 +305,7 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
     assert!(root.join("etc/nicpoll/not-here0.conf").exists());
     assert_code(&run("set not-here0 --no-persist"), 0);
     let options = fs::read_to_string(root.join("etc/nicpoll/em0.conf")).unwrap();
-    // What the unit runs at boot is what is run by hand.
+    // The unit's command at boot equals the one run by hand.
     let line = options.rsplit_once("NICPOLL_OPTIONS=").unwrap().1.trim();
     pair.done("set em0 polling --period 50us --fix --look 0");
     let again = pair.done(&format!("set em0 {line} --dry-run"));
@@ -327,7 +327,7 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
     assert!(pair.is_clean());
 }
 
-/// Killed at every point, in an image: after the next command there is all of it or nothing.
+/// Killed at every point, in an image: after the next command all files are there or none.
 #[test]
 fn a_kill_while_files_are_written_leaves_all_of_them_or_none() {
     needs!(Root, PerNapi, DebugAssertions);
@@ -350,7 +350,7 @@ fn a_kill_while_files_are_written_leaves_all_of_them_or_none() {
         pair.done("restore");
         let find = format!("find {} ! -type d", root.display());
         let left = shell(pair.veth.inside(Side::Receiver), &find);
-        // All of it stays once the record of it is gone, and nothing before.
+        // All files stay once their record is gone, and none before.
         let is_whole = left.lines().count() == 4 && point > 10;
         assert!(
             left.is_empty() || is_whole,
@@ -365,7 +365,7 @@ fn a_kill_while_files_are_written_leaves_all_of_them_or_none() {
     assert!(root.join("etc/nicpoll/em0.conf").exists());
 }
 
-/// By systemd's own check, where that is installed; it needs no running systemd.
+/// Uses systemd's own check, if installed, which needs no running systemd.
 fn systemd_accepts(test: &str, unit: &Path) {
     if !nicpoll_testkit::has(test, &[Need::Systemd]) {
         return;
@@ -376,7 +376,7 @@ fn systemd_accepts(test: &str, unit: &Path) {
         .arg(unit)
         .output()
         .unwrap();
-    // It says what it does not know, and takes it all the same.
+    // It reports unknown directives, but accepts them.
     assert!(output.status.success(), "{}", said(&output));
     assert!(!said(&output).contains("nicpoll@"), "{}", said(&output));
     let mut security = Command::new("systemd-analyze");
@@ -415,7 +415,7 @@ fn without_root_it_says_what_is_missing() {
         let output = command.output().unwrap();
         assert_code(&output, 5);
         assert!(said(&output).contains("CAP_NET_ADMIN"));
-        // None of them is told to be another command.
+        // No error suggests another command.
         assert_has(
             said(&output),
             "Run the same command as root, with sudo before it",

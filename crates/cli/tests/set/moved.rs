@@ -2,7 +2,7 @@
 
 use crate::common::prelude::*;
 
-/// As a virtual function does that a container gets and gives back.
+/// As a virtual function that a container gets and gives back.
 #[test]
 fn an_interface_is_followed_into_another_namespace_and_back() {
     needs!(Root, PerNapi);
@@ -19,7 +19,7 @@ fn an_interface_is_followed_into_another_namespace_and_back() {
         pod.0
     ));
     assert_eq!(deferral(&pod.0, "eth0"), during);
-    // Neither a later command nor the end of a unit takes it for gone.
+    // A later command, or the end of a unit, must not count it as removed.
     pair.done("set em0 --defer 1 --look 0 --fix");
     pair.done("set em0 -polling");
     assert!(!pair.is_clean());
@@ -30,7 +30,7 @@ fn an_interface_is_followed_into_another_namespace_and_back() {
     assert_eq!(deferral(&pod.0, "eth0"), before);
     assert!(pair.is_clean());
 
-    // And back: it is the same interface all the time.
+    // And back: it is still the same interface.
     pod.ip(&format!("link set eth0 netns {} name v0", pair.netns()));
     pair.ip("link set v0 up");
     pair.done("set v0 polling --period 70us --fix --look 0");
@@ -43,7 +43,7 @@ fn an_interface_is_followed_into_another_namespace_and_back() {
     assert!(pair.is_clean());
 }
 
-/// Another named namespace, as a container has one.
+/// Another named namespace, as of a container.
 struct Pod(String);
 
 impl Pod {
@@ -68,7 +68,7 @@ fn ip(args: &[&str]) -> bool {
     Command::new("ip").args(args).status().unwrap().success()
 }
 
-/// Both values of an interface that defer interrupts.
+/// Returns both deferral values of an interface.
 fn deferral(netns: &str, name: &str) -> String {
     let read = format!("cd /sys/class/net/{name} && cat napi_defer_hard_irqs gro_flush_timeout");
     let output = Command::new("ip")

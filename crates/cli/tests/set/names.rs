@@ -1,4 +1,4 @@
-//! What names stand for: interfaces below others, single instances of several, and interfaces that are gone.
+//! Names of interfaces below others, of single instances, and of removed interfaces.
 
 use crate::common::prelude::*;
 use nicpoll_switch::{Control, Napi};
@@ -12,7 +12,7 @@ fn of_several_instances_only_those_named_are_set() {
         "link add v0 {queues} type veth peer name v1 {queues}"
     ));
     pair.ip("link set v0 up; link set v1 up");
-    // What polling needs, so that only instances are changed below.
+    // Sets what polling needs: only instances are changed below.
     pair.done("set v0 --suspend 1ms --fix --look 0");
     let timeouts = || -> Vec<(u32, Option<u64>)> {
         let napis = pair.near(|control: &mut Control, _| {

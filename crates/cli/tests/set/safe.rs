@@ -1,4 +1,4 @@
-//! What root reads, writes and leaves to run is nobody else's to change.
+//! No other user can change the files that root reads, writes and leaves to run.
 
 use crate::common::prelude::*;
 use std::fs::Permissions;
@@ -34,7 +34,7 @@ fn the_journal_is_roots_alone_whatever_the_umask_is() {
     for record in &records {
         assert_eq!(mode_of(record), 0o600, "{}", record.display());
     }
-    // A record that somebody else could have written is not acted on.
+    // A record that another user could have written is not used.
     for (path, mode) in [(pair.state(), 0o777), (records[0].clone(), 0o666)] {
         let before = mode_of(&path);
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
@@ -125,7 +125,7 @@ fn nothing_that_others_can_change_is_run_at_boot() {
 fn one_capability_changes_and_shows_an_interface_and_looking_takes_none() {
     needs!(Root, PerNapi, Ip);
     let pair = Switched::new();
-    // Both ends of it are in one namespace: to look into another takes more.
+    // Both ends are in one namespace: reading another one takes more capabilities.
     for line in [
         "link add ea type veth peer name eb",
         "link set ea up",

@@ -1,24 +1,24 @@
-//! A machine with a card: Debian's kernel in QEMU, by emulation, so that it runs anywhere and its timing means
-//! nothing. What it runs is a script of busybox and our program.
+//! A machine with a card: Debian's kernel in QEMU, emulated to run anywhere, so its timing means nothing. It runs a
+//! busybox script and our program.
 
 use crate::common::prelude::*;
 
-/// Where `cargo xtask test` unpacks the packages linux-image-* and busybox-static of Debian. The machine's own
-/// are taken where they are installed.
+/// Folder into which `cargo xtask test` unpacks Debian's packages linux-image-* and busybox-static. Installed ones
+/// take precedence.
 const UNPACKED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guest");
 const QEMU: &str = "qemu-system-x86_64";
-/// Ends a guest that does not end by itself, in seconds.
+/// Time limit of a guest, in seconds.
 const TIME_LIMIT: &str = "600";
-/// Without no_timer_check the kernel counts ticks in a loop at its start, and finds the timer broken when this
-/// machine is busy just then.
+/// Without no_timer_check the kernel counts ticks in a loop at its start, and finds the timer broken if this machine
+/// is busy then.
 const KERNEL_OPTIONS: &str = "console=ttyS0 quiet panic=-1 no_timer_check";
-/// The oldest e1000 of QEMU's whose driver has interrupt moderation to set.
+/// QEMU's oldest e1000 whose driver has settable interrupt moderation.
 const CARD: &str = "e1000-82545em,netdev=net0";
-/// A second one, with a clock and time stamps. It is there once a script has loaded its driver.
+/// A second card, with a clock and time stamps. It appears once a script has loaded its driver.
 const STAMPING_CARD: &str = "e1000e,netdev=net1";
-/// The card's driver, without which there is no guest.
+/// The card's driver, required for a guest.
 const CARD_DRIVER: &str = "kernel/drivers/net/ethernet/intel/e1000/e1000";
-/// Drivers that scripts may load, in an order in which each finds what it needs.
+/// Drivers that scripts may load, each after those that it needs.
 const OTHER_DRIVERS: [&str; 11] = [
     "kernel/drivers/net/ethernet/intel/e1000e/e1000e",
     "kernel/net/llc/llc",
@@ -33,7 +33,7 @@ const OTHER_DRIVERS: [&str; 11] = [
     "kernel/net/sched/sch_tbf",
 ];
 
-/// Done first in every guest: the card is up, with the address that QEMU's own network expects.
+/// First commands in every guest: bring the card up, with the address that QEMU's network expects.
 const PRELUDE: &str = "#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
@@ -51,17 +51,17 @@ pub struct Guest {
     kernel: PathBuf,
     modules: Vec<PathBuf>,
     busybox: PathBuf,
-    /// udev's program; null when its package is not there.
+    /// udev's program; `None` without its package.
     udev: Option<PathBuf>,
-    /// Processors that it has.
+    /// Number of its processors.
     cpus: u8,
 }
 
-/// What a guest's console showed.
+/// Output of a guest's console.
 pub struct Console(pub String);
 
 impl Console {
-    /// The rest of the line that begins with a name and a colon.
+    /// Returns the rest of the line that begins with a name and a colon.
     pub fn line(&self, name: &str) -> &str {
         let mut lines = self.0.lines();
         let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
@@ -72,7 +72,7 @@ impl Console {
 }
 
 impl Guest {
-    /// A guest, or `None` for a test that is to be skipped.
+    /// Makes a guest; `None` if the test is to be skipped.
     pub fn new(test: &str) -> Option<Self> {
         if !nicpoll_testkit::has(test, &[Need::Qemu]) {
             return None;
@@ -90,12 +90,12 @@ impl Guest {
         guest
     }
 
-    /// The same with several processors: a study takes two. One card's interrupts may then come at either.
+    /// Gives it several processors: a study takes two. Either may then get the card's interrupts.
     pub fn with_cpus(self, cpus: u8) -> Self {
         Guest { cpus, ..self }
     }
 
-    /// Boots with these files, runs the script as the first process, and returns what the console showed.
+    /// Boots with these files, runs the script as the first process, and returns the console's output.
     pub fn run(&self, home: &Path, script: &str, files: &[(&str, &str)]) -> Console {
         let program = Path::new(env!("CARGO_BIN_EXE_nicpoll"));
         let mut archive = Archive::default();
@@ -114,7 +114,7 @@ impl Guest {
         archive.file("bin/nicpoll", &fs::read(program).unwrap());
         let mut needed: BTreeSet<PathBuf> = libraries(program).into_iter().collect();
         if let Some(udev) = &self.udev {
-            // It is what it is called.
+            // One program with two names.
             for name in ["bin/udevadm", "bin/systemd-udevd"] {
                 archive.file(name, &fs::read(udev).unwrap());
             }
@@ -132,8 +132,8 @@ impl Guest {
                 "-m",
                 "1024",
                 "-accel",
-                // One thread for all its processors: a kernel changes its code while it runs (tracepoints do), which
-                // several threads of the emulator do not get right.
+                // One thread for all processors: several emulator threads fail when a kernel changes its running
+                // code, as tracepoints do.
                 "tcg,thread=single",
                 "-nographic",
             ])
@@ -151,7 +151,7 @@ impl Guest {
     }
 }
 
-/// What is below a root directory, old or merged (`/usr/bin` for `/bin`).
+/// Finds the files below a root directory, old or merged (`/usr/bin` for `/bin`).
 fn below(root: &Path) -> Option<Guest> {
     let either = |name: &str| [root.join(name), root.join("usr").join(name)];
     let mut busybox = either("bin/busybox").into_iter();
@@ -174,13 +174,13 @@ fn below(root: &Path) -> Option<Guest> {
     })
 }
 
-/// A module as newer packages have it, compressed, or as older ones.
+/// Returns a module, compressed as in newer packages or plain.
 fn module(directory: &Path, name: &str) -> Option<PathBuf> {
     let forms = ["ko", "ko.xz"].map(|end| directory.join(format!("{name}.{end}")));
     forms.into_iter().find(|path| path.exists())
 }
 
-/// The shared objects that a program is linked with.
+/// Returns the shared objects of a program.
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().unwrap();
     let text = stdout(&output);
@@ -208,7 +208,7 @@ impl Archive {
         self.entry(name, 0o100_755, content);
     }
 
-    /// A file at its own place, with the directories above it.
+    /// Adds a file at its own path, with its directories.
     fn with_parents(&mut self, path: &Path) {
         let name = path.strip_prefix("/").unwrap().to_str().unwrap();
         for (end, _) in name.match_indices('/') {

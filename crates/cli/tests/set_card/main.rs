@@ -1,6 +1,6 @@
-//! A real driver: the e1000 of a guest, whose interrupts are counted before, during and after polling, over
-//! resets of the card, and over a reboot. The kernels that Debian has for it are older than the netlink
-//! request that sets NAPI instances, so that everything goes through sysfs.
+//! A real driver: a guest's e1000, whose interrupts are counted before, during and after polling, over resets of the
+//! card, and over a reboot. Debian's kernels are older than the netlink request that sets NAPI instances, so all
+//! values go through sysfs.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,7 +12,7 @@ use crate::guest::{Console, Guest};
 use nicpoll_testkit::has;
 use std::sync::OnceLock;
 
-/// What the scripts below share. Every line that a test reads begins with a word and a colon.
+/// Common part of the scripts below. Every line that a test reads begins with a word and a colon.
 const MEASURE: &str = r#"
 values() {
     cd /sys/class/net/eth0
@@ -73,7 +73,7 @@ fn the_interrupts_of_a_card_stop_while_it_is_polled_and_come_back() {
             ("ring-during", "eth0: rx-ring 512 -> 1024"),
             ("back", "0"),
             ("values-switched-after", "0 0 0"),
-            // 3 is the driver's own: it adapts.
+            // 3 is the driver's default: adaptive.
             ("moderation-after", "eth0: coalescing rx-usecs 3 -> 100"),
             ("ring-after", "eth0: rx-ring 256 -> 1024"),
             ("switched-left", "nothing"),
@@ -84,7 +84,7 @@ fn the_interrupts_of_a_card_stop_while_it_is_polled_and_come_back() {
         expect(console, &[("queue", "5")]);
     }
     println!("e1000: {}", console.line("proof"));
-    // An older kernel does not list NAPI instances, so their polls cannot be told from others'.
+    // An older kernel does not list NAPI instances, so their polls cannot be distinguished from others.
     let wanted = match kernel >= [6, 8] {
         true => "eth0: proven: polling: its timer began",
         false => "eth0: not proven yet: NAPI instances",
@@ -114,7 +114,7 @@ values values-reset-after
 ls -d /var/lib/nicpoll || echo "reset-left: nothing"
 "#;
 
-/// A change of the MTU makes the driver reset its card; unbound and bound, it is a new interface of the old name.
+/// A change of the MTU makes the driver reset its card; unbinding and binding makes a new interface of the old name.
 #[test]
 fn a_reset_card_is_polled_still_and_a_new_one_is_not_touched() {
     let Some(console) = one_boot(test_name!()) else {
@@ -149,13 +149,13 @@ echo "stamps-said: $(tail -n 4 /said | tr '\n' ' ')"
 echo "stamps: $(tr '\n' ' ' </compared | tr -s ' ')"
 "#;
 
-/// Nothing switches the card's time stamps on, and so the page has to say how.
+/// nicpoll does not switch the card's time stamps on, so the page must say how.
 #[test]
 fn a_card_that_could_stamp_packets_is_found() {
     let Some(console) = one_boot(test_name!()) else {
         return;
     };
-    // Nothing comes by it.
+    // It receives nothing.
     assert_eq!(console.line("stamps-ended"), "4", "{}", console.0);
     let told = console.line("stamps");
     let remedy = "eth1 could stamp them and does not (`hwstamp_ctl -i eth1 -r 1` has it do so,";
@@ -170,7 +170,7 @@ values values-set
 echo "carried: $(tar c -C / var/lib/nicpoll etc | base64 | tr -d '\n')"
 "#;
 
-/// What the unit runs is read from its file: there is no systemd in the guest.
+/// The unit's commands are read from its file: the guest has no systemd.
 const NEXT_BOOT: &str = r#"
 base64 -d /carried | tar x -C /
 echo "boot: $(cat /proc/sys/kernel/random/boot_id)"
@@ -284,7 +284,7 @@ nicpoll restore
 echo "renamed-back: $(cat /sys/class/net/wan0/gro_flush_timeout)"
 "#;
 
-/// By the rule alone, and put back exactly: what was there is in udev's database.
+/// Set by the rule alone, and restored exactly: udev's database has the old values.
 #[test]
 fn udev_sets_a_card_at_its_first_moment_and_that_is_put_back_exactly() {
     let Some(console) = boot(test_name!(), &[MEASURE, PLUGGED], &[]) else {
@@ -305,12 +305,12 @@ fn udev_sets_a_card_at_its_first_moment_and_that_is_put_back_exactly() {
             ("values-unit", set),
             ("back", "0"),
             ("values-back", "0 0 0"),
-            // Once in the life of a device.
+            // The rule runs once for each device.
             ("values-triggered", "0 0 0"),
             ("restore", "0"),
             ("values-restored", "0 0 0"),
             ("values-removed", "0 0 0"),
-            // A name that udev gave.
+            // udev gave this name.
             ("named", "wan0"),
             ("renamed", "2000000"),
             ("renamed-back", "0"),
@@ -347,8 +347,8 @@ values values-bond-back
 ls -d /var/lib/nicpoll || echo "left: nothing"
 "#;
 
-/// Kernels that are built for one purpose lack VLANs, bonds and netem; Debian's has them. One guest shows all three,
-/// since each boot takes its time.
+/// Special-purpose kernels lack VLANs, bonds and netem; Debian's has them. One guest tests all three, because booting
+/// takes long.
 #[test]
 fn a_vlan_and_a_bond_stand_for_the_card_below_and_a_link_is_made_worse() {
     let script = [MEASURE, studies::COMPARE, STACKED, studies::IMPAIRED];
@@ -390,10 +390,10 @@ fn a_vlan_and_a_bond_stand_for_the_card_below_and_a_link_is_made_worse() {
     );
 }
 
-/// What one guest shows that ran the scripts of several tests: each leaves it as it found it.
+/// Returns the console of one guest for several tests, whose scripts restore what they change.
 fn one_boot(test: &str) -> Option<&'static Console> {
     static CONSOLE: OnceLock<Option<Console>> = OnceLock::new();
-    // Each test says itself that it is skipped.
+    // Each test reports itself that it is skipped.
     if !has(test, &[Need::Time]) || Guest::new(test).is_none() {
         return None;
     }
@@ -401,12 +401,12 @@ fn one_boot(test: &str) -> Option<&'static Console> {
     CONSOLE.get_or_init(|| boot(test, &scripts, &[])).as_ref()
 }
 
-/// Runs a script in a guest; `None`, with the reason printed, where there is none.
+/// Runs a script in a guest; without a guest it prints the reason and returns `None`.
 fn boot(test: &str, script: &[&str], files: &[(&str, &str)]) -> Option<Console> {
     boot_with(1, test, script, files)
 }
 
-/// The same in a guest with several processors.
+/// Runs a script in a guest with several processors.
 fn boot_with(cpus: u8, test: &str, script: &[&str], files: &[(&str, &str)]) -> Option<Console> {
     if !has(test, &[Need::Time]) {
         return None;
@@ -416,7 +416,7 @@ fn boot_with(cpus: u8, test: &str, script: &[&str], files: &[(&str, &str)]) -> O
     Some(guest.run(home.path(), &script.concat(), files))
 }
 
-/// The first two numbers of a kernel's release.
+/// Returns the first two numbers of a kernel's release.
 fn release(text: &str) -> [u32; 2] {
     let mut numbers = text
         .split(['.', '-', '+'])
@@ -430,7 +430,7 @@ fn expect(console: &Console, wanted: &[(&str, &str)]) {
     }
 }
 
-/// How many interrupts came while 50 pings were answered, which is printed for the eye, too.
+/// Returns, and prints, the interrupts during 50 answered pings.
 fn interrupts(console: &Console, when: &str) -> u32 {
     let line = console.line(when);
     let numbers: Vec<u32> = line
@@ -446,8 +446,8 @@ fn interrupts(console: &Console, when: &str) -> u32 {
     interrupts
 }
 
-/// An interrupt for about each answer, and hardly any while a timer polls: the card's own, for its link, by time
-/// and not by packets. How long the pings take depends on who else uses this machine.
+/// Checks for about an interrupt for each answer, and hardly any while a timer polls: only the card's own for its
+/// link, which depend on time, not on packets. The pings' duration depends on this machine's load.
 fn assert_polled_between(before: u32, during: &[u32], after: u32, console: &Console) {
     for polled in during {
         let (polled, console) = (*polled, &console.0);

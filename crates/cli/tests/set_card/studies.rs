@@ -1,12 +1,12 @@
-//! Live comparisons and studies in a guest: what their scripts do, and what has to come of them.
+//! Live comparisons and studies in a guest: their scripts and expected results.
 
 use super::Console;
 use crate::common::stage::{polling, udp200};
 use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::{LossPlace, Study};
 
-/// Compares two settings of an interface, the second word, under pings, and tells of it under the first word. The
-/// function `values` is the other scripts'.
+/// Compares two settings of an interface, the second word, under pings; the first word labels the output. The
+/// function `values` is in the common part.
 pub const COMPARE: &str = r#"
 compare() {
     ping -q -c 100000 -i 0.02 10.0.2.2 >/dev/null &
@@ -22,7 +22,7 @@ compare() {
 }
 "#;
 
-/// What a run of `nicpoll ab` over an interface that stands for the card has to say, and to leave.
+/// Checks the output of `nicpoll ab` over an interface above the card, and the values that it leaves.
 pub fn expect_turns(console: &Console, name: &str) {
     let of = |what: &str| console.line(&format!("{name}-{what}"));
     // Too few pairs for a verdict.
@@ -46,7 +46,7 @@ pub fn expect_turns(console: &Console, name: &str) {
     }
 }
 
-/// A link that is slow, and late by more than an answer over a near one may take, and loses every tenth packet.
+/// Returns a slow link, with a delay above the answer time of a near one, that loses every tenth packet.
 pub fn worse() -> String {
     let head = r#"
 question = "What does a bad link do?"
@@ -78,7 +78,7 @@ echo "worse: $(tr -d '\n' </worse.json)"
 ls -d /var/lib/nicpoll || echo "left-by-study: nothing"
 "#;
 
-/// Each packet is late by the delay and some are lost, and the account says where.
+/// Checks that each packet is delayed, and that the account places the lost ones.
 pub fn expect_impaired(console: &Console) {
     assert_eq!(console.line("worse-ended"), "0", "{}", console.0);
     let study: Study = serde_json::from_str(console.line("worse")).unwrap();

@@ -1,5 +1,5 @@
-//! Whatever happens after `nicpoll set`, everything can be put back exactly: after every profile, an error, a
-//! kill at any point, down and up, removal and a reboot.
+//! Everything that `nicpoll set` changed can be restored exactly: after every profile, an error, a kill at any point,
+//! down and up, removal and a reboot.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,7 +10,7 @@ use nicpoll_observe::PollCounter;
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Journal, Kernel, Knob, Value};
 
-/// What happens after a command, and that everything is as it was at last.
+/// Events after a command, at the end of which everything is restored.
 const STORIES: &str = r#"
     # setting again keeps what was there first
     by-hand
@@ -159,7 +159,7 @@ fn an_interface_that_was_down_is_down_again() {
     assert_same(&pair.dump(), &before, "up and down");
 }
 
-/// Each profile with something that must be seen of it.
+/// Each profile with a value that it must set.
 const PROFILES: &str = "
     polling | sysfs napi_defer_hard_irqs | 2147483647
     polling --period 50us | sysfs gro_flush_timeout | 50000
@@ -205,7 +205,7 @@ fn polls_come_by_the_timer_while_it_is_set_and_none_come_after() {
     let inode = pair.veth.namespace(Side::Receiver).inode();
     let mut polls = PollCounter::load().unwrap();
     polls.watch(inode, None).unwrap();
-    // The timer starts with the first packet, and goes on without any.
+    // The timer starts with the first packet, and continues without packets.
     ping(&pair);
     let idle = Duration::from_millis(500);
     let polls_while_idle = || {
@@ -215,7 +215,7 @@ fn polls_come_by_the_timer_while_it_is_set_and_none_come_after() {
     };
     let seen = polls_while_idle();
     assert!((50..=600).contains(&seen), "{seen}");
-    // The undoing leaves no timer behind, although the countdown had 2^31 polls to go.
+    // Undoing leaves no timer, although the countdown had 2^31 polls to go.
     pair.done("set em0 -polling");
     assert_eq!(polls_while_idle(), 0);
 }
@@ -230,20 +230,20 @@ fn ping(pair: &Switched) {
         .unwrap();
 }
 
-/// Killed at every point at which something is written, to disk or to the kernel.
+/// Killed at every write to the disk or to the kernel.
 #[test]
 fn a_kill_at_any_point_leaves_everything_or_nothing() {
     needs!(Time, Root, PerNapi, DebugAssertions);
     let pair = Switched::new();
     pair.set_up_by_hand();
     let before = pair.dump();
-    // What is seen afterwards is no part of this.
+    // The proof afterwards is not part of this test.
     let set = "set em0 polling --fix --threaded --nice 3 --suspend 5ms --look 0";
     pair.done(set);
     let after = pair.dump();
     pair.done("restore");
 
-    // From nothing to something: afterwards the next start finds all or none of it.
+    // From no change to a change: the next start finds all of it or none.
     let points = kill_at_every_point(&pair, set, |point| {
         let refused = pair.refused("set em0 --confirm", 1);
         assert!(refused.contains("nothing waits"), "{refused}");
@@ -256,7 +256,7 @@ fn a_kill_at_any_point_leaves_everything_or_nothing() {
     assert!(points > 20, "{points}");
     pair.done("restore");
 
-    // From something to something else: what stood before stands.
+    // From one change to another: the earlier one stays.
     pair.done(set);
     let again = "set em0 --period 70us --defer 2 --look 0";
     let points = kill_at_every_point(&pair, again, |point| {
@@ -270,7 +270,7 @@ fn a_kill_at_any_point_leaves_everything_or_nothing() {
     });
     assert!(points > 8, "{points}");
 
-    // Back: the next try finishes it.
+    // Back: the next try completes it.
     let back = "set em0 -polling";
     let points = kill_at_every_point(&pair, back, |point| {
         pair.done(back);
@@ -287,7 +287,7 @@ fn a_program_that_is_killed_halfway_is_undone_by_the_guard_at_once() {
     let pair = Switched::new();
     let before = pair.dump();
     let mut killed = 0;
-    // At each step while the two records are made, then at some.
+    // At each step while the two records are made, then at some steps.
     for point in (1..7).chain((7..500).step_by(5)) {
         let mut command = pair.command("set em0 polling --fix --threaded --for 60s --look 0");
         command.env("NICPOLL_TEST_KILL_AT_POINT", point.to_string());
@@ -306,8 +306,7 @@ fn a_program_that_is_killed_halfway_is_undone_by_the_guard_at_once() {
     pair.assert_restored(&before);
 }
 
-/// Runs a command again and again, killed one point later each time, until it gets through. Returns how
-/// often it was killed.
+/// Runs a command repeatedly, killed one point later each time, until it succeeds. Returns the number of kills.
 fn kill_at_every_point(pair: &Switched, line: &str, mut check: impl FnMut(u32)) -> u32 {
     for point in 1..500 {
         let mut command = pair.command(line);
@@ -434,7 +433,7 @@ fn two_commands_at_once_are_not_interleaved() {
     });
     let before = pair.dump();
     pair.done("set em0 polling --fix --look 0");
-    // It waits for the old timeout of two seconds, and has the interface all the while.
+    // It waits for the old timeout of two seconds, and holds the interface meanwhile.
     let first = pair.start("set em0 -polling");
     wait_until("it has come to rest", || {
         pair.dump()["receiver: sysfs gro_flush_timeout"] == "0"

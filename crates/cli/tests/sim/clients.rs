@@ -1,4 +1,4 @@
-//! `nicpoll sim` with many clients and several lines, as a user meets it.
+//! `nicpoll sim` with many clients and several lines.
 
 use crate::common::prelude::*;
 use crate::{GENERIC, printed, refuses};

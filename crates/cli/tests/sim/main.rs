@@ -1,4 +1,4 @@
-//! `nicpoll sim` as a user meets it.
+//! `nicpoll sim` for a user: output, refusals, and the documentation's examples.
 
 mod clients;
 #[path = "../common/mod.rs"]
@@ -18,7 +18,7 @@ fn sim(args: &[&str]) -> Output {
     nicpoll([&["sim"], args].concat()).output().unwrap()
 }
 
-/// What a command that must work printed.
+/// Returns the output of a command that must succeed.
 fn printed(args: &[&str]) -> String {
     let output = sim(args);
     assert!(output.status.success(), "{args:?}: {}", stderr(&output));
@@ -28,7 +28,7 @@ fn printed(args: &[&str]) -> String {
 /// Short, for a build without optimisation.
 const SHORT: [&str; 4] = ["--duration", "50ms", "--warmup", "50ms"];
 
-/// What was printed, which the schema describes.
+/// Returns the printed document, which the schema must accept.
 fn document(args: &[&str], schema: &str) -> Value {
     let document: Value = serde_json::from_str(&printed(args)).unwrap();
     assert_described(&document, schema);
@@ -137,7 +137,7 @@ fn a_sweep_gives_table_csv_json_and_a_plot() {
         "<h1>Simulated, not measured</h1> | <polyline | sim sweep | nicpoll-sim.json",
     );
     assert!(!html.contains("<script"));
-    // What the terminal shows, with its table.
+    // The table on the terminal.
     let line = table.lines().find(|line| line.contains("120000")).unwrap();
     assert!(html.contains(line), "{line}");
     assert_has_all(&table, "freebsd-interrupt | 120000");
@@ -249,7 +249,7 @@ fn what_cannot_be_simulated_is_refused_with_its_remedy() {
     );
 }
 
-/// The command of a documentation's example that begins so, as arguments after `nicpoll sim`.
+/// Returns the arguments after `nicpoll sim` of the documentation's example that begins like this.
 fn documented(page: &str, begin: &str) -> Vec<String> {
     let start = page.find(begin).unwrap() + "nicpoll sim ".len();
     let end = page[start..].find("\n```").unwrap();

@@ -1,4 +1,4 @@
-//! A sweep in parts, and what is refused before it is begun.
+//! A sweep in parts, and refusals before it begins.
 
 use crate::common::prelude::*;
 use crate::{GENERIC, printed, sim};
@@ -19,7 +19,7 @@ fn sweep<'a>(options: &[&'a str]) -> Vec<&'a str> {
     [&["sweep", GENERIC], &SWEEP[..], options].concat()
 }
 
-/// Files with the parts of the sweep with these options.
+/// Writes the parts of the sweep with these options to files.
 fn parts(folder: &TempDir, of: u32, options: &[&str]) -> Vec<String> {
     let part = |number| {
         let shard = format!("{number}/{of}");
@@ -146,7 +146,7 @@ fn too_much_time_or_memory_is_said_first() {
     printed(&[&["run", vast][..], &few].concat());
 }
 
-/// A run of a second at a rate that no line carries takes minutes, the trials of what would move it hours.
+/// A run of a second at an impossible rate takes minutes, and the trials of improvements hours.
 #[test]
 fn the_trials_count_as_work_and_can_be_left_out() {
     let run = ["run", GENERIC, "--workload", "constant:rate=1g"];
@@ -168,7 +168,7 @@ fn the_trials_count_as_work_and_can_be_left_out() {
     assert!(json.contains("\"moves\": null"), "{json}");
 }
 
-/// From parts of another layout the fuzz target `sim_parts` would hardly find any that join.
+/// From parts of an old layout the fuzz target `sim_parts` would hardly reach any that join.
 #[test]
 fn seeds_of_the_fuzz_target_are_parts_of_today() {
     let seed = include_str!("../../../../fuzz/seeds/sim_parts/two.json");

@@ -1,5 +1,4 @@
-//! `nicpoll sim published` and `nicpoll sim fit` as a user meets them, and the proof that no row under polling has
-//! a part in the fit.
+//! `nicpoll sim published` and `nicpoll sim fit`, and the proof that no row under polling affects the fit.
 
 use crate::common::prelude::*;
 use std::sync::LazyLock;
@@ -16,14 +15,14 @@ fn sim(args: &[&str], directory: &Path) -> Output {
         .unwrap()
 }
 
-/// All tables, simulated once: that takes most of the time of these tests.
+/// All tables, simulated once, which takes most of these tests' time.
 static ALL: LazyLock<Value> = LazyLock::new(|| {
     let output = sim(&["published", "--json"], Path::new(SIM));
     assert!(output.status.success(), "{}", text(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 });
 
-/// A directory of the same files.
+/// Makes a directory with copies of the files.
 fn copied() -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for part in ["hosts", "published"] {
@@ -50,7 +49,7 @@ fn tables(directory: &Path) -> Vec<PathBuf> {
     listed.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// Takes every run under polling out of the tables. Returns how many there were.
+/// Removes every run under polling from the tables. Returns their number.
 fn delete_polling(directory: &Path) -> usize {
     let mut deleted = 0;
     for path in tables(directory) {
@@ -71,7 +70,7 @@ fn delete_polling(directory: &Path) -> usize {
     deleted
 }
 
-/// Puts other numbers where fitted ones stood.
+/// Replaces fitted numbers by others.
 fn spoil_fitted(directory: &Path) {
     let path = directory.join("hosts/wrap.toml");
     let host = fs::read_to_string(&path).unwrap();
@@ -148,9 +147,9 @@ fn the_score_counts_what_says_something_beside_a_guess() {
     );
     let guessed = of(&|row| polled(row) && row["is_guess_within_aim"] == true);
     assert_eq!(score["polled"]["guessed"], guessed);
-    // A guess that knows nothing of polling meets some, and fewer.
+    // A guess that knows nothing of polling hits some rows, but fewer.
     assert!(guessed > 0 && score["polled"]["simulated"].as_u64().unwrap() > guessed as u64);
-    // One second is a range where the ticks decide.
+    // If the ticks' phases decide, a figure has a range.
     let loss = rows
         .iter()
         .find(|row| row["row"] == "UDP, asked 500 Mbit/s, polling" && row["quantity"] == "loss");
@@ -166,7 +165,7 @@ fn the_score_counts_what_says_something_beside_a_guess() {
 
 #[test]
 fn parameters_are_tried_at_other_values() {
-    // Of the tables the one that is simulated fastest.
+    // The table that is simulated fastest.
     let output = sim(
         &["published", "--table", "B", "--sensitivity"],
         Path::new(SIM),

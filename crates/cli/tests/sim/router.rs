@@ -1,4 +1,4 @@
-//! The router guide: its host file is one, its commands run anywhere, and what it says of them is so.
+//! The router guide: its host file is valid, its commands run anywhere, and its statements about them are true.
 
 use crate::common::prelude::*;
 

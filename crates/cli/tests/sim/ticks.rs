@@ -1,4 +1,4 @@
-//! `nicpoll sim ticks` as a user meets it.
+//! `nicpoll sim ticks`: its output, refusals, and the documentation's example.
 
 use crate::common::prelude::*;
 use crate::{printed, sim};
@@ -54,7 +54,7 @@ fn what_is_wrong_is_refused_with_its_remedy() {
         ",
         |line| sim(&words(line)),
     );
-    // Without drift there is no period, and nothing that looks like one.
+    // Without drift there is no period, and none is printed.
     let still = printed(&ticks(&["--ppm", "0"]));
     assert!(still.contains("wrong in the same way"), "{still}");
 }

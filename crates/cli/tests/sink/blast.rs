@@ -1,4 +1,5 @@
-//! `nicpoll blast` at one end of a veth: what it says it sent an ordinary socket received, and nothing is left.
+//! `nicpoll blast` at one end of a veth: an ordinary socket receives the frames that it counts as sent, and nothing
+//! is left.
 
 use crate::common::prelude::*;
 use crate::common::running::{ended, nicpoll};
@@ -15,7 +16,7 @@ fn receiver(veth: &Veth) -> UdpSocket {
     let bind = |(): &mut ()| UdpSocket::bind(TO).unwrap();
     let socket = veth.inside(Side::Receiver).run(bind).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    // All that a test sends, should its reader not run meanwhile.
+    // Holds everything that a test sends, even if the reader does not run meanwhile.
     set_receive_buffer(&socket, 8 << 20).unwrap();
     socket
 }
@@ -95,7 +96,7 @@ fn a_signal_ends_it_with_its_figures_and_a_kill_leaves_nothing() {
         while socket.set_nonblocking(true).is_ok() && socket.recv(&mut [0; 2048]).is_ok() {}
         socket.set_nonblocking(false).unwrap();
     }
-    // The queue can be had again, a moment after its socket was closed.
+    // The queue is free again shortly after its socket was closed.
     let began = Instant::now();
     let again = at_sender(&veth, &["blast", "em0", "--to", TO, "--count", "1"]);
     assert_code(&again, 0);
@@ -125,7 +126,8 @@ fn what_cannot_be_is_refused_with_a_reason() {
     );
 }
 
-/// What a blast by an interface of the sender came to, and what it said, when `change` happens once some frames are sent.
+/// Runs a blast at an interface of the sender, with `change` once some frames are sent. Returns its end and its
+/// messages.
 fn blast_while(veth: &Veth, interface: &str, path: &str, change: &str) -> (Value, String) {
     let line = format!(
         "blast {interface} --to {TO} --mac 02:00:00:00:00:02 --from 198.18.0.1 --rate 3k --count 3000 --path {path} --json"
@@ -149,7 +151,7 @@ fn blast_while(veth: &Veth, interface: &str, path: &str, change: &str) -> (Value
     (json_of(&output)["end"]["links"][0].clone(), said)
 }
 
-/// All frames were written, and each has one fate where the kernel tells it.
+/// Checks that all frames were written, and that each has one fate, if the kernel reports it.
 fn assert_exact(link: &Value, path: &str) {
     let account = &link["account"];
     let frames = |name: &str| account[name].as_u64();
@@ -171,7 +173,7 @@ fn assert_exact(link: &Value, path: &str) {
 fn a_count_is_exact_over_a_link_that_goes_down_and_each_frame_has_one_fate() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
-    // Its program makes a NAPI there, which live frames take.
+    // Its program gives the interface a NAPI, which live frames need.
     let (receiving, _) = super::sink(&veth, "em0", "polling", &[]);
     for path in ["live", "af-xdp", "af-packet"] {
         let flap = "ip link set em0 down; sleep 0.3; ip link set em0 up";

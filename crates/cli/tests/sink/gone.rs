@@ -6,7 +6,7 @@ use crate::common::prelude::*;
 const MAKE: &str =
     "ip link add x0 type veth peer name x1 && ip link set x0 up && ip link set x1 up";
 
-/// Frames from the other end of `x0`, exactly so many.
+/// Sends exactly this many frames from the other end of `x0`.
 fn blast(veth: &Veth, frames: u32) {
     let count = frames.to_string();
     let args = [
@@ -51,7 +51,7 @@ fn a_sink_waits_for_its_interface_and_takes_it_again() {
             (&"gone".into(), &"x0".into())
         );
         assert!(gone["ifindex"].is_null(), "{gone}");
-        // Nothing is polled in an interval that begins afterwards, so nothing is lost.
+        // An interval that begins afterwards polls nothing, so nothing is lost.
         running.await_intervals(1);
         let waiting: Vec<Value> = (0..3).map(|_| running.await_interval()).collect();
         assert!(
@@ -66,7 +66,7 @@ fn a_sink_waits_for_its_interface_and_takes_it_again() {
         assert!(back["ifindex"].is_u64(), "{back}");
         blast(&veth, 30);
         running.await_counted("received_packets", 30);
-        // Renamed, it is the same; both names reach its knobs.
+        // Renamed, it is the same interface; both names reach its knobs.
         shell_at_receiver(
             &veth,
             "ip link set x0 down && ip link set x0 name y0 && ip link set y0 up",

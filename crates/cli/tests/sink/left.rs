@@ -1,4 +1,4 @@
-//! What a sink changes beside its own interface, and who puts it back; and what it can do without root.
+//! Changes of a sink besides its own interface, and their restoring; and its abilities without root.
 
 use super::{shell_at_receiver, sink};
 use crate::common::prelude::*;
@@ -6,7 +6,7 @@ use crate::common::running::nicpoll_with;
 use nicpoll_switch::{Control, DIRECTORY_VARIABLE};
 use nicpoll_sys::schedule::{self, Policy};
 
-/// What the sender's end is able to send, and how long it may be.
+/// Returns the sender's offloads, and its MTU limit.
 fn senders_end(veth: &Veth) -> String {
     shell(
         veth.inside(Side::Sender),
@@ -27,7 +27,7 @@ fn what_linux_changes_at_the_other_end_is_shown_and_put_back_also_after_a_kill()
             changes.contains(&"em0 tx-udp-segmentation on -> off".into()),
             "{start}"
         );
-        // What the kernel allows with a program depends on the kernel: only less than before is told.
+        // The limits with a program depend on the kernel; only lowered ones are reported.
         let most = |change: &Value| -> Option<u32> {
             let most = change
                 .as_str()?
@@ -53,7 +53,7 @@ fn what_linux_changes_at_the_other_end_is_shown_and_put_back_also_after_a_kill()
     }
 }
 
-/// The thread of the kernel that receives for the receiver's end.
+/// Returns the kernel's thread that polls the receiver's end.
 fn napi_thread(veth: &Veth) -> u32 {
     let find = |(): &mut ()| {
         let mut control = Control::new();
@@ -64,7 +64,7 @@ fn napi_thread(veth: &Veth) -> u32 {
     veth.inside(Side::Receiver).run(find).unwrap()
 }
 
-/// The guard that a process has started.
+/// Returns the guard that a process has started.
 fn guard_of(parent: u32) -> Pid {
     let is_guard = |pid: &str| {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -97,7 +97,7 @@ fn a_napi_thread_gets_its_policy_back_by_the_next_start_when_the_guard_was_kille
         )
     };
     let before = of_thread();
-    // Nobody else's start puts it back.
+    // No other process's start restores it.
     let folder = tempfile::tempdir().unwrap();
     let variables: [(&str, &Path); 1] = [(DIRECTORY_VARIABLE, folder.path())];
     let shared = ["--cpu", "0", "--kernel-cpu", "0", "--set", "user_frac=10"];
@@ -105,7 +105,7 @@ fn a_napi_thread_gets_its_policy_back_by_the_next_start_when_the_guard_was_kille
     let host = veth.inside(Side::Receiver);
     let sink = nicpoll_with(host, &[&options[..], &shared].concat(), &variables);
     let (mut sink, _) = Running::of(sink);
-    // The engine lends the thread its place for a part of each tick. It is stopped in one of these.
+    // The engine lends the thread its CPU for a part of each tick. It is stopped in such a part.
     let began = Instant::now();
     loop {
         send_signal(&sink.child, Signal::STOP);
@@ -127,7 +127,7 @@ fn a_napi_thread_gets_its_policy_back_by_the_next_start_when_the_guard_was_kille
     assert_eq!(of_thread(), before);
 }
 
-/// A user without rights makes an interface in namespaces of his own, and sends through it.
+/// An unprivileged user makes an interface in namespaces of his own, and sends through it.
 const WITHOUT_ROOT: &str = r#"
 nicpoll=/proc/self/fd/9
 $nicpoll sink tap0 --device tap --port 9000 --json & sink=$!
@@ -140,8 +140,8 @@ kill -INT $sink
 wait $sink || [ $? = 130 ]
 "#;
 
-/// Starts a script as a user without rights, in namespaces of his own. By its descriptor the program can be run
-/// wherever it lies; udev lets every user open the device, and a machine may be without udev.
+/// Starts a script as an unprivileged user, in namespaces of his own. The program is run by its descriptor, wherever
+/// it is; udev lets every user open the device, but a machine may lack udev.
 const AS_NOBODY: &str = r#"
 exec 9< "$0"
 mount -t tmpfs none /mnt

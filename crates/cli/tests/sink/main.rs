@@ -1,5 +1,5 @@
 //! `nicpoll sink` at one end of a veth: every packet is received or counted as lost, under every discipline, and the
-//! interface is afterwards as it was.
+//! interface is restored afterwards.
 
 mod blast;
 #[path = "../common/mod.rs"]
@@ -29,7 +29,7 @@ fn send(veth: &Veth, port: u16, datagrams: u64) {
     let send = move |(): &mut ()| {
         let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
         for number in 0..datagrams {
-            // Nobody listens at the other port, which an earlier one may have learnt.
+            // Fails after an earlier datagram to the other port, where nobody listens.
             let _ = socket.send_to(&[0; 64], (RECEIVER, port));
             if number % BURST == BURST - 1 {
                 thread::sleep(Duration::from_millis(1));
@@ -39,7 +39,7 @@ fn send(veth: &Veth, port: u16, datagrams: u64) {
     veth.inside(Side::Sender).run(send).unwrap();
 }
 
-/// A sink at an interface of the receiver's, and what it says of its start.
+/// Starts a sink at an interface of the receiver; returns its start event.
 fn sink(veth: &Veth, interface: &str, discipline: &str, more: &[&str]) -> (Running, Value) {
     let args = [
         "sink",
@@ -70,7 +70,7 @@ fn every_discipline_accounts_for_every_packet_and_leaves_the_interface_as_it_was
         assert!(account["passed_packets"].as_u64().unwrap() >= 3, "{end}");
         // 106 bytes: Ethernet, IPv4, UDP, and what was sent.
         assert_eq!(end["totals"]["received_bytes"], 2000 * 106, "{end}");
-        // The kernel tells no socket at a veth a NAPI to poll.
+        // At a veth the kernel gives sockets no NAPI to poll.
         let asks_kernel = discipline == "busy-poll";
         let outcome = asks_kernel.then_some("no-napi");
         assert_eq!(end["kernel_busy_poll"].as_str(), outcome, "{end}");
@@ -200,7 +200,7 @@ fn a_sink_that_is_killed_leaves_no_program_behind() {
     }
 }
 
-/// Requests of `nicpoll sysctl`: the exit code, the arguments, and what is printed, or words of the error.
+/// Requests of `nicpoll sysctl`: exit code, arguments, and the output or words of the error.
 const SYSCTL: &str = "
     0 | kern.polling.user_frac | kern.polling.user_frac: 50
     0 | user_frac=30 | kern.polling.user_frac: 50 -> 30
@@ -254,7 +254,7 @@ fn knobs_of_a_running_sink_are_read_and_written_of_all_cpus_and_of_one() {
     assert_has(stderr(&output), "no such engine runs");
 }
 
-/// What the kernel's side of the receiver is set to.
+/// Returns the settings of the receiver's kernel side.
 fn kernel_side(veth: &Veth) -> String {
     shell_at_receiver(
         veth,

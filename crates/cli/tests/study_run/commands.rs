@@ -1,4 +1,4 @@
-//! A study with commands before and after its traffic: what they change is its own and is undone, whatever happens.
+//! A study with commands before and after its traffic: their changes are the study's own, and are always undone.
 
 use crate::common::prelude::*;
 use crate::common::stage::{host_state, in_use, namespaces_of, udp200};
@@ -10,14 +10,14 @@ blocks = 3
 trial = "100ms"
 "#;
 
-/// Two settings, of which the second has commands around its traffic.
+/// Returns a study of two settings, the second with commands around its traffic.
 fn with_commands(commands: &str) -> String {
     let other =
         format!("[[setting]]\nname = \"none\"\n[[setting]]\nname = \"queue\"\n{commands}\n");
     format!("{HEAD}{other}{}", udp200(2000))
 }
 
-/// A command at the sender.
+/// Returns a command at the sender.
 fn at_sender(script: &str) -> String {
     format!("[{{ host = \"sender\", command = [\"sh\", \"-c\", \"{script}\"] }}]")
 }
@@ -59,7 +59,7 @@ fn what_commands_change_is_the_studys_own_and_is_undone() {
             "{trial}"
         );
     }
-    // Of the trials and of what was measured before them.
+    // Lines of the trials and of the measurements before them.
     assert!(fs::read_to_string(&log).unwrap().lines().count() >= 3);
     let changes = study["setting_changes"].as_array().unwrap();
     let writes = |setting: &str| {
@@ -98,7 +98,7 @@ fn what_nothing_undoes_is_put_back_or_told() {
         warnings(&study)
     );
     assert_eq!(study["confounders"], serde_json::json!([]));
-    // A queue that the study made for its line is not what the kernel gives an interface.
+    // The study's queue for its line is not the kernel's default.
     let shaped = text.replacen(
         "[[setting]]",
         "[topology]\nrate = \"100Mbit/s\"\n[[setting]]",
@@ -129,7 +129,7 @@ fn a_command_that_fails_fails_its_trials_and_what_undoes_it_runs() {
         .iter()
         .filter(|it| it["setting"] == "queue")
         .collect();
-    // Two that fail alike end the comparison.
+    // Two like failures end the comparison.
     assert_eq!(failed.len(), 2);
     for trial in failed {
         let why = trial["failure"].as_str().unwrap();
@@ -202,8 +202,7 @@ unit = "Mbit/s"
     );
 }
 
-/// Interrupts a study, of a text that names a log, as soon as a program of it has said so there, and looks that nothing
-/// is left.
+/// Interrupts a study as soon as one of its programs writes to the log, and checks that nothing is left.
 fn interrupted(text: impl Fn(&Path) -> String) {
     let stage = Stage::new();
     let log = stage.home.path().join("log");
@@ -249,7 +248,7 @@ fn an_interrupt_ends_a_command_or_a_program_at_once_and_what_undoes_it_runs() {
         let before = format!("{queue}; {}", slow(log));
         with_commands(&around(&before, &undone(log)))
     });
-    // In one after it, which is let end: it undoes.
+    // In a command after it, which is allowed to end: it undoes changes.
     interrupted(|log| {
         let begun = format!("echo begun >> {}; sleep 0.5", log.display());
         with_commands(&around(queue, &format!("{begun}; {}", undone(log))))

@@ -1,9 +1,9 @@
-//! A study over interfaces that were there before: it changes them for its trials alone, and is refused where it
-//! could not work or would cut its user off.
+//! A study over existing interfaces: it changes them only for its trials, and is refused if it could not work or
+//! would cut its user off.
 
 use crate::common::prelude::*;
 
-/// Two settings over the pair that the test made.
+/// Returns two settings over the test's pair.
 fn file(pair: &Switched) -> String {
     format!(
         r#"question = "Does this link carry less when it polls?"
@@ -29,7 +29,7 @@ traffic = {{ kind = "udp", payload_bytes = 200, packets_per_second = 2000 }}
     )
 }
 
-/// The command line that runs a study file.
+/// Returns the command line that runs a study file.
 fn line(pair: &Switched, text: &str) -> String {
     let path = pair.home.path().join("study.toml");
     fs::write(&path, text).unwrap();
@@ -69,7 +69,7 @@ fn the_interfaces_are_measured_and_left_as_they_were() {
     assert!(addresses.contains("198.18.0.2/24"), "{addresses}");
     let warnings = study["warnings"].to_string();
     assert_has(&warnings, "were there before the study");
-    // That GRO is not on makes a veth without NAPI; whether another driver has one is not known before.
+    // A veth without GRO has no NAPI; other drivers' NAPI is unknown before.
     let own = |setting: &str| {
         trials
             .iter()

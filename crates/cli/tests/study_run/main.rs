@@ -1,4 +1,4 @@
-//! A study of one's own as a user meets it: the plan, a run, and what a mistake in the file leads to.
+//! A user's own study: the plan, a run, and mistakes in the file.
 
 mod commands;
 #[path = "../common/mod.rs"]
@@ -8,7 +8,7 @@ mod existing;
 use crate::common::prelude::*;
 use crate::common::stage::{polling, udp200};
 
-/// Two periods under one workload, in three short blocks.
+/// Returns two periods under one workload, in three short blocks.
 fn two_periods() -> String {
     let head = r#"
 question = "Does a longer period cost anything?"
@@ -100,7 +100,7 @@ fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
         let rate = rate.unwrap()["value"].as_f64().unwrap();
         assert!((1900.0..2100.0).contains(&rate), "{setting}: {rate}");
     }
-    // Each value that a setting changed, with what was there before.
+    // Each value that a setting changed, with the earlier one.
     let changed = study["setting_changes"].as_array().unwrap().iter();
     let changed = changed.filter(|one| one["host"] == "receiver");
     let writes = changed.flat_map(|one| one["writes"].as_array().unwrap());
@@ -131,7 +131,7 @@ fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
 fn a_loss_that_is_proven_ends_with_3_while_it_runs_and_when_it_is_stored() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
-    // A period is waited for at each request: ten times as long.
+    // Each request waits for the period: ten times as long.
     let traffic = "{ kind = \"udp\", payload_bytes = 200, packets_per_second = 2000 }";
     let file = written(&stage, &two_periods().replace(traffic, "{ kind = \"rr\" }"));
     let ran = stage.run(&["study", "run", &file, "--fail-on", "worse:5%"]);
@@ -185,7 +185,7 @@ fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
     let closed = stage.run(&["study", "run", &file, "--sweep", "20000", "--dry-run"]);
     assert_code(&closed, 2);
     assert_has(stderr(&closed), "write rate=20000,40000");
-    // Ten datagrams a millisecond are held by any machine, and a hundred million by none.
+    // Any machine holds ten datagrams a millisecond, and none a hundred million.
     let one_block = written(&stage, &two_periods().replace("blocks = 3", "blocks = 1"));
     let rates = "rate=1000,2000,100000000";
     let ran = stage.run(&["study", "run", &one_block, "--sweep", rates, "--json"]);
@@ -216,7 +216,7 @@ fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
     assert!(stage.records().is_empty());
 }
 
-/// Under neither setting does anything get through the router.
+/// Nothing passes the router under either setting.
 const DEAD_ROUTER: &str = r#"
 question = "Does a router that forwards nothing say so?"
 blocks = 3
@@ -277,7 +277,7 @@ fn a_router_that_forwards_nothing_has_no_verdict_in_any_form() {
     assert_code(&stage.run(&gated), 4);
 }
 
-/// A program that ignores being asked to end, with a part that has left its process group and its pipes.
+/// A program that ignores SIGTERM, with a child that has left its process group and its pipes.
 const STUBBORN: &str = r#"
 question = "Does anything stay?"
 blocks = 3

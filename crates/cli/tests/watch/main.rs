@@ -1,4 +1,4 @@
-//! `nicpoll watch` as text and as JSON lines, against what the kernel's own counters say of the same time.
+//! `nicpoll watch` as text and as JSON lines, compared with the kernel's own counters of the same time.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -32,7 +32,7 @@ fn send(lab: &Studied) {
     let sent = lab.sender().run(|_| {
         let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
         for _ in 0..PACKETS {
-            // An answer that nobody listens is no failure of the next one.
+            // Fails after an ICMP answer that nobody listens.
             let _ = socket.send_to(&[0; 100], ("198.18.0.2", PORT));
             thread::sleep(Duration::from_micros(200));
         }
@@ -40,7 +40,7 @@ fn send(lab: &Studied) {
     sent.unwrap();
 }
 
-/// A watch whose lines are read as they come.
+/// A watch whose lines are read one by one.
 struct Watching {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -73,7 +73,7 @@ impl Watching {
         serde_json::from_value(self.event("interval")).unwrap()
     }
 
-    /// Samples until one of them is as wanted.
+    /// Returns samples up to the first wanted one.
     fn samples_until(&mut self, is_wanted: impl Fn(&WatchSample) -> bool) -> Vec<WatchSample> {
         let mut samples = Vec::new();
         while samples.len() < INTERVALS_MAX {
@@ -85,7 +85,7 @@ impl Watching {
         panic!("not seen in {INTERVALS_MAX} intervals: {samples:#?}");
     }
 
-    /// A watch after its first interval: the first round of a NAPI instance only makes it known.
+    /// Starts a watch and waits for its first interval: the first round of a NAPI instance only makes it known.
     fn begun(stage: &Stage, lab: &Studied) -> Self {
         let mut watching = Self::begin(stage, lab);
         watching.event("start");
@@ -93,7 +93,7 @@ impl Watching {
         watching
     }
 
-    /// The sample by which exactly so many packets were dropped at a place.
+    /// Waits for the sample with exactly this many packets dropped at a place.
     fn until_dropped(&mut self, place: LossPlace, packets: u64) -> WatchSample {
         let mut samples = self.samples_until(|sample| dropped(sample, place) >= Some(packets));
         let last = samples.pop().unwrap();
@@ -101,7 +101,7 @@ impl Watching {
         last
     }
 
-    /// Asks it to end, and returns its last words and its exit code.
+    /// Asks it to end, and returns its end event and its exit code.
     fn end(mut self) -> (WatchEnd, Option<i32>) {
         send_signal(&self.child, Signal::TERM);
         let mut last = String::new();
@@ -146,7 +146,7 @@ fn rates_agree_with_the_interfaces_own_counters() {
     let rates = std::iter::once(&first).chain(&samples);
     let greatest = rates.filter_map(|sample| em0(sample).rx.packets_per_second);
     assert_eq!(peak, greatest.reduce(f64::max));
-    // Each packet was polled for, by arrivals.
+    // Arrivals caused a poll for each packet.
     let histograms = samples
         .iter()
         .flat_map(|sample| em0(sample).packets_histogram.unwrap());
@@ -158,7 +158,7 @@ fn rates_agree_with_the_interfaces_own_counters() {
     assert!(disciplines.any(|one| one.to_string() == "interrupt"));
 }
 
-/// Packets dropped at a place since the watch began.
+/// Returns the packets dropped at a place since the watch began.
 fn dropped(sample: &WatchSample, place: LossPlace) -> Option<u64> {
     let mut drops = sample.drops.iter();
     drops.find(|drops| drops.place == place).unwrap().packets
@@ -196,7 +196,7 @@ fn what_a_full_ring_loses_is_the_receivers() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let mut lab = lab(&stage);
-    // 256 slots that are emptied five times a second.
+    // 256 slots, emptied five times a second.
     lab.put("polling", 200_000_000);
     let tx_dropped = |lab: &Studied| {
         let host = lab.sender();
@@ -220,7 +220,7 @@ fn what_a_full_ring_loses_is_the_receivers() {
     watching.end();
 }
 
-/// Packets that the root queueing discipline of the receiver's interface dropped, by tc(8).
+/// Returns tc(8)'s count of packets dropped by the root qdisc of the receiver's interface.
 fn dropped_by_tc(lab: &Studied) -> u64 {
     let listed = lab.receiver().run(|_| {
         let mut tc = Command::new("tc");
@@ -236,7 +236,7 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let lab = lab(&stage);
-    // A bucket that lets one packet in four seconds through and keeps a few.
+    // A bucket that passes one packet in four seconds and queues a few.
     let rule = "qdisc replace dev em0 root tbf rate 400bit burst 1600 limit 1600";
     let made = lab.receiver().run(move |_| {
         let mut tc = Command::new("tc");
@@ -285,7 +285,7 @@ fn storms_are_marked_by_the_threshold_that_is_asked_for() {
     needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let lab = lab(&stage);
-    // The clock of each CPU, where events show it. Every entry is a run of one at the least.
+    // The clock interrupt of each CPU, if events show it. Every entry is a run of at least one.
     for (threshold, marked) in [
         ("0", None),
         ("1", Some(true)),

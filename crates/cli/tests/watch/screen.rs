@@ -1,21 +1,21 @@
-//! The screen of `nicpoll watch` on a terminal of the test's own: its keys, and that the terminal and every
-//! interface are as they were, however it ends.
+//! The screen of `nicpoll watch` on a test's terminal: its keys, and the restoring of the terminal and every
+//! interface, however it ends.
 
 use crate::common::prelude::*;
 use crate::common::stage::put;
 use crate::common::terminal::Terminal;
 
-/// Longer than signals of one request take to follow each other.
+/// Longer than the gap between signals of one request.
 const LATER: Duration = Duration::from_millis(800);
 
-/// A pair whose near end can be polled.
+/// Makes a pair whose near end can be polled.
 fn pair() -> Switched {
     let pair = Switched::new();
     put(&mut pair.lab.borrow_mut(), "interrupt", 0);
     pair
 }
 
-/// A watch that has drawn its first sample.
+/// Starts a watch and waits for its first sample.
 fn watching(pair: &Switched) -> Terminal {
     let terminal = Terminal::start(pair.command("watch --interval 0.1"));
     wait_until("it has the terminal", || terminal.is_taken());
@@ -35,12 +35,12 @@ fn polls(pair: &Switched) -> bool {
     })
 }
 
-/// A watch whose key has switched polling on.
+/// Starts a watch and switches polling on by its key.
 fn polling(pair: &Switched) -> Terminal {
     let mut terminal = watching(pair);
     terminal.press("p");
     wait_until("it polls", || polls(pair));
-    // The change is complete when it has been told.
+    // The change is complete once its message is shown.
     wait_until("it says so", || terminal.drawn().contains("again"));
     terminal
 }
@@ -76,7 +76,7 @@ fn the_first_key_puts_back_what_a_killed_guard_left() {
     let mut terminal = watching(&pair);
     assert_ne!(pair.dump(), before, "watching alone puts nothing back");
     terminal.press("p");
-    // Its own polling comes after.
+    // Its own polling comes later.
     wait_until("it polls for the watch", || {
         terminal.drawn().contains("again")
     });
@@ -111,7 +111,7 @@ fn signals_put_the_terminal_and_the_interface_back() {
         assert!(pair.is_clean() && !terminal.is_taken());
         wait_until("the screen is left", || terminal.screen_is_left());
     }
-    // A terminal in raw mode makes no signal of the key.
+    // In raw mode the terminal makes no signal of the key.
     let mut terminal = polling(&pair);
     terminal.press("\x03");
     assert_eq!(terminal.wait().code(), Some(130));
@@ -138,7 +138,7 @@ fn a_second_signal_ends_a_watch_that_hangs_and_gives_the_terminal_back() {
     let before = pair.dump();
     let mut terminal = polling(&pair);
     terminal.hold_output();
-    // Long enough for it to draw, and to hang.
+    // Time for it to draw, and to hang.
     std::thread::sleep(LATER);
     terminal.signal(Signal::TERM);
     std::thread::sleep(LATER);
