@@ -390,7 +390,7 @@ fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
         2 | demo --period 0us | ask for 20us or more
         2 | demo --period 1s | ask for a period of 5ms or less
         2 | demo --null=fast --quick | known are default, interrupt, polling
-        2 | demo --period soon | is no time
+        2 | demo --period soon | is not a time
         2 | demo --workload sctp | known are tcp, udp1470, udp64, rr
         2 | demo --repeats 0 | ask for 1 to 1000
         2 | demo --duration 1us | ask for 100ms to 600s

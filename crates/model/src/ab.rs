@@ -1,8 +1,8 @@
-//! The document of `nicpoll ab`: an interface under two settings in turn, with the traffic that it carries anyway.
+//! The document of `nicpoll ab`: an interface under two settings in turn, carrying its usual traffic.
 //!
 //! A run is a list of *pairs*. A pair is two adjacent *blocks*, one under each setting, in random order. The
-//! *reference* is the setting that was there; the other one is *judged* against it. Figures of a block leave out its
-//! beginning, for packets and CPU time alike. All conclusions are in [`AbAnswer`].
+//! *reference* is the setting found at the start; the other one is *judged* against it. Figures of a block leave out
+//! its beginning, for packets and CPU time alike. All conclusions are in [`AbAnswer`].
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::interface::{SwitchRestored, SwitchValue, SwitchWrite, Unseen};
 use crate::loss::Drops;
 use crate::study::comparison::{Measure, Verdict};
 
-/// Name and version of the JSON that [`LiveAb`] becomes.
+/// Name and version of the JSON of [`LiveAb`].
 pub const AB_SCHEMA: &str = "nicpoll.ab/1";
 
 /// A whole run.
@@ -22,37 +22,37 @@ pub const AB_SCHEMA: &str = "nicpoll.ab/1";
 pub struct LiveAb {
     /// [`AB_SCHEMA`].
     pub schema: String,
-    /// Who made it.
+    /// The program that made the document.
     #[serde(flatten)]
     pub origin: Origin,
-    /// The interface that was asked for.
+    /// The interface that the command named.
     pub interface: String,
-    /// The interfaces whose settings alternated: itself, or the ones below a VLAN, a bond or a bridge.
+    /// The interfaces whose settings alternated: the named one, or those below a VLAN, bond or bridge.
     pub members: Vec<String>,
     /// The machine.
     pub host: HostFacts,
-    /// The setting that was there.
+    /// The setting found at the start.
     pub reference: AbSetting,
-    /// The setting that is judged against it.
+    /// The setting judged against the reference.
     pub judged: AbSetting,
-    /// What both settings need, written once before the first block and in force under both. An interface that is in
-    /// another network namespace is named with it.
+    /// Changes that both settings need, made once before the first block and in force under both. Interfaces in other
+    /// network namespaces are named with theirs.
     pub prerequisites: Vec<SwitchWrite>,
-    /// The traffic without what both settings need, and with it; null when they need nothing, or the run ended early.
+    /// The traffic without the prerequisites and with them; null when there are none, or the run ended early.
     pub prerequisites_cost: Option<AbBracket>,
-    /// What differs between the settings and could not alternate, and why.
+    /// Differences between the settings that could not alternate, and why.
     pub not_alternated: Vec<Unseen>,
-    /// What could not be measured, and what it takes.
+    /// Quantities that could not be measured, and what they require.
     pub unseen: Vec<Unseen>,
-    /// What was decided before the first block.
+    /// Decisions made before the first block.
     pub plan: AbPlan,
-    /// The pairs, in the order in which they ran.
+    /// The pairs, in the order of their run.
     pub pairs: Vec<AbPair>,
     /// How it ended.
     pub end: AbEnd,
-    /// The interfaces that were put back.
+    /// The interfaces whose values were put back.
     pub restored: Vec<SwitchRestored>,
-    /// What follows from the pairs.
+    /// The conclusions from the pairs.
     pub answer: AbAnswer,
 }
 
@@ -61,9 +61,9 @@ pub struct LiveAb {
 pub struct AbSetting {
     /// Its name: `as it is`, `polling`.
     pub name: String,
-    /// The command line that sets it for good: `nicpoll set eth0 polling`.
+    /// The command that sets it permanently: `nicpoll set eth0 polling`.
     pub command: String,
-    /// What it holds where the two settings differ.
+    /// Its values where the two settings differ.
     pub values: Vec<AbValue>,
 }
 
@@ -72,31 +72,31 @@ pub struct AbSetting {
 pub struct AbValue {
     /// The interface, with its network namespace when that is another one.
     pub interface: String,
-    /// The NAPI instance whose value it is; null: the interface's own.
+    /// The NAPI instance that owns the value; null: the interface itself.
     pub napi_id: Option<u32>,
-    /// Which value, as the kernel names it.
+    /// The value's name in the kernel.
     pub name: String,
-    /// What it holds under this setting.
+    /// The value under this setting.
     pub value: SwitchValue,
 }
 
-/// A value that takes turns, wherever it is the same under each setting.
+/// A value that takes turns, with everywhere it has the same two values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbTurn<'a> {
     /// The interface.
     pub interface: &'a str,
-    /// Which value, as the kernel names it.
+    /// The value's name in the kernel.
     pub name: &'a str,
-    /// Whether it is the interface's own.
+    /// Whether the interface's own value is one of them.
     pub is_whole: bool,
-    /// The NAPI instances that have it.
+    /// The NAPI instances that have the value.
     pub napi_ids: Vec<u32>,
-    /// What it is under the reference, and under the setting that is judged.
+    /// The value under the reference, and under the judged setting.
     pub values: [&'a SwitchValue; 2],
 }
 
 impl LiveAb {
-    /// The values that take turns. What an interface and its NAPI instances have alike is one of them.
+    /// Returns the values that take turns. An interface and its NAPI instances with equal values share an entry.
     pub fn turns(&self) -> Vec<AbTurn<'_>> {
         let both = self.reference.values.iter().zip(&self.judged.values);
         let mut turns: Vec<AbTurn> = Vec::new();
@@ -126,7 +126,7 @@ impl LiveAb {
 }
 
 impl AbTurn<'_> {
-    /// Where it is: the interface, with the instances that have it.
+    /// Names the interface, and the instances that have the value.
     pub fn place(&self) -> String {
         let ids: Vec<String> = self.napi_ids.iter().map(u32::to_string).collect();
         let join = if self.is_whole { " and" } else { "," };
@@ -137,48 +137,48 @@ impl AbTurn<'_> {
     }
 }
 
-/// What was decided before the first block.
+/// Decisions made before the first block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbPlan {
-    /// Whether the setting that is judged is the one that was there as well: any difference is chance.
+    /// Whether the judged setting is the reference itself: then any difference is chance.
     #[serde(default)]
     pub is_null: bool,
-    /// What the order of each pair and the length of each block follow from.
+    /// Seed of the order of each pair and the length of each block.
     pub seed: u64,
-    /// How long the run was to take, pauses included.
+    /// Planned length of the run, pauses included.
     pub duration_seconds: f64,
-    /// With `--duty`: measured time of each stretch, and time from stretch to stretch; null: without pauses.
+    /// With `--duty`: measured time of each stretch, and time from the start of one to the next; null: no pauses.
     pub duty_seconds: Option<[f64; 2]>,
-    /// The least and the greatest length of a block.
+    /// The shortest and the longest block.
     pub block_seconds: [f64; 2],
-    /// The part of a block at its beginning that is left out, at the least: what was planned, or ten round trips of
-    /// TCP, or three times what polls take to settle. These are known when the first block begins.
+    /// Least part left out at the beginning of a block: the planned one, ten TCP round trips, or three times the
+    /// settling time of polls. These are known when the first block begins.
     pub left_out_seconds: f64,
-    /// How long polls take, after a change of setting, until they are as they stay: measured before the first block, under
-    /// both settings, and the longer one. Null: not known.
+    /// How long polls take to settle after a change of setting: the longer time of the two settings, measured before
+    /// the first block. Null: not known.
     pub settling_seconds: Option<f64>,
     /// Pairs below which there is no verdict.
     pub pairs_min: u32,
     /// Confidence of each interval, 0 to 1.
     #[serde(rename = "confidence_ratio")]
     pub confidence: f64,
-    /// The share of CPU time, and of load, from which on a difference matters.
+    /// Relative difference of CPU time, and of load, from which on it matters.
     #[serde(rename = "margin_ratio")]
     pub margin: f64,
 }
 
-/// What both settings need, compared with doing without: looks at the traffic at the beginning of the run and at its
-/// end, all under the reference. With two looks each there is no interval: where the first and the last look differ
-/// as much as those with and without, nothing can be said.
+/// The prerequisites of both settings, compared with doing without them: two looks at the traffic each, at the
+/// beginning and the end of the run, all under the reference. Two looks give no interval: if the first and the last
+/// look differ as much as those with and without, nothing can be concluded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbBracket {
-    /// Without it: before it was changed, and after it was put back.
+    /// Without the prerequisites: before they were made, and after they were put back.
     pub without: [AbWindow; 2],
-    /// With it: before the first block, and after the last one.
+    /// With the prerequisites: before the first block, and after the last one.
     pub with: [AbWindow; 2],
 }
 
-/// Two blocks next to each other.
+/// Two adjacent blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbPair {
     /// Whether the block of the judged setting came first.
@@ -187,8 +187,8 @@ pub struct AbPair {
     pub reference: AbBlock,
     /// The block of the judged setting.
     pub judged: AbBlock,
-    /// The event from outside because of which the pair does not count (somebody changed a setting, the clock
-    /// was stepped), in words; null: it counts.
+    /// The external event that sets the pair aside (somebody changed a setting, the clock was stepped), in words; null:
+    /// the pair counts.
     pub set_aside_because: Option<String>,
 }
 
@@ -199,39 +199,39 @@ pub struct AbBlock {
     pub start_seconds: f64,
     /// Its whole length.
     pub duration_seconds: f64,
-    /// The part at its beginning that is in no figure.
+    /// The part left out of every figure at its beginning.
     pub left_out_seconds: f64,
     /// Load and CPU time of the rest.
     pub window: AbWindow,
-    /// Load and CPU time without twice the part that is left out; null when the block was too short. It
-    /// shows whether one setting works on what the other one left.
+    /// Load and CPU time when twice the part is left out; null when the block was too short. It shows whether one
+    /// setting carries over into the other's block.
     pub later_window: Option<AbWindow>,
     /// Hardware interrupts of the interface.
     pub interrupts: Option<u64>,
-    /// Soft interrupts that receive, of all CPUs.
+    /// Receive soft interrupts (NET_RX) of all CPUs.
     pub receive_softirqs: Option<u64>,
     /// Calls of the interface's poll functions.
     pub polls: Option<u64>,
-    /// Packets that these took, as the driver counts its work.
+    /// Packets that the polls took, by the driver's count of its work.
     pub polled_packets: Option<u64>,
     /// Packets lost, by place.
     pub dropped_packets: Drops,
     /// Context switches of the machine.
     pub context_switches: Option<u64>,
-    /// TCP segments that this host sent again.
+    /// TCP segments that this host retransmitted.
     pub retransmitted_segments: Option<u64>,
-    /// Delays, of each kind that was measured.
+    /// Delays, by kind.
     pub delays: Vec<AbDelay>,
-    /// The same for each queue, where it is known.
+    /// The same for each queue, where queues are counted.
     pub queues: Vec<AbQueue>,
 }
 
-/// What the members carried, and what CPU time was used meanwhile.
+/// Traffic of the members, and the CPU time used meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbWindow {
     /// Length.
     pub seconds: f64,
-    /// Packets received, as they were on the wire: the segments of a joined packet count one by one.
+    /// Packets received as on the wire: the segments of a merged packet count one by one.
     pub rx_packets: u64,
     /// Packets sent, likewise.
     pub tx_packets: u64,
@@ -254,19 +254,18 @@ impl AbWindow {
         self.rx_bytes + self.tx_bytes
     }
 
-    /// Packets received and sent each second.
+    /// Packets received and sent per second.
     pub fn packets_per_second(&self) -> f64 {
         self.packets() as f64 / self.seconds
     }
 
-    /// Busy CPU time of each second: how many cores were busy. `None` when it was not counted, and when it is below
-    /// what counting costs.
+    /// Busy CPU time per second, in cores. `None` when it was not counted, or when counting cost more.
     pub fn busy_cores(&self) -> Option<f64> {
         Some(self.cpu?.busy_seconds()? / self.seconds)
     }
 }
 
-/// Busy CPU time by state, of all CPUs, without the threads that have nothing to do with the traffic.
+/// Busy CPU time by state, of all CPUs, without threads unrelated to the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbCpu {
     /// User programs, at any priority.
@@ -277,18 +276,18 @@ pub struct AbCpu {
     pub irq_seconds: f64,
     /// Soft interrupts.
     pub softirq_seconds: f64,
-    /// What threads used that have nothing to do with the traffic. It is in none of the other figures.
+    /// Threads unrelated to the traffic. In none of the other figures.
     pub foreign_seconds: f64,
-    /// What counting the events of the window cost, at most: estimated from its cost in the part that is left out. It is
-    /// in the states above, and may exceed them where little happens.
+    /// Estimated cost of counting the window's events, at most: extrapolated from the cost in the part left out. It is
+    /// included in the states above, and may exceed them when little happens.
     pub counting_seconds: f64,
-    /// Taken by the hypervisor meanwhile, as the kernel samples it.
+    /// Taken by the hypervisor meanwhile, sampled by the kernel.
     pub steal_seconds: f64,
 }
 
 impl AbCpu {
-    /// All states together, without the cost of counting. `None` when counting is estimated to have cost as much as all
-    /// that was counted, or more: what is left is then too little to be told.
+    /// Sum of all states without the cost of counting. `None` when counting is estimated to have cost as much as was
+    /// counted, or more.
     pub fn busy_seconds(&self) -> Option<f64> {
         let counted =
             self.user_seconds + self.system_seconds + self.irq_seconds + self.softirq_seconds;
@@ -299,15 +298,15 @@ impl AbCpu {
 /// Delays of one kind in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbDelay {
-    /// From where to where.
+    /// What is delayed, and where.
     pub kind: AbDelayKind,
-    /// How many were measured. Packets are followed by chance, and not all of them.
+    /// Number of measured delays. Only a random sample of packets is followed.
     pub samples: u64,
     /// Median.
     pub p50_ns: f64,
-    /// 99th percentile; null when too few were measured.
+    /// 99th percentile; null with too few samples.
     pub p99_ns: Option<f64>,
-    /// What there is to know of the card's time stamps; null: the kernel saw both ends itself.
+    /// Quality of the card's time stamps; null: the kernel timed both ends itself.
     #[serde(default)]
     pub stamps: Option<AbStamps>,
 }
@@ -315,9 +314,9 @@ pub struct AbDelay {
 /// The card's time stamps in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbStamps {
-    /// How far the card's clock may have been from where the kernel's was taken to have it, at most.
+    /// Largest possible error of the conversion from the card's clock to the kernel's.
     pub error_ns: f64,
-    /// Packets that were followed and are in no figure: they had no stamp, or one that cannot be right.
+    /// Followed packets in no figure: without a time stamp, or with an impossible one.
     pub left_out_packets: u64,
 }
 
@@ -330,15 +329,15 @@ pub struct AbQueue {
     pub queue: u32,
     /// Its NAPI instance.
     pub napi_id: Option<u32>,
-    /// Packets received, where that is counted by queue.
+    /// Packets received, if they are counted by queue.
     pub rx_packets: Option<u64>,
     /// Hardware interrupts.
     pub interrupts: Option<u64>,
     /// Polls.
     pub polls: Option<u64>,
-    /// Packets that these took.
+    /// Packets that the polls took.
     pub polled_packets: Option<u64>,
-    /// What the driver and the kernel count for this queue, by their names for each; empty where they do not.
+    /// Driver and kernel counters of this queue, by their own names; empty if there are none.
     #[serde(default)]
     pub counters: BTreeMap<String, u64>,
 }
@@ -346,9 +345,9 @@ pub struct AbQueue {
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AbEnd {
-    /// What ended it.
+    /// The cause.
     pub cause: AbEndCause,
-    /// What happened, in words; null when it went as planned.
+    /// The event in words; null when the run went as planned.
     pub text: Option<String>,
 }
 
@@ -356,56 +355,56 @@ pub struct AbEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AbEndCause {
-    /// Its time was over.
+    /// The planned time was over.
     Planned,
-    /// The user ended it. The pairs that were complete count.
+    /// The user ended it. Complete pairs count.
     Interrupted,
     /// More packets were lost than the limit allows.
     Drops,
-    /// More segments were sent again than the limit allows.
+    /// More segments were retransmitted than the limit allows.
     Retransmissions,
     /// The link went down.
     CarrierLost,
-    /// The interface replaced its NAPI instances, or went away.
+    /// The interface replaced its NAPI instances, or disappeared.
     InterfaceChanged,
-    /// A check of the connection that the user works over was not answered.
+    /// An echo on the user's own connection was not answered.
     EchoLost,
     /// A setting could not be written or read back.
     SettingFailed,
 }
 
 impl AbEndCause {
-    /// Whether the run was given up for what happened to the traffic or the interface: it has no verdict then.
+    /// Whether the run was aborted because of its traffic or interface: then it has no verdict.
     pub fn is_abort(self) -> bool {
         !matches!(self, AbEndCause::Planned | AbEndCause::Interrupted)
     }
 }
 
-/// What a live comparison says.
+/// The conclusions of a live comparison.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbAnswer {
     /// Pairs that count.
     pub pairs: u32,
-    /// Pairs that were set aside for an event from outside.
+    /// Pairs set aside because of an external event.
     pub set_aside_pairs: u32,
-    /// The load, and whether the setting moves it; null without pairs.
+    /// The load, and whether the setting changes it; null without pairs.
     pub load: Option<AbLoad>,
-    /// CPU time, and what becomes of it; null when too few pairs have it.
+    /// CPU time and its difference; null when too few pairs have it.
     pub cpu: Option<AbCpuCost>,
     /// Delays of each kind and quantile that enough pairs have.
     pub delays: Vec<AbDelayAnswer>,
-    /// What the verdict is on: `cost`, at the load that `load` has. Null in runs of earlier versions.
+    /// What the verdict is about: `cost`, at the load in `load`. Null in runs of earlier versions.
     #[serde(default)]
     pub measure: Option<Measure>,
-    /// The word for CPU time, less being better; null when there is no verdict.
+    /// The verdict on CPU time, where less is better; null when there is none.
     pub verdict: Option<Verdict>,
-    /// Why there is no verdict, the gravest first; empty when there is one.
+    /// Why there is no verdict, most serious reason first; empty when there is one.
     pub no_verdict: Vec<AbNoVerdict>,
-    /// Whether the judged setting is recommended; otherwise: keep what was there.
+    /// Whether the judged setting is recommended; otherwise keep the reference.
     pub is_recommended: bool,
 }
 
-/// A ratio with its interval. An end is null where the interval has none.
+/// A ratio with its interval. An end is null if the interval has none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbRatio {
     /// Judged over reference: the typical ratio of a pair.
@@ -445,10 +444,10 @@ pub struct AbLoad {
     pub packets: Option<AbRatio>,
     /// Bytes within pairs.
     pub bytes: Option<AbRatio>,
-    /// Whether both intervals lie within the margin: the setting does not move the load.
+    /// Whether both intervals lie within the margin: the setting does not change the load.
     pub is_equal: bool,
-    /// Whether one of the intervals excludes 1: the setting moves the load. When neither this nor `is_equal`
-    /// holds, the load varied too much to tell.
+    /// Whether one of the intervals excludes 1: the setting changes the load. When neither this nor `is_equal` holds,
+    /// the load varied too much to tell.
     pub is_moved: bool,
 }
 
@@ -466,79 +465,78 @@ pub struct AbCpuCost {
     pub judged_cores: f64,
     /// The difference at equal load, adjusted for the load of each block.
     pub equal_load: AbCores,
-    /// What a packet more in one block of a pair than in the other costs: the slope of the adjustment.
+    /// Cost of one more packet in one block of a pair than in the other: the slope of the adjustment.
     pub ns_per_added_packet: f64,
-    /// How much the difference at equal load grows with each packet of a pair's load.
+    /// Growth of the difference at equal load with each packet of a pair's load.
     pub ns_difference_per_packet: f64,
-    /// `equal_load` over the mean load of the pairs: the difference for each packet, with its interval's ends.
+    /// `equal_load` over the mean load of the pairs: the difference per packet, with its interval's ends.
     pub ns_per_packet: Option<[f64; 3]>,
-    /// The difference as it was, load and all.
+    /// The difference without adjustment for load.
     pub total: AbCores,
-    /// CPU time of each byte, at the load that each setting reached; null when too few pairs carried any.
+    /// CPU time per byte, at the load that each setting reached; null when too few pairs carried any.
     pub per_byte: Option<AbRatio>,
-    /// The greatest cost of counting events under either setting; it is subtracted.
+    /// The greater cost of counting events of the two settings; it is subtracted.
     pub counting_cores_max: f64,
-    /// Pairs with a block whose busy time is below what counting costs. Such a block counts as 0 cores; with more than
+    /// Pairs with a block whose busy time is below the cost of counting. Such a block counts as 0 cores; with more than
     /// one such pair in ten there is no verdict.
     #[serde(default)]
     pub pairs_below_counting: u32,
-    /// The difference between the costs of counting, judged less reference.
+    /// Difference between the costs of counting, judged less reference.
     pub counting_cores_difference: f64,
-    /// Whether leaving out twice as much at the beginning of blocks changes the answer; null when blocks
-    /// were too short to tell.
+    /// Whether leaving out twice as much at the beginning of blocks changes the answer; null when blocks were too short
+    /// to tell.
     pub carry_over: Option<AbCarryOver>,
-    /// How long a run would have to be; null when it cannot be told.
+    /// Length of the run needed; null when it cannot be estimated.
     pub time_needed: Option<AbTimeNeeded>,
 }
 
-/// Whether one setting works on what the other left.
+/// Whether one setting carries over into the other's block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbCarryOver {
-    /// The difference at equal load without twice the part that is left out.
+    /// The difference at equal load when twice the part is left out.
     pub later: AbCores,
-    /// How far the estimate moves, as a share of its interval's length.
+    /// Shift of the estimate, as a share of its interval's length.
     pub moved_ratio: f64,
-    /// Whether that is more than a quarter, and more than chance makes of it: blocks are not independent, and
-    /// there is no verdict.
+    /// Whether the shift exceeds a quarter, and chance: then blocks are not independent, and there is no verdict.
     pub is_found: bool,
 }
 
-/// How long a run takes until its interval is narrow enough.
+/// How long a run takes to get a narrow enough interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbTimeNeeded {
-    /// Half the length of the interval that is aimed at.
+    /// Half the length of the wanted interval.
     pub aim_cores: f64,
-    /// Pairs that it takes.
+    /// Pairs needed.
     pub pairs: u32,
-    /// Time that they take, without pauses.
+    /// Time needed, without pauses.
     pub seconds: f64,
 }
 
 named! {
-    /// What a delay is of.
+    /// What is delayed, and where.
     #[derive(
         Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
     )]
     #[serde(rename_all = "snake_case")]
     pub enum AbDelayKind {
-        /// Of UDP datagrams, from the driver's hand-over to the stack to the program's read. What a poll adds before is
-        /// unseen.
+        /// UDP datagrams, from the driver's hand-over to the stack to the program's read. The delay that a poll adds
+        /// before is not included.
         UdpStackToRead = "UDP, from the stack to the read",
-        /// The same of TCP segments, to the read of their last byte.
+        /// TCP segments likewise, to the read of their last byte.
         TcpStackToRead = "TCP, from the stack to the read",
-        /// Of UDP datagrams, from the card's own time stamp to the program's read: with what a poll adds.
+        /// UDP datagrams, from the card's own time stamp to the program's read: includes the delay that a poll adds.
         UdpWireToRead = "UDP, from the wire to the read",
-        /// The same of TCP segments, to the read of their last byte.
+        /// TCP segments likewise, to the read of their last byte.
         TcpWireToRead = "TCP, from the wire to the read",
         /// TCP's smoothed round trip, of flows that this host sends.
         SmoothedRoundTrip = "TCP's smoothed round trip",
-        /// From a thread of the traffic being ready to run to its running.
+        /// A thread of the traffic, from runnable to running.
         RunQueue = "waiting for a CPU",
     }
 }
 
 impl AbDelayKind {
-    /// What it measures.
+    /// Returns what it measures.
     pub fn measure(self) -> Measure {
         match self {
             AbDelayKind::SmoothedRoundTrip => Measure::RoundTrip,
@@ -546,7 +544,7 @@ impl AbDelayKind {
         }
     }
 
-    /// Whether it begins with the time stamp of a card.
+    /// Whether it starts at a card's time stamp.
     pub fn is_from_wire(self) -> bool {
         matches!(
             self,
@@ -555,7 +553,7 @@ impl AbDelayKind {
     }
 }
 
-/// Which part of a block's delays.
+/// A quantile of a block's delays.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -570,14 +568,14 @@ pub enum AbQuantile {
 /// One quantile of one kind of delay under both settings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbDelayAnswer {
-    /// From where to where.
+    /// What is delayed, and where.
     pub kind: AbDelayKind,
     /// `delay`, or `round trip`; null in runs of earlier versions.
     #[serde(default)]
     pub measure: Option<Measure>,
-    /// Which quantile of each block.
+    /// The quantile of each block.
     pub quantile: AbQuantile,
-    /// Pairs that have it on both sides.
+    /// Pairs that have the quantile on both sides.
     pub pairs: u32,
     /// Median of the blocks, under the reference.
     pub reference_ns: f64,
@@ -591,18 +589,18 @@ pub struct AbDelayAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AbNoVerdict {
-    /// The run was given up.
+    /// The run was aborted.
     Aborted,
     /// CPU time could not be counted.
     NoCpuTime,
     /// The interface carried nothing.
     NoTraffic,
-    /// Counting CPU time costs more than the traffic does, in more than one pair of ten.
+    /// In more than one pair of ten, counting CPU time cost more than the traffic did.
     BelowCounting,
-    /// Fewer pairs count than the plan asks for.
+    /// Fewer pairs count than the plan requires.
     TooFewPairs,
-    /// One setting works on what the other left.
+    /// One setting carried over into the other's block.
     CarryOver,
-    /// The load is so alike in all blocks, or so few blocks differ, that the adjustment for it has no answer.
+    /// The adjustment for load has no solution: the load is too alike in all blocks, or too few blocks differ.
     NoFit,
 }

@@ -11,18 +11,18 @@ named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CpuSource {
-        /// Every switch and interrupt was an event, by BPF: exact to the event.
+        /// Every thread switch and interrupt was an event counted by BPF: exact to the event.
         Exact = "exact",
-        /// `/proc/stat`, which on kernels without interrupt time accounting looks at the state at each clock
-        /// tick: work that is in step with the tick is misjudged, timer polling most of all.
+        /// `/proc/stat`. Kernels without interrupt time accounting sample the state at each clock tick, so work in step
+        /// with the tick is misjudged, timer polling most of all.
         TickSampled = "tick-sampled",
     }
 }
 
 /// Shares of one core's time during a window, each 0 to 1.
 ///
-/// Sampled shares add up to 1. Exact ones add up to 1 without `steal`: no event shows it, so it is
-/// `/proc/stat`'s and lies within the others. In JSON each name ends in `_ratio`.
+/// Sampled shares add up to 1. Exact shares add up to 1 without `steal`: no event shows steal time, so it is taken from
+/// `/proc/stat` and lies within the others. In JSON each name ends in `_ratio`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuStates {
     /// Number of the core.
@@ -42,7 +42,7 @@ pub struct CpuStates {
     /// Soft interrupts: where NAPI polls and protocol processing run.
     #[serde(rename = "softirq_ratio")]
     pub softirq: f64,
-    /// Nothing to do, waiting for disks included.
+    /// Idle, waiting for disks included.
     #[serde(rename = "idle_ratio")]
     pub idle: f64,
     /// Taken by the hypervisor for other guests.
@@ -51,59 +51,59 @@ pub struct CpuStates {
 }
 
 impl CpuStates {
-    /// Share of time in which the core worked: all but idle and steal.
+    /// Share of time in which the core was busy: all but idle and steal.
     pub fn busy(&self) -> f64 {
         self.user + self.nice + self.system + self.irq + self.softirq
     }
 }
 
-/// Name and version of the JSON that [`CpuTruth`] becomes.
+/// Name and version of the JSON of [`CpuTruth`].
 pub const CPU_TRUTH_SCHEMA: &str = "nicpoll.cpu-truth/1";
 
-/// Points of a core by which the exact account may be off.
+/// Tolerated error of the exact account, in percentage points of a core.
 pub const EXACT_POINTS_MAX: f64 = 1.0;
-/// Points of a core from which on `/proc/stat` is wrong.
+/// Error in percentage points of a core from which on `/proc/stat` counts as wrong.
 pub const TICK_SAMPLED_POINTS_MIN: f64 = 10.0;
 
 /// The load at one phase of the clock tick. Shares are of one core's time, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TruthPhase {
-    /// Where in the tick's period the pulses began, from the multiples of the period.
+    /// Start of the pulses within the tick's period.
     pub phase_ns: u64,
     /// How long the load ran.
     pub wall_ns: u64,
-    /// Busy, as the load measured itself by looking at the clock all the time.
+    /// Busy share measured by the load itself, which reads the clock all the time.
     pub own_ratio: f64,
-    /// The load's thread in user mode, where it is busy, by the exact account.
+    /// The load's thread in user mode, where it works, by the exact account.
     pub exact_ratio: f64,
-    /// The load's thread in the kernel, where it goes to sleep and wakes up, by the exact account.
+    /// The load's thread in the kernel, where it sleeps and wakes up, by the exact account.
     pub exact_system_ratio: f64,
-    /// The whole core but idle by the exact account.
+    /// The whole core except idle, by the exact account.
     pub exact_core_ratio: f64,
-    /// The whole core but idle by `/proc/stat`.
+    /// The whole core except idle, by `/proc/stat`.
     pub tick_sampled_core_ratio: f64,
     /// Taken by the hypervisor, by `/proc/stat`.
     pub steal_ratio: f64,
-    /// Greatest share of wall time that a core's states do not add up to.
+    /// Greatest share of wall time by which a core's states miss their sum.
     pub residual_ratio: f64,
-    /// The busiest other core but idle, by the exact account; 0 where there is none, and in output of earlier versions.
+    /// The busiest other core except idle, by the exact account; 0 without one, and in output of earlier versions.
     #[serde(default)]
     pub elsewhere_ratio: f64,
 }
 
 impl TruthPhase {
-    /// Share of the core that all but the load used, interrupts included.
+    /// Share of the core used by everything but the load, interrupts included.
     pub fn others_ratio(&self) -> f64 {
         self.exact_core_ratio - self.exact_ratio - self.exact_system_ratio
     }
 
-    /// How far the exact account of the load is from the load's own measure, in points of the core.
+    /// Error of the exact account of the load against the load's own measure, in percentage points of the core.
     pub fn exact_error_points(&self) -> f64 {
         100.0 * (self.exact_ratio - self.own_ratio)
     }
 
-    /// How far `/proc/stat` is from what the core can have been busy: below the load's own measure, or
-    /// above that and all else that ran on the core. 0 in between.
+    /// Error of `/proc/stat` in percentage points: distance from the range of possible busy time, which begins at the
+    /// load's own measure and ends at that plus everything else that ran on the core. 0 within the range.
     pub fn tick_sampled_error_points(&self) -> f64 {
         let else_ran = (self.exact_core_ratio - self.exact_ratio).max(0.0);
         let (low, high) = (self.own_ratio, self.own_ratio + else_ran);
@@ -112,39 +112,39 @@ impl TruthPhase {
     }
 }
 
-/// Whether the exact account told the truth.
+/// Whether the exact account is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TruthVerdict {
-    /// At every phase the exact account was right, and at one `/proc/stat` was wrong.
+    /// The exact account was right at every phase, and `/proc/stat` was wrong at one.
     Holds,
-    /// The machine let nothing be concluded.
+    /// The machine was too disturbed to conclude anything.
     Inconclusive,
     /// The exact account was wrong.
     Fails,
 }
 
-/// What BPF programs that count events take of the machine.
+/// Cost of BPF programs that count events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventCost {
-    /// Mean run time for each event, by the kernel's own BPF statistics.
+    /// Mean run time per event, by the kernel's BPF statistics.
     pub ns_per_event: f64,
-    /// Events a second of the whole machine while that was measured.
+    /// Events per second on the whole machine during that measurement.
     pub events_per_second: f64,
 }
 
-/// CPU time in one bin of a pulse's period, of all CPUs together.
+/// CPU time in one bin of a pulse's period, summed over all CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FoldBin {
-    /// Where in the period the bin begins.
+    /// Start of the bin within the period.
     pub phase_ns: u64,
     /// The load in user mode.
     pub user_ns: u64,
     /// The load in system calls.
     pub system_ns: u64,
-    /// Hard interrupts, whomever they came upon.
+    /// Hard interrupts, whichever thread they interrupted.
     pub irq_ns: u64,
-    /// Soft interrupts, whomever they came upon.
+    /// Soft interrupts, whichever thread they interrupted.
     pub softirq_ns: u64,
 }
 
@@ -158,18 +158,18 @@ impl FoldBin {
 /// Pulses of datagrams over loopback, folded by the phase of their period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FoldedPulses {
-    /// From pulse to pulse.
+    /// Time from pulse to pulse.
     pub period_ns: u64,
-    /// Pulses that were sent.
+    /// Pulses sent.
     pub pulses: u64,
-    /// Datagrams a pulse.
+    /// Datagrams per pulse.
     pub datagrams_per_pulse: u32,
-    /// The period from its begin to its end.
+    /// The bins of the period, in order.
     pub bins: Vec<FoldBin>,
 }
 
 impl FoldedPulses {
-    /// Where the bin with the most time of a kind begins; `None` without any.
+    /// Returns the start of the bin with the most time of a kind; `None` if there is no such time.
     pub fn peak_phase_ns(&self, read: impl Fn(&FoldBin) -> u64) -> Option<u64> {
         let peak = self.bins.iter().map(&read).max().filter(|&ns| ns > 0)?;
         let bin = self.bins.iter().find(|bin| read(bin) == peak)?;
@@ -186,87 +186,86 @@ pub struct CpuTruth {
     pub nicpoll_version: String,
     /// The core that the load ran on.
     pub core: u32,
-    /// The kernel's clock tick, and the period of the pulses.
+    /// Length of the kernel's clock tick, which is the period of the pulses.
     pub tick_ns: u64,
     /// Length of a pulse.
     pub pulse_ns: u64,
     /// The load at each phase, of the latest try.
     pub phases: Vec<TruthPhase>,
-    /// How often all phases were run: again while nothing could be concluded.
+    /// Runs of all phases: repeated while inconclusive.
     pub tries: u32,
-    /// What the exact account costs.
+    /// Cost of the exact account.
     pub cost: Option<EventCost>,
-    /// CPU time by phase of a pulse. Null unless asked for.
+    /// CPU time by phase of a pulse; null unless requested.
     pub fold: Option<FoldedPulses>,
-    /// What follows.
+    /// The verdict.
     pub verdict: TruthVerdict,
-    /// The sentence to the verdict.
+    /// The verdict's reason.
     pub reason: String,
 }
 
-/// Name and version of the JSON that [`SimTicks`] becomes.
+/// Name and version of the JSON of [`SimTicks`].
 pub const SIM_TICKS_SCHEMA: &str = "nicpoll.sim-ticks/2";
 
-/// Pulses of work under a clock that samples them.
+/// Simulated pulses of work, sampled by a clock tick.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTicks {
     /// Name and version of this layout: [`SIM_TICKS_SCHEMA`].
     pub schema: String,
     /// Version of nicpoll.
     pub nicpoll_version: String,
-    /// From pulse to pulse, by the clock of the pulses.
+    /// Time from pulse to pulse, by the pulses' clock.
     pub pulse_seconds: f64,
-    /// How much slower the pulses' clock is than that of the ticks, in millionths.
+    /// Lag of the pulses' clock behind the ticks' clock, in parts per million.
     pub drift_ppm: f64,
-    /// Ticks a second.
+    /// Ticks per second.
     #[serde(rename = "ticks_per_second")]
     pub hz: u32,
-    /// What each pulse has the processor do, as shares of the pulse's period.
+    /// Work of each pulse, as shares of the pulse's period.
     pub load: TickShares,
-    /// Length of a reading.
+    /// Length of each reading.
     pub reading_seconds: f64,
-    /// After how long the sampled figure comes round, by arithmetic: the greatest common measure of pulse
-    /// and tick, over the drift. Null without drift.
+    /// Computed period of the sampled figure: the greatest common divisor of pulse and tick, over the drift. Null
+    /// without drift.
     pub period_seconds: Option<f64>,
-    /// The same as found in the readings, by autocorrelation, to within a reading; null when the readings
-    /// show none.
+    /// The same period found in the readings by autocorrelation, to within one reading; null when they show none.
     pub period_found_seconds: Option<f64>,
     /// The whole time as one reading.
     pub whole: TickReading,
-    /// The greatest error of a single reading's sampled figures.
+    /// Greatest error of the sampled figures of a single reading.
     #[serde(rename = "reading_error_max_ratio")]
     pub reading_error_max: f64,
-    /// The greatest distance of a single reading's exact figures from the load.
+    /// Greatest distance of a single reading's exact figures from the load.
     #[serde(rename = "exact_error_max_ratio")]
     pub exact_error_max: f64,
-    /// One after the other.
+    /// The readings, in order of time.
     pub readings: Vec<TickReading>,
 }
 
-/// What the processor did between two looks at it.
+/// The processor's work during one reading.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TickReading {
-    /// When it ended, from the first tick.
+    /// End of the reading, from the first tick.
     pub end_seconds: f64,
-    /// What it did.
+    /// Its true work.
     pub exact: TickShares,
-    /// What the ticks say that it did.
+    /// Its work as sampled by the ticks.
     pub sampled: TickShares,
 }
 
 /// Shares of the processor's time, each 0 to 1. The rest is idle.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TickShares {
-    /// The kernel's work, which comes first in each pulse.
+    /// The kernel's work, first in each pulse.
     #[serde(rename = "kernel_ratio")]
     pub kernel: f64,
-    /// The program's, which follows it.
+    /// The program's work, after the kernel's.
     #[serde(rename = "user_ratio")]
     pub user: f64,
 }
 
 impl TickShares {
-    /// The greater of the two distances.
+    /// Returns the greater difference of the two shares.
     pub fn distance(&self, other: &TickShares) -> f64 {
         let kernel = (self.kernel - other.kernel).abs();
         kernel.max((self.user - other.user).abs())
@@ -298,7 +297,7 @@ mod tests {
         assert!(near(phase(0.255, 0.25).exact_error_points(), 0.5));
         assert!(near(phase(0.255, 0.0).tick_sampled_error_points(), -25.0));
         assert!(near(phase(0.255, 0.57).tick_sampled_error_points(), 32.0));
-        // Others used 40 points: 57 % may be right.
+        // Others used 40 points, so 57 % may be right.
         assert!(near(phase(0.655, 0.57).tick_sampled_error_points(), 0.0));
         assert!(near(phase(0.655, 0.95).tick_sampled_error_points(), 30.0));
     }

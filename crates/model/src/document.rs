@@ -1,4 +1,4 @@
-//! Parts that several documents share: sides, protocols, origin, the frame of a run, distributions of times.
+//! Parts that several documents share: sides, protocols, origin, the frame of a run, time distributions.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// An enum with a row for each value: its documentation, its name in Rust and its name in text.
+/// Defines an enum by one row per value: its documentation, its name in Rust and its name in text.
 macro_rules! named {
     ($(#[$of_enum:meta])* pub enum $enum:ident {
         $($(#[$of_value:meta])* $value:ident = $name:literal,)*
@@ -20,7 +20,7 @@ macro_rules! named {
             /// Every value, in the order of the table.
             pub const ALL: [$enum; [$($name),*].len()] = [$($enum::$value),*];
 
-            /// The name used in text.
+            /// Returns the name used in text.
             pub const fn name(self) -> &'static str {
                 match self { $($enum::$value => $name,)* }
             }
@@ -36,13 +36,13 @@ macro_rules! named {
 
 pub(crate) use named;
 
-/// What the work of a workload is counted in, and its CPU time divided by.
+/// The unit in which the work of a workload is counted, and by which its CPU time is divided.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum WorkUnit {
-    /// Bytes of a stream, where lost packets are sent again.
+    /// Bytes of a stream, whose lost packets are retransmitted.
     Bytes,
     /// Datagrams, one way.
     Datagrams,
@@ -51,7 +51,7 @@ pub enum WorkUnit {
 }
 
 named! {
-    /// The end of the link that a figure was counted at.
+    /// The end of the link at which a figure was counted.
     #[derive(
         Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
     )]
@@ -65,7 +65,7 @@ named! {
 }
 
 impl Side {
-    /// The other end.
+    /// Returns the other end.
     pub fn other(self) -> Side {
         match self {
             Side::Sender => Side::Receiver,
@@ -79,14 +79,14 @@ named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Protocol {
-        /// One stream of bytes on a connection.
+        /// A byte stream on a connection.
         Tcp = "TCP",
-        /// A datagram for each part.
+        /// Datagrams.
         Udp = "UDP",
     }
 }
 
-/// Which program made a document, by which command line, and when.
+/// The program that made a document, its command line, and its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// Version of nicpoll.
@@ -97,31 +97,31 @@ pub struct Origin {
     pub started_at: String,
 }
 
-/// The machine that the study ran on.
+/// The machine of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
-    /// What tells this machine from others: its host name and eight hexadecimal digits of a hash of
-    /// `/etc/machine-id`, which do not tell the identity itself. Null where there is no such file, and in a report.
+    /// Identifies the machine: its host name and eight hexadecimal digits of a hash of `/etc/machine-id`, which do not
+    /// reveal the id. Null without such a file, and in a report.
     #[serde(default)]
     pub machine: Option<String>,
     /// Kernel release and version.
     pub kernel: String,
     /// Model of the first CPU.
     pub cpu_model: Option<String>,
-    /// CPUs that this process may use.
+    /// CPUs on which this process may run.
     pub cpus: Vec<u32>,
     /// The kernel's clock source.
     pub clocksource: Option<String>,
     /// Frequency governor of each core; empty when the kernel shows none.
     pub governors: Vec<String>,
-    /// `/proc/cmdline` settings that change what is measured: `mitigations`, `preempt`, `isolcpus`, ...
+    /// `/proc/cmdline` settings that affect measurements: `mitigations`, `preempt`, `isolcpus`, ...
     pub boot_options: Vec<String>,
-    /// Sysctls that bear on receiving, by name.
+    /// Sysctls that affect receiving, by name.
     pub sysctls: Vec<(String, String)>,
 }
 
 impl HostFacts {
-    /// Leaves out what tells strangers which machine it is.
+    /// Removes the fields that identify the machine to strangers.
     pub fn leave_out_names(&mut self) {
         self.machine = None;
     }
@@ -132,21 +132,21 @@ impl HostFacts {
 pub struct RunDocument<S, I, E> {
     /// Name and version of this layout.
     pub schema: String,
-    /// What was asked for and how it is carried out.
+    /// The request, and how it is carried out.
     pub start: S,
-    /// One for each interval.
+    /// One record per interval.
     pub intervals: Vec<I>,
-    /// What it came to.
+    /// The result.
     pub end: E,
 }
 
-/// Why a text cannot be read.
+/// Why a text cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct FileError {
-    /// Where in the text, counted from 1.
+    /// Line in the text, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The error, and the correct form.
     pub message: String,
 }
 
@@ -159,21 +159,21 @@ impl FileError {
     }
 }
 
-/// Parts of an octave, from a power of two of nanoseconds to the next.
+/// Buckets per octave (from a power of two of nanoseconds to the next).
 const PARTS: u64 = 16;
 
-/// Times counted into buckets of which each is a sixteenth of its octave wide: between 3 % and 6 % of the time itself.
-/// Only buckets that hold something are listed, the shortest first.
+/// Times counted in buckets, each a sixteenth of its octave wide: 3 % to 6 % of the time. Only buckets with entries are
+/// listed, shortest times first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeDistribution {
-    /// Where each bucket ends: every time in it is below.
+    /// End of each bucket: all times in it are below.
     pub below_ns: Vec<u64>,
-    /// How many times each bucket holds.
+    /// Number of times in each bucket.
     pub entries: Vec<u64>,
 }
 
 impl TimeDistribution {
-    /// Times, each with how often it was seen, in any order.
+    /// Counts times, given with their frequencies in any order.
     pub fn of(times: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut times: Vec<(u64, u64)> = times
             .into_iter()
@@ -193,21 +193,21 @@ impl TimeDistribution {
         distribution
     }
 
-    /// All times of both.
+    /// Merges two distributions.
     #[must_use]
     pub fn and(&self, other: &TimeDistribution) -> Self {
         let buckets = self.buckets().chain(other.buckets());
-        // The end of a bucket is the beginning of the next.
+        // A bucket's end belongs to the next bucket.
         TimeDistribution::of(buckets.map(|(below, count)| (below - 1, count)))
     }
 
-    /// Each bucket's end and count.
+    /// Iterates over each bucket's end and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let ends = self.below_ns.iter().copied();
         ends.zip(self.entries.iter().copied())
     }
 
-    /// The share of all times that is below the end of each bucket: the empirical distribution function there.
+    /// Iterates over bucket ends and the share of all times below each: the empirical distribution function.
     pub fn shares_below(&self) -> impl Iterator<Item = (u64, f64)> {
         let all = self.entries.iter().sum::<u64>().max(1) as f64;
         self.buckets().scan(0, move |sum, (below, count)| {
@@ -216,7 +216,8 @@ impl TimeDistribution {
         })
     }
 
-    /// The time below which at least this share of all lies, to the width of a bucket; `None` without any.
+    /// Returns the time below which at least this share of all times lies, to the width of a bucket; `None` without
+    /// times.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let mut buckets = self.shares_below();
         let found = buckets.find(|(_, below)| *below >= share && *below > 0.0);
@@ -224,9 +225,9 @@ impl TimeDistribution {
     }
 }
 
-/// The end of the bucket that a time lies in.
+/// Returns the end of the bucket that holds a time.
 fn end_ns(ns: u64) -> u64 {
-    // Below 16 ns each has a bucket of its own.
+    // Below 16 ns, each nanosecond has its own bucket.
     let octave = 1 << ns.max(PARTS).ilog2();
     let width = octave / PARTS;
     (ns / width + 1).saturating_mul(width)

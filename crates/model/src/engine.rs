@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Origin, RunDocument};
 use crate::traffic::Latency;
 
-/// What the kernel's side of receiving was set to for the run.
+/// Settings of the kernel's side of receiving during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelSideFacts {
-    /// What was asked for and granted: `as-is`, `threaded` (a kernel thread receives) or `polling` (a timer begins the
+    /// The requested and granted mode: `as-is`, `threaded` (a kernel thread receives) or `polling` (a timer starts the
     /// kernel's rounds).
     pub name: String,
-    /// CPUs that the kernel's threads may use; empty when it has none.
+    /// CPUs that the kernel's threads may use; empty without threads.
     pub thread_cpus: Vec<u32>,
-    /// What was changed for it and is put back at the end, one value each, as the kernel's own tools write it.
+    /// Changes made for the mode and put back at the end, one value each, in the notation of the kernel's own tools.
     pub changes: Vec<String>,
 }
 
 impl KernelSideFacts {
-    /// Nothing was asked for.
+    /// The kernel's side as it is, when nothing was requested.
     pub fn as_is() -> Self {
         KernelSideFacts {
             name: String::from("as-is"),
@@ -38,118 +38,118 @@ pub struct PollingOfCpu {
     pub polling: Vec<SinkVariable>,
 }
 
-/// How the engine runs that forwards.
+/// How the forwarding engine runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EngineFacts {
-    /// How the program learns of packets: `polling`, `interrupt`, `busy-poll` or `adaptive`.
+    /// Receive discipline: `polling`, `interrupt`, `busy-poll` or `adaptive`.
     pub discipline: String,
-    /// Ticks a second.
+    /// Ticks per second.
     pub hz: u32,
-    /// How the burst is adapted: `freebsd` or `share`.
+    /// Controller that adapts the burst: `freebsd` or `share`.
     pub controller: String,
     /// Back-to-back passes after which an interrupt is throttled; 0: never.
     pub storm_threshold_passes: u32,
     /// The CPUs of the engine's threads.
     pub cpus: Vec<u32>,
-    /// How the kernel schedules them: `fifo` (before ordinary programs) or `fair`.
+    /// Scheduling of these threads: `fifo` (before ordinary programs) or `fair`.
     pub scheduling: String,
 }
 
-/// Name and version of the JSON that [`BlastDocument`] becomes.
+/// Name and version of the JSON of [`BlastDocument`].
 pub const BLAST_SCHEMA: &str = "nicpoll.blast/1";
 
 /// A whole run.
 pub type BlastDocument = RunDocument<BlastStart, BlastInterval, BlastEnd>;
 
-/// What was asked for and how it is carried out.
+/// The request, and how it is carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlastStart {
     /// Name and version of this layout: [`BLAST_SCHEMA`].
     pub schema: String,
-    /// Who made it.
+    /// The program that made the document.
     #[serde(flatten)]
     pub origin: Origin,
-    /// The interfaces that send.
+    /// The sending interfaces.
     pub links: Vec<BlastLink>,
-    /// Frames a second of each link; null for as fast as they go, or as they were recorded.
+    /// Frames per second of each link; null for full speed or recorded timing.
     pub rate_frames_per_second: Option<f64>,
-    /// Frames that are due together.
+    /// Number of frames that are due together.
     pub burst_frames: u32,
-    /// Frames that each link sends; null for no such limit.
+    /// Frames that each link sends; null for no limit.
     pub count_frames: Option<u64>,
-    /// How long it sends; null for no such limit.
+    /// How long each link sends; null for no limit.
     pub duration_seconds: Option<f64>,
 }
 
-/// An interface that sends.
+/// A sending interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlastLink {
     /// Its name.
     pub interface: String,
     /// How frames leave: `live`, `af-xdp` or `af-packet`.
     pub path: String,
-    /// The faster ways that were not taken.
+    /// Faster paths that were not available.
     pub refused_paths: Vec<PathRefused>,
-    /// CPU of the thread that sends.
+    /// CPU of the sending thread.
     pub cpu: u32,
-    /// Whether each frame is given to the interface by itself, and not as part of a longer one that is cut up later.
+    /// Whether each frame is handed over singly, not as part of a longer one that is segmented later.
     pub is_singly: bool,
-    /// Whether the kernel is given many frames as one long datagram, which it cuts up before the interface gets it (UDP
-    /// segmentation offload).
+    /// Whether the kernel gets several frames as one long datagram, which it segments before the interface gets them
+    /// (UDP segmentation offload).
     pub is_cut_by_kernel: bool,
-    /// Why the frames are not given to it like that, although one is like the next; null when they are, and by ways that
-    /// have no such thing.
+    /// Why the frames are not joined in this way although they are alike; null when they are joined, and for paths
+    /// without segmentation.
     pub not_joined: Option<String>,
-    /// What it sends.
+    /// The frames it sends.
     #[serde(flatten)]
     pub frames: BlastFrames,
 }
 
-/// A way for frames to leave that was not taken.
+/// A path for frames that was not available.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathRefused {
     /// Its name.
     pub path: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
-/// What a link sends.
+/// The frames that a link sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BlastFrames {
-    /// UDP datagrams with numbers and times.
+    /// UDP datagrams with sequence numbers and time stamps.
     Datagrams {
-        /// Address and first port of the sender. The port of each further flow is one higher.
+        /// Address and first port of the sender. Each further flow has the next port.
         source: String,
         /// Address and port of the receiver.
         destination: String,
         /// Hardware address of the receiver or the next router.
         destination_mac: String,
-        /// Flows that take turns.
+        /// Number of flows, which take turns.
         flows: u16,
-        /// The number of the first flow in the frames' marks.
+        /// Number of the first flow in the frames' marks.
         first_flow: u16,
-        /// Lengths of frames, with FCS, in turn.
+        /// Lengths of frames, FCS included, in turn.
         frame_bytes: Vec<u32>,
     },
     /// The frames of a capture.
     Replay {
         /// The file.
         file: String,
-        /// Frames that are not sent because the recording cut them off.
+        /// Frames that are not sent because the capture truncated them.
         cut_off_frames: u64,
     },
 }
 
-/// What was sent in an interval, over all links.
+/// Frames sent in an interval, over all links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlastInterval {
-    /// Begin, since the run began.
+    /// Start, since the beginning of the run.
     pub start_seconds: f64,
     /// End.
     pub end_seconds: f64,
-    /// What was counted between.
+    /// The counters' increase.
     #[serde(flatten)]
     pub counts: BlastCounts,
 }
@@ -157,121 +157,121 @@ pub struct BlastInterval {
 /// Counters over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlastCounts {
-    /// Frames that were written.
+    /// Frames written.
     pub built_frames: u64,
-    /// Their bytes, Ethernet header included and FCS not.
+    /// Their bytes, with Ethernet header, without FCS.
     pub built_bytes: u64,
-    /// CPU time of the threads that send, with what the kernel does in it.
+    /// CPU time of the sending threads, including the kernel's work in them.
     pub cpu_ns: u64,
 }
 
 /// Where the frames of a link ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlastAccount {
-    /// Frames that were written.
+    /// Frames written.
     pub built_frames: u64,
-    /// Of those, taken by the kernel.
+    /// Of these, taken by the kernel.
     pub handed_frames: u64,
-    /// Of those, dropped by the interface, whose queue was full; null where the kernel does not say.
+    /// Of these, dropped by the interface because its queue was full; null where the kernel does not say.
     pub refused_frames: Option<u64>,
-    /// Of those, dropped since the link was down; null where it never was, or the kernel does not say.
+    /// Of these, dropped because the link was down; null where it never was, or the kernel does not say.
     #[serde(default)]
     pub link_down_frames: Option<u64>,
-    /// Of those, sent by the interface; null where the kernel does not say.
+    /// Of these, sent by the interface; null where the kernel does not say.
     pub completed_frames: Option<u64>,
-    /// Written, and not taken by the kernel until the end.
+    /// Written, but not taken by the kernel by the end.
     pub unfinished_frames: u64,
-    /// Taken, and neither dropped nor sent: 0 when the account closes; null where the kernel does not say.
+    /// Taken, but neither dropped nor sent: 0 when the account closes; null where the kernel does not say.
     pub residual_frames: Option<i64>,
 }
 
-/// What it came to.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlastEnd {
     /// Length of the run.
     pub duration_seconds: f64,
-    /// What was counted in all, over all links.
+    /// Totals over all links.
     pub totals: BlastCounts,
-    /// Each link's part, in the order of the start.
+    /// The result of each link, in the order of the start.
     pub links: Vec<BlastLinkEnd>,
     /// The signal that ended the run; null when none did.
     pub ended_by_signal: Option<i32>,
 }
 
-/// What a link came to.
+/// The result of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlastLinkEnd {
     /// The interface.
     pub interface: String,
     /// How frames left.
     pub path: String,
-    /// From its first frame until it was done.
+    /// Time from its first frame to its end.
     pub duration_seconds: f64,
-    /// What was counted.
+    /// Its totals.
     pub totals: BlastCounts,
     /// Where its frames ended.
     pub account: BlastAccount,
-    /// Times that the interface was found down.
+    /// How often the interface was found down.
     pub link_loss_events: u64,
-    /// Why it ended before its time; null when it did not.
+    /// Why it ended early; null when it did not.
     pub failure: Option<String>,
 }
 
-/// Name and version of the JSON that [`SinkDocument`] becomes.
+/// Name and version of the JSON of [`SinkDocument`].
 pub const SINK_SCHEMA: &str = "nicpoll.sink/1";
 
 /// A whole run.
 pub type SinkDocument = RunDocument<SinkStart, SinkInterval, SinkEnd>;
 
-/// What was asked for and how it is carried out.
+/// The request, and how it is carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkStart {
     /// Name and version of this layout: [`SINK_SCHEMA`].
     pub schema: String,
-    /// Who made it.
+    /// The program that made the document.
     #[serde(flatten)]
     pub origin: Origin,
     /// The interface.
     pub interface: String,
-    /// How its frames come to the program: `af-xdp`, `af-packet` or `tap`.
+    /// Device that delivers its frames: `af-xdp`, `af-packet` or `tap`.
     pub device: String,
-    /// Faster devices that do not work here, where the choice was left to the program.
+    /// Faster devices that do not work here, if the program chose the device.
     pub refused_devices: Vec<RefusedDevice>,
     /// Where the XDP program runs: `driver` or `generic`; null for devices without one.
     pub program_mode: Option<String>,
-    /// Whether frames come without being copied.
+    /// Whether frames arrive without a copy.
     pub is_zero_copy: bool,
-    /// Receive queues that are read.
+    /// Number of receive queues read.
     pub queues: u32,
-    /// UDP ports whose packets are taken; null for all ports.
+    /// UDP ports whose packets are received; null for all ports.
     pub udp_ports: Option<Vec<u16>>,
-    /// How the program learns of packets: `polling`, `interrupt`, `busy-poll` or `adaptive`.
+    /// Receive discipline: `polling`, `interrupt`, `busy-poll` or `adaptive`.
     pub discipline: String,
-    /// What is polled: `user` when the program's side alone is; the kernel's NAPI then still runs for each arrival.
-    /// `user-and-kernel` when a timer begins the kernel's rounds, too.
+    /// `user` when only the program polls, while the kernel's NAPI still runs for each arrival; `user-and-kernel` when
+    /// a timer also starts the kernel's rounds.
     pub polled_side: String,
-    /// What the kernel's side of receiving was set to for the run.
+    /// Settings of the kernel's side of receiving during the run.
     pub kernel_side: KernelSideFacts,
-    /// Ticks a second.
+    /// Ticks per second.
     pub hz: u32,
-    /// How the burst is adapted: `freebsd` or `share`.
+    /// Controller that adapts the burst: `freebsd` or `share`.
     pub controller: String,
     /// Back-to-back passes after which an interrupt is throttled; 0: never.
     pub storm_threshold_passes: u32,
-    /// The CPUs of the threads that receive; the queues go round them.
+    /// CPUs of the receiving threads; queues are assigned to them in turn.
     pub cpus: Vec<u32>,
-    /// How idle polling leaves ordinary programs their share: `idle-priority` or `share-check`.
+    /// How idle polling leaves ordinary programs their CPU share: `idle-priority` or `share-check`.
     pub idle_polling: String,
-    /// How the kernel schedules those threads: `fifo` (before ordinary programs) or `fair`.
+    /// Scheduling of the receiving threads: `fifo` (before ordinary programs) or `fair`.
     pub scheduling: String,
-    /// CPU time that is spent on each packet, on purpose.
+    /// CPU time spent on each packet on purpose.
     pub work_ns: u64,
-    /// By which numbers in the packets losses are looked for: `netrate`, `iperf` or `mark`; null when by none.
+    /// Kind of packet numbers that show losses: `netrate`, `iperf` or `mark`; null: losses are not checked.
     pub check: Option<String>,
-    /// What Linux changed at the other end of a veth for the XDP program, and puts back when the program leaves, such as
-    /// `em0 tx-udp-segmentation on -> off`; empty where nothing was, or nobody can look there.
+    /// Changes that Linux made at the other end of a veth for the XDP program and undoes when the program detaches,
+    /// such as `em0 tx-udp-segmentation on -> off`; empty if there are none, or they cannot be seen.
     pub other_end_changes: Vec<String>,
-    /// Why `nicpoll sysctl` cannot read or write the knobs while it runs; null when it can.
+    /// Why `nicpoll sysctl` cannot access the knobs during the run; null when it can.
     pub knobs_refused: Option<String>,
 }
 
@@ -280,29 +280,29 @@ pub struct SinkStart {
 pub struct RefusedDevice {
     /// Its name.
     pub device: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
-/// What was received in an interval.
+/// Packets received in an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkInterval {
-    /// Begin, since the run began.
+    /// Start, since the beginning of the run.
     pub start_seconds: f64,
     /// End.
     pub end_seconds: f64,
-    /// What was counted between.
+    /// The counters' increase.
     #[serde(flatten)]
     pub counts: SinkCounts,
-    /// What became of the frames that came between. It is counted where they come from: some of those that were taken
-    /// may be received in the next interval.
+    /// Fates of the frames that arrived meanwhile, counted at the device: some of those taken may be received in the
+    /// next interval.
     #[serde(flatten)]
     pub fates: SinkFates,
-    /// What happened between.
+    /// Events meanwhile.
     #[serde(flatten)]
     pub events: SinkEvents,
-    /// The knobs and counters under `kern.polling` at the end of the interval, by name; counters are those since the run
-    /// began.
+    /// The knobs and counters under `kern.polling` at the end of the interval, by name; counters since the beginning of
+    /// the run.
     pub polling: Vec<SinkVariable>,
 }
 
@@ -313,135 +313,135 @@ pub struct SinkCounts {
     pub received_packets: u64,
     /// Their frames' bytes, Ethernet header included and FCS not.
     pub received_bytes: u64,
-    /// Lost because the socket's ring had no room.
+    /// Lost because the socket's ring was full.
     pub ring_full_packets: u64,
-    /// Lost because no memory was free, or the frame was too long for it.
+    /// Lost because no buffer was free, or the frame was longer than a buffer.
     pub no_memory_packets: u64,
-    /// Times that a receive queue was asked for packets.
+    /// How often a receive queue was polled.
     pub polls: u64,
-    /// Of those, how many found none.
+    /// Of these, polls that found no packet.
     pub empty_polls: u64,
-    /// Times that arrivals woke the program.
+    /// How often arrivals woke the program.
     pub wake_up_events: u64,
-    /// Times that an interrupt storm was throttled for a tick.
+    /// How often an interrupt storm was throttled for a tick.
     pub throttled_passes: u64,
-    /// CPU time of the threads that receive; the kernel's own work for arrivals is not in it.
+    /// CPU time of the receiving threads, without the kernel's own work for arrivals.
     pub cpu_ns: u64,
     /// CPU time of interrupts, soft interrupts and NAPI threads on the same CPUs between the cycles of `polling`, which
-    /// was charged to them; null when nobody counted it.
+    /// is charged to the cycles; null when it was not counted.
     pub kernel_ns: Option<u64>,
 }
 
-/// What became of the frames that the device saw, before they came to its socket.
+/// Fates of the frames that the device saw, before they reached its socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkFates {
-    /// Taken for the program: out of the kernel's way by the XDP program, as a copy by an AF_PACKET socket, or sent
-    /// by the host through its TAP interface.
+    /// Taken for the program: redirected by the XDP program before the kernel's stack, copied by an AF_PACKET socket,
+    /// or sent by the host through its TAP interface.
     pub taken_packets: u64,
-    /// Not asked for: left to the kernel, or by a TAP interface, behind which nobody is, dropped. Null for AF_PACKET,
-    /// which does not count them.
+    /// Not requested: left to the kernel, or dropped by a TAP interface, behind which there is no host. Null for
+    /// AF_PACKET, which does not count them.
     pub passed_packets: Option<u64>,
-    /// Asked for, and left to the kernel because their queue had no socket.
+    /// Requested, but left to the kernel because their queue had no socket.
     pub without_socket_packets: u64,
-    /// Asked for, and left to the kernel because they were longer than the sink's memory for a frame.
+    /// Requested, but left to the kernel because they were longer than the sink's buffers.
     pub too_long_packets: u64,
 }
 
-/// An interface went, or is back: an event of its own in a stream.
+/// An interface disappeared or came back: a separate event in a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEvent {
-    /// When, since the run began.
+    /// Time since the beginning of the run.
     pub seconds: f64,
-    /// The interface, by the name that it had last.
+    /// The interface, by its latest name.
     pub interface: String,
-    /// Its index; null while it is not there.
+    /// Its index; null while it does not exist.
     pub ifindex: Option<u32>,
-    /// `gone`: it was removed, or left the network namespace; `attached`: it is back, and in use again; `refused`: it is
-    /// back, and could not be had.
+    /// `gone`: it was removed, or left the network namespace; `attached`: it is back and in use; `refused`: it is back
+    /// but could not be used.
     pub what: String,
-    /// Why it could not be had; null otherwise.
+    /// Why it could not be used; null otherwise.
     pub why: Option<String>,
 }
 
 /// Events other than packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkEvents {
-    /// Ticks that came.
+    /// Number of ticks.
     pub ticks: u64,
-    /// Changes between interrupts and polling, by `adaptive`.
+    /// Changes between interrupts and polling, for `adaptive`.
     pub discipline_switches: u64,
-    /// Checks of status that found the interface no longer up, over all queues.
+    /// Status checks that found the interface no longer up, over all queues.
     pub link_loss_events: u64,
-    /// Checks of status that found another MTU than the one before, over all queues.
+    /// Status checks that found a changed MTU, over all queues.
     pub mtu_changes: u64,
 }
 
-/// Where the frames ended that the device saw.
+/// Where the frames that the device saw ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkAccount {
-    /// What became of them before they came to a socket.
+    /// Their fates before they reached a socket.
     #[serde(flatten)]
     pub fates: SinkFates,
     /// Of those taken, delivered to the program.
     pub received_packets: u64,
-    /// Of those, lost because the socket's ring had no room.
+    /// Of these, lost because the socket's ring was full.
     pub ring_full_packets: u64,
-    /// Of those, lost because no memory was free, or the frame was too long for it.
+    /// Of these, lost because no buffer was free, or the frame was longer than a buffer.
     pub no_memory_packets: u64,
-    /// Of those, still in the ring at the end.
+    /// Of these, still in the ring at the end.
     pub waiting_packets: u64,
-    /// Taken, and none of these; 0 when the account closes.
+    /// Taken, but none of these; 0 when the account closes.
     pub residual_packets: i64,
 }
 
-/// What the numbers in the packets say. A stream is what one address and port sends to another; its count begins with
-/// the first packet that came.
+/// What the packets' numbers show. A stream is one address and port sending to another; its count starts with the first
+/// packet received.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkCheck {
-    /// Whose numbers: `netrate`, `iperf` or `mark`.
+    /// Kind of numbers: `netrate`, `iperf` or `mark`.
     pub by: String,
-    /// Streams that were told apart.
+    /// Streams distinguished.
     pub streams: u64,
-    /// Packets of theirs that had a number.
+    /// Their packets with a number.
     pub numbered_packets: u64,
-    /// Numbers below a stream's highest that did not come, wherever on the way they were lost.
+    /// Missing numbers below a stream's highest, wherever the packets were lost.
     pub lost_packets: u64,
-    /// Packets whose number had come before.
+    /// Packets whose number had been received before.
     pub duplicate_packets: u64,
-    /// Packets that came after one with a higher number.
+    /// Packets received after one with a higher number.
     pub late_packets: u64,
     /// Packets without a number.
     pub unnumbered_packets: u64,
-    /// Packets of more streams than can be told apart.
+    /// Packets of streams beyond the number that can be distinguished.
     pub unfollowed_packets: u64,
-    /// How long packets were under way, from the sender's clock reading to this program; null unless they say when
-    /// they were sent, by a sender on this machine.
+    /// Delay of packets from the sender's clock reading to this program; null unless they carry their send time, from a
+    /// sender on this machine.
     pub latency: Option<Latency>,
 }
 
-/// What it came to.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkEnd {
     /// Length of the run.
     pub duration_seconds: f64,
-    /// What was counted in all.
+    /// Totals.
     pub totals: SinkCounts,
     /// Where the frames ended.
     pub account: SinkAccount,
-    /// What the numbers in the packets say; null when nobody looked.
+    /// What the packets' numbers show; null when they were not checked.
     pub check: Option<SinkCheck>,
     /// Events other than packets.
     #[serde(flatten)]
     pub events: SinkEvents,
-    /// Whether the kernel's NAPI ran in the sink's own polls (SO_PREFER_BUSY_POLL), which `busy-poll` asks for by AF_XDP:
-    /// `acts`; `no-napi` when the kernel told the socket no NAPI, so that nothing came of it; `refused` without the
-    /// privilege. Null where it was not asked for.
+    /// Whether the kernel's NAPI ran in the sink's own polls (SO_PREFER_BUSY_POLL), which `busy-poll` requests for
+    /// AF_XDP: `acts`; `no-napi` when the kernel assigned no NAPI to the socket, without effect; `refused` for lack of
+    /// privilege. Null where it was not requested.
     pub kernel_busy_poll: Option<String>,
-    /// What was not put back at the other end of a veth when the program had left; empty when all was.
+    /// Changes at the other end of a veth that were left after the program had detached; empty when there were none.
     pub other_end_left: Vec<String>,
     /// The knobs and counters under `kern.polling`, by name.
     pub polling: Vec<SinkVariable>,
-    /// The same by CPU.
+    /// The same for each CPU.
     pub polling_by_cpu: Vec<PollingOfCpu>,
     /// The signal that ended the run; null when none did.
     pub ended_by_signal: Option<i32>,
@@ -450,17 +450,17 @@ pub struct SinkEnd {
 /// A knob or counter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkVariable {
-    /// Its name, without `kern.polling.` before it.
+    /// Its name without the prefix `kern.polling.`.
     pub name: String,
     /// Its value.
     pub value: u32,
 }
 
-/// Name and version of the JSON that [`ForwardDocument`] becomes.
+/// Name and version of the JSON of [`ForwardDocument`].
 pub const FORWARD_SCHEMA: &str = "nicpoll.forward/1";
 
-/// Why a frame was left to the kernel, in the order in which the XDP program looks; the last is the engine's reason. Each
-/// has its name in JSON, and what it means.
+/// Reasons why a frame was left to the kernel, in the order of the XDP program's checks; the last is the engine's. Each
+/// has its name in JSON and its meaning.
 pub const PASSED: [&str; 12] = [
     "not_ip: neither IPv4 nor IPv6: ARP, frames with a VLAN tag",
     "not_for_router: not sent to this interface's hardware address: broadcast, multicast",
@@ -476,7 +476,7 @@ pub const PASSED: [&str; 12] = [
     "given_back: its exit had gone when the engine came to it: given back through a TAP interface",
 ];
 
-/// Where a frame that was to be forwarded was lost, on its way: the place's name in JSON, and what it means.
+/// Places where a frame to be forwarded was lost, in its order of passing them: name in JSON, and meaning.
 pub const LOST: [&str; 5] = [
     "ring_full: the socket's ring was full",
     "no_memory: no memory was free, since the program did not keep up, or the frame was too long",
@@ -488,23 +488,23 @@ pub const LOST: [&str; 5] = [
 /// A whole run.
 pub type ForwardDocument = RunDocument<ForwardStart, ForwardInterval, ForwardEnd>;
 
-/// What was asked for and how it is carried out.
+/// The request, and how it is carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForwardStart {
     /// Name and version of this layout: [`FORWARD_SCHEMA`].
     pub schema: String,
-    /// Who made it.
+    /// The program that made the document.
     #[serde(flatten)]
     pub origin: Origin,
-    /// The way that frames take: `xdp` or `user`.
+    /// The path of frames: `xdp` or `user`.
     pub path: String,
-    /// Why that one.
+    /// Why this path was chosen.
     pub path_reason: String,
-    /// How the engine runs; null on the path `xdp`, which has none.
+    /// How the engine runs; null on the path `xdp`, which has no engine.
     pub engine: Option<EngineFacts>,
-    /// The interfaces that are forwarded between.
+    /// The interfaces between which frames are forwarded.
     pub interfaces: Vec<ForwardInterface>,
-    /// What keeps frames from being forwarded here, and what the kernel would do that is not done.
+    /// Obstacles to forwarding here, and functions of the kernel's forwarding that are missing.
     pub notes: Vec<String>,
 }
 
@@ -515,22 +515,22 @@ pub struct ForwardInterface {
     pub name: String,
     /// Where the XDP program runs: `driver` or `generic`.
     pub program_mode: String,
-    /// Whether it takes frames that an XDP program redirects to it; null where the kernel does not say.
+    /// Whether it takes frames that an XDP program redirects to it; null where the kernel does not report it.
     pub takes_redirected: Option<bool>,
-    /// The longest packet that it carries.
+    /// MTU.
     pub mtu_bytes: u32,
-    /// What the kernel's side of receiving was set to for the run.
+    /// Settings of the kernel's side of receiving during the run.
     pub kernel_side: KernelSideFacts,
 }
 
-/// What was forwarded in an interval.
+/// Frames forwarded in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForwardInterval {
-    /// Begin, since the run began.
+    /// Start, since the beginning of the run.
     pub start_seconds: f64,
     /// End.
     pub end_seconds: f64,
-    /// What was counted between, over all interfaces.
+    /// The counters' increase, over all interfaces.
     #[serde(flatten)]
     pub counts: ForwardCounts,
 }
@@ -538,37 +538,37 @@ pub struct ForwardInterval {
 /// Frames over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForwardCounts {
-    /// Frames that came to the interfaces.
+    /// Frames received by the interfaces.
     pub received_packets: u64,
-    /// Of those, handed to the driver of the interface that their route leads out by.
+    /// Of these, handed to the driver of their route's exit interface.
     pub forwarded_packets: u64,
-    /// Of those, left to the kernel.
+    /// Of these, left to the kernel.
     pub passed_packets: u64,
-    /// Of those, lost on the way from one interface to the other.
+    /// Of these, lost between the interfaces.
     pub lost_packets: u64,
 }
 
-/// Where the frames ended that came to one interface, or to all.
+/// Where the frames received by one interface, or by all, ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForwardAccount {
-    /// Frames that came.
+    /// Frames received.
     pub received_packets: u64,
-    /// Of those, handed to the driver of the interface that their route leads out by.
+    /// Of these, handed to the driver of their route's exit interface.
     pub forwarded_packets: u64,
-    /// Of those, left to the kernel, by reason.
+    /// Of these, left to the kernel, by reason.
     pub passed: Vec<ForwardFate>,
-    /// Of those, lost on the way from one interface to the other, by place.
+    /// Of these, lost between the interfaces, by place.
     pub lost: Vec<ForwardFate>,
-    /// Received, and none of these; 0 when the account closes.
+    /// Received, but none of these; 0 when the account closes.
     pub residual_packets: i64,
 }
 
-/// Frames that had the same fate.
+/// Frames with the same fate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ForwardFate {
-    /// The reason or place, of [`PASSED`] or [`LOST`].
+    /// The reason or place, from [`PASSED`] or [`LOST`].
     pub name: String,
-    /// How many.
+    /// Number of frames.
     pub packets: u64,
 }
 
@@ -577,28 +577,28 @@ pub struct ForwardFate {
 pub struct ForwardedFrom {
     /// The interface.
     pub name: String,
-    /// Where the frames ended that came to it.
+    /// Where its received frames ended.
     #[serde(flatten)]
     pub account: ForwardAccount,
 }
 
-/// What it came to.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ForwardEnd {
     /// Length of the run.
     pub duration_seconds: f64,
     /// Where the frames of all interfaces ended.
     pub account: ForwardAccount,
-    /// The same for each interface.
+    /// The account of each interface.
     pub interfaces: Vec<ForwardedFrom>,
-    /// Checks of status that found an interface no longer up, over all queues; null on the path `xdp`, where nobody
+    /// Status checks that found an interface no longer up, over all queues; null on the path `xdp`, which has no
     /// checks.
     pub link_loss_events: Option<u64>,
-    /// Checks of status that found another MTU than the one before, over all queues; null on the path `xdp`.
+    /// Status checks that found a changed MTU, over all queues; null on the path `xdp`.
     pub mtu_changes: Option<u64>,
-    /// The knobs and counters under `kern.polling`, by name; none on the path `xdp`.
+    /// The knobs and counters under `kern.polling`, by name; empty on the path `xdp`.
     pub polling: Vec<SinkVariable>,
-    /// The same for each CPU that has an engine.
+    /// The same for each CPU with an engine.
     pub polling_by_cpu: Vec<PollingOfCpu>,
     /// The signal that ended the run; null when none did.
     pub ended_by_signal: Option<i32>,
@@ -616,7 +616,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// Adds what was lost elsewhere.
+    /// Adds the losses of another count.
     pub fn add(&mut self, more: &Lost) {
         self.ring_full += more.ring_full;
         self.no_memory += more.no_memory;
@@ -627,7 +627,7 @@ impl Lost {
 }
 
 impl ForwardAccount {
-    /// An account that closes as far as it does: `passed` and `lost` in the order of [`PASSED`] and [`LOST`].
+    /// Makes an account and its residual, with `passed` and `lost` in the order of [`PASSED`] and [`LOST`].
     pub fn of(
         received_packets: u64,
         forwarded_packets: u64,
@@ -660,7 +660,7 @@ impl ForwardAccount {
         }
     }
 
-    /// The sum of all accounts.
+    /// Returns the sum of all accounts.
     pub fn sum<'a>(accounts: impl Iterator<Item = &'a ForwardAccount>) -> Self {
         let mut sum = ForwardAccount::of(0, 0, [0; PASSED.len()], Lost::default());
         for account in accounts {
@@ -675,10 +675,10 @@ impl ForwardAccount {
         sum
     }
 
-    /// The same without the reasons and places.
+    /// Returns the account without reasons and places.
     pub fn counts(&self) -> ForwardCounts {
         let sum = |fates: &[ForwardFate]| fates.iter().map(|fate| fate.packets).sum();
-        // The last place holds frames that are on their way still.
+        // Frames at the last place are still on their way.
         let lost = self.lost.get(..LOST.len() - 1).unwrap_or(&self.lost);
         ForwardCounts {
             received_packets: self.received_packets,
@@ -690,7 +690,7 @@ impl ForwardAccount {
 }
 
 impl ForwardCounts {
-    /// What was counted since `before`.
+    /// Returns the increase since `before`.
     pub fn since(&self, before: &ForwardCounts) -> ForwardCounts {
         let since = u64::saturating_sub;
         ForwardCounts {
@@ -702,80 +702,81 @@ impl ForwardCounts {
     }
 }
 
-/// What was measured last.
+/// The latest benchmark results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineBenchmark {
-    /// How long packets take; `None` when it was not measured yet.
+    /// Delays of packets; `None` before the first measurement.
     pub delays: Option<Delays>,
-    /// What is delivered of a load that is more than can be received; `None` when it was not measured yet.
+    /// Delivered packets under overload; `None` before the first measurement.
     pub overload: Option<Overload>,
 }
 
-/// How long packets take from sender to program, by receive discipline.
+/// Delays of packets from sender to program, by receive discipline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Delays {
     /// Where and how it was measured.
     pub facts: String,
-    /// One for each load.
+    /// One entry per load.
     pub loads: Vec<DelaysAtLoad>,
 }
 
-/// The disciplines at one load.
+/// All disciplines at one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DelaysAtLoad {
-    /// Packets a second that were asked of the sender.
+    /// Packets per second requested of the sender.
     pub asked_pps: f64,
-    /// One for each discipline, in the same order at every load.
+    /// One entry per discipline, in the same order at every load.
     pub disciplines: Vec<DisciplineDelay>,
 }
 
 /// One discipline at one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DisciplineDelay {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Packets a second that came to the interface or were lost on the way there.
+    /// Packets per second that reached the interface or were lost on the way to it.
     pub fed_pps: f64,
-    /// Packets a second that the program had.
+    /// Packets per second that reached the program.
     pub delivered_pps: f64,
     /// CPU time of the program's threads, in CPUs.
     pub program_cpu: f64,
-    /// Half of the packets took no longer; `None` where too few came to tell.
+    /// Median delay; `None` with too few packets.
     pub p50_ns: Option<f64>,
-    /// 99 of 100.
+    /// 99th percentile.
     pub p99_ns: Option<f64>,
-    /// 999 of 1000.
+    /// 99.9th percentile.
     pub p999_ns: Option<f64>,
 }
 
-/// Delivered against offered load, with work on each packet and the kernel's receive work on the receiver's CPU.
+/// Delivered against offered load, with artificial work per packet, and the kernel's receive work on the receiver's
+/// CPU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Overload {
     /// Where and how it was measured.
     pub facts: String,
-    /// Measured ones, then those that were simulated.
+    /// Measured curves, then simulated ones.
     pub curves: Vec<LoadCurve>,
 }
 
-/// One receiver over the load.
+/// One receiver over a range of loads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadCurve {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// Whether the simulator said so and nothing was measured.
+    /// Whether the curve was simulated, not measured.
     pub is_simulated: bool,
-    /// In the order of the load.
+    /// In order of load.
     pub points: Vec<LoadPoint>,
 }
 
 /// One load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadPoint {
-    /// Packets a second that came to the interface or were lost on the way there.
+    /// Packets per second that reached the interface or were lost on the way to it.
     pub offered_pps: f64,
-    /// Packets a second that the program had.
+    /// Packets per second that reached the program.
     pub delivered_pps: f64,
-    /// Share of the receiver's CPU that an ordinary program got at the same time; `None` without one.
+    /// Share of the receiver's CPU that an ordinary program got meanwhile; `None` without such a program.
     pub programs_share: Option<f64>,
 }
 

@@ -9,7 +9,7 @@ use crate::cpu::{CpuSource, CpuStates, EventCost};
 use crate::document::{Origin, named};
 use crate::loss::LossPlace;
 
-/// Name and version of the JSON that [`Show`] becomes.
+/// Name and version of the JSON of [`Show`].
 pub const SHOW_SCHEMA: &str = "nicpoll.show/2";
 
 named! {
@@ -17,54 +17,54 @@ named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Discipline {
-        /// Arrivals wake it.
+        /// Arrivals wake the receiver.
         Interrupt = "interrupt",
-        /// A timer wakes it; arrivals do not.
+        /// A timer wakes the receiver; arrivals do not.
         Polling = "polling",
-        /// Now a timer, now an arrival.
+        /// Sometimes a timer wakes the receiver, sometimes an arrival.
         Hybrid = "hybrid",
-        /// Somebody asks without end: a kernel thread, or an application.
+        /// Polled without pause, by a kernel thread or an application.
         BusyPoll = "busy-poll",
-        /// There is no receive NAPI instance: packets go through the backlog of a CPU.
+        /// No receive NAPI instance: packets pass through a CPU's backlog.
         Backlog = "backlog",
-        /// Nothing happened meanwhile that would tell.
+        /// Too little happened to tell.
         Idle = "idle",
-        /// It has no queue to learn of packets by: interfaces below it have, or a program hands it its packets.
+        /// No queue of its own: interfaces below have queues, or a program hands it packets.
         Elsewhere = "-",
     }
 }
 
-/// Interfaces of one network namespace, at one moment or over a short look.
+/// Interfaces of one network namespace, at one moment or over a short time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Show {
     /// [`SHOW_SCHEMA`].
     pub schema: String,
-    /// Who made it.
+    /// The program that made the document.
     #[serde(flatten)]
     pub origin: Origin,
-    /// The namespace as it was named; null: the program's own.
+    /// The namespace's name as given; null: the program's own.
     pub netns: Option<String>,
     /// How long polls were watched; null when they were not.
     pub look_seconds: Option<f64>,
-    /// What watching cost, in a short look of its own after the long one, what the kernel takes to time the programs
-    /// included; null when that was not measured. Events are polls and timers, and where storms were looked for
-    /// switches of threads, interrupts and system calls, too.
+    /// Cost of watching, with the kernel's timing of the programs, measured in a short look after the long one; null
+    /// when it was not measured. Events are polls and timers; when storms are detected, also thread switches,
+    /// interrupts and system calls.
     pub look_cost: Option<EventCost>,
-    /// Handler entries back to back from which on interrupts are a storm; 0: none is.
+    /// Back-to-back handler entries from which on interrupts are a storm; 0: detection is off.
     #[serde(rename = "storm_threshold_entries")]
     pub storm_threshold: u64,
     /// The interfaces.
     pub interfaces: Vec<InterfaceShow>,
-    /// What could not be seen, and what it takes.
+    /// What could not be observed, and what that takes.
     pub unseen: Vec<Unseen>,
 }
 
-/// Something that could not be seen.
+/// Something that could not be observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unseen {
-    /// What.
+    /// The quantity.
     pub what: String,
-    /// Why not, and what it takes.
+    /// The reason, and what observing it takes.
     pub why: String,
 }
 
@@ -75,51 +75,51 @@ pub struct InterfaceShow {
     pub name: String,
     /// Index within its namespace.
     pub ifindex: u32,
-    /// Driver; null when it has none.
+    /// Driver; null without one.
     pub driver: Option<String>,
-    /// Interfaces that its packets arrive at, when it has no queue of its own; `setting` and `evidence` are theirs then.
+    /// Interfaces at which its packets arrive, if it has no queue of its own; `setting` and `evidence` are then theirs.
     pub lower: Vec<String>,
     /// Whether it is up.
     pub is_up: bool,
-    /// Speed of the link; null when the driver does not say.
+    /// Link speed; null when the driver does not report one.
     pub link_bits_per_second: Option<u64>,
     /// Receive queues.
     pub rx_queues: Option<u32>,
     /// Transmit queues.
     pub tx_queues: Option<u32>,
-    /// Slots of one receive ring; null when the driver does not say.
+    /// Slots of one receive ring; null when the driver does not report them.
     pub rx_ring_slots: Option<u32>,
-    /// Whether received packets are joined (GRO).
+    /// Whether GRO is on: received packets are merged.
     pub has_gro: Option<bool>,
-    /// Interrupt moderation by ethtool's names, what the driver has of it.
+    /// The driver's parameters of interrupt moderation, by ethtool's names.
     pub moderation: BTreeMap<String, u32>,
     /// Interrupts of the device.
     pub interrupts: Vec<InterruptShow>,
     /// Receive NAPI instances; null when this kernel cannot list them.
     pub napis: Option<Vec<NapiShow>>,
-    /// How it should learn of packets by its settings; null when they cannot be read.
+    /// Its discipline by its settings; null when they cannot be read.
     pub setting: Option<Finding>,
-    /// How it did learn of packets; null when nobody looked.
+    /// Its discipline by its polls; null when they were not watched.
     pub evidence: Option<Finding>,
-    /// What its polls can take; null when rings or rounds are not known.
+    /// Packet rate that its polls can take; null when rings or rounds are not known.
     pub ceiling: Option<Ceiling>,
     /// Packets received during the look.
     pub rx_packets_per_second: Option<f64>,
-    /// Values that 'nicpoll set' wrote and that somebody else changed since; null when its journal cannot be read.
+    /// Values that 'nicpoll set' wrote and somebody else changed since; null when the journal cannot be read.
     pub drift: Option<Vec<DriftShow>>,
-    /// A change of 'nicpoll set', 'demo' or 'watch' that does not stand; null when there is none, or its journal cannot be
+    /// An unconfirmed change of 'nicpoll set', 'demo' or 'watch'; null when there is none, or the journal cannot be
     /// read.
     pub pending: Option<PendingShow>,
     /// FreeBSD's variables, in the order of its source, after `enable` and `hz`.
     pub kern_polling: Vec<PollingVariable>,
 }
 
-/// A discipline, and why.
+/// A discipline, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// Which.
+    /// The discipline.
     pub discipline: Discipline,
-    /// What says so.
+    /// The reason.
     pub why: String,
 }
 
@@ -128,9 +128,9 @@ pub struct Finding {
 pub struct InterruptShow {
     /// Number.
     pub irq: u32,
-    /// Who it is for, as the kernel writes it.
+    /// Its users, as the kernel lists them.
     pub description: String,
-    /// CPUs that take it now, as a list (`0-1`); null when the kernel does not say.
+    /// CPUs that take it now, as a list (`0-1`); null when the kernel does not report them.
     pub cpus: Option<String>,
     /// Interrupts since boot.
     #[serde(rename = "total_interrupts")]
@@ -138,31 +138,30 @@ pub struct InterruptShow {
     /// Interrupts during the look.
     #[serde(rename = "interrupts_per_second")]
     pub per_second: Option<f64>,
-    /// Whether entries of its handlers came back to back as often as the threshold says: an approximation of
-    /// FreeBSD's interrupt storm. Null when it was not looked for.
+    /// Whether its handlers were entered back to back as often as the threshold says: an approximation of FreeBSD's
+    /// interrupt storm. Null when storms were not detected.
     pub is_storm: Option<bool>,
 }
 
-/// A value that is no longer what 'nicpoll set' made it.
+/// A value that differs from the one 'nicpoll set' wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DriftShow {
-    /// Which.
+    /// Its name.
     pub name: String,
-    /// What was written.
+    /// The value written.
     pub written: String,
-    /// What it holds now; null when it is gone.
+    /// The value now; null when it no longer exists.
     pub now: Option<String>,
 }
 
-/// A change that is put back by itself.
+/// A change that undoes itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PendingShow {
-    /// The process that puts the change back when its time has come or its program is gone.
+    /// The process that undoes the change when its time has come or its program has ended.
     pub owner_pid: u32,
-    /// Whether that process still runs. If not, the next command that changes settings puts the change back.
+    /// Whether that process still runs. If not, the next command that changes settings undoes the change.
     pub is_owner_alive: bool,
-    /// Time until the change is put back, unless it is confirmed before; below 0: overdue; null: it lasts as long as the
-    /// program that made it.
+    /// Time until the change is undone unless confirmed; below 0: overdue; null: it lasts as long as its program.
     pub undone_in_seconds: Option<f64>,
 }
 
@@ -171,106 +170,106 @@ pub struct PendingShow {
 pub struct NapiShow {
     /// Id.
     pub id: u32,
-    /// Its interrupt, where the driver says so.
+    /// Its interrupt, if the driver reports it.
     pub irq: Option<u32>,
-    /// Receive queues that it serves, where the driver says so.
+    /// Receive queues that it serves, if the driver reports them.
     pub rx_queues: Vec<u32>,
-    /// How many empty polls keep the interrupt masked.
+    /// Empty polls for which the interrupt stays masked.
     pub defer_hard_irqs: u32,
-    /// From the end of a round to the next poll; 0: no timer.
+    /// Time from the end of a round to the next poll; 0: no timer.
     pub gro_flush_timeout_ns: u64,
-    /// How long an application may keep interrupts off; null when this kernel has no such thing.
+    /// How long an application may keep interrupts masked; null when this kernel has no such setting.
     pub irq_suspend_timeout_ns: Option<u64>,
-    /// 0: none, 1: a kernel thread polls, 2: and never stops; null when this kernel does not say.
+    /// 0: softirqs poll; 1: a kernel thread polls; 2: it polls without pause; null when this kernel does not report it.
     pub threaded: Option<u32>,
     /// The thread that polls.
     pub thread: Option<ThreadShow>,
-    /// How it should learn of packets.
+    /// Its discipline by its settings.
     pub setting: Finding,
-    /// What it did during the look.
+    /// Its polls during the look.
     pub rhythm: Option<Rhythm>,
 }
 
 /// A thread that polls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadShow {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
     /// Name.
     pub name: String,
-    /// State by the kernel's letter: `R` runs, `S` sleeps, `I` is idle.
+    /// State, by the kernel's letter: `R` running, `S` sleeping, `I` idle.
     pub state: char,
     /// CPUs that it may use, as a list.
     pub cpus: Option<String>,
 }
 
-/// How a NAPI instance polled during the look.
+/// The polls of a NAPI instance during the look.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rhythm {
-    /// What follows from it.
+    /// Its discipline by its polls.
     pub evidence: Finding,
     /// Polls.
     pub polls: u64,
-    /// Rounds: runs of polls that end with one whose work is below its budget.
+    /// Rounds: sequences of polls that end with a poll below its budget.
     pub rounds: u64,
-    /// Rounds that the instance's own timer began.
+    /// Rounds that the instance's own timer started.
     pub timer_rounds: u64,
     /// Packets that the polls took.
     pub packets: u64,
-    /// Packets a poll; null without polls.
+    /// Mean packets per poll; null without polls.
     pub packets_per_poll: Option<f64>,
-    /// Median time from a round to the timer round after it; null without any.
+    /// Median time from a round to the timer round after it; null without timer rounds.
     pub median_gap_ns: Option<u64>,
-    /// Packets of a poll, and how many polls had so many; 65 stands for more too.
+    /// Packets per poll, and the number of such polls; 65 includes larger ones.
     pub packets_histogram: Vec<(u32, u64)>,
-    /// Lower end of a class of such times in ns, a sixteenth of an octave wide, and how many fell in it.
+    /// Lower end of a class of these times in ns, a sixteenth of an octave wide, and the number of times in it.
     pub gaps_histogram: Vec<(u64, u64)>,
-    /// CPUs that polled, and how often.
+    /// CPUs that polled, with the number of polls.
     pub polls_by_cpu: Vec<(u32, u64)>,
 }
 
-/// What an interface's polls can take: the slots of its rings, so many times a second. What arrives while a
-/// round runs comes on top.
+/// Packet rate that an interface's polls can take: the slots of its rings, that many times per second. Packets that
+/// arrive during a round come on top.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
     /// Slots of all receive rings together.
     pub slots: u64,
-    /// Rounds of one instance.
+    /// Rounds per second of one instance.
     pub rounds_per_second: f64,
     /// Their product.
     pub packets_per_second: f64,
-    /// Whether the rounds were measured; otherwise they follow from the timeout.
+    /// Whether the rounds were measured; otherwise they are computed from the timeout.
     pub is_measured: bool,
 }
 
 named! {
-    /// Where the value of a variable comes from.
+    /// The source of a variable's value.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ValueSource {
-        /// Seen during the look.
+        /// Measured during the look.
         Measured = "measured",
-        /// It is set so.
+        /// The present setting.
         Set = "set",
-        /// There is none; the note says why.
+        /// No value; the note says why.
         None = "-",
     }
 }
 
-/// A variable under `kern.polling`, read off Linux.
+/// A variable under `kern.polling`, or its counterpart on Linux.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PollingVariable {
-    /// Its name, without `kern.polling.` before it.
+    /// Its name without the prefix `kern.polling.`.
     pub name: String,
-    /// Its value; null when there is none.
+    /// Its value; null when it has none.
     pub value: Option<f64>,
-    /// Where it comes from.
+    /// Its source.
     pub source: ValueSource,
-    /// What stands for it here, or why nothing does.
+    /// Its counterpart here, or why it has none.
     pub note: String,
 }
 
-/// Name and version of the JSON that [`SwitchRun`] becomes.
+/// Name and version of the JSON of [`SwitchRun`].
 pub const SET_SCHEMA: &str = "nicpoll.set/1";
 
 /// One run of `nicpoll set` or `nicpoll restore`.
@@ -284,21 +283,21 @@ pub struct SwitchRun {
     pub argv: Vec<String>,
     /// When the command began (RFC 3339, UTC).
     pub started_at: String,
-    /// The namespace as it was named; null: the program's own.
+    /// The namespace's name as given; null: the program's own.
     pub netns: Option<String>,
-    /// Whether nothing was written, and the rest says what would have been.
+    /// Whether nothing was written, and the document lists what would have been.
     pub is_dry_run: bool,
-    /// Values: set ones in the order in which they were written, then those that were put back.
+    /// Values: first those set, in the order written, then those put back.
     pub writes: Vec<SwitchWrite>,
-    /// Whether NAPI instances or threads come only with these writes, so that theirs are not listed.
+    /// Whether some NAPI instances or threads appear only with these writes, and are not listed.
     pub is_open_ended: bool,
-    /// Files that bring the settings back at boot, and what became of them.
+    /// Files that restore the settings at boot, with their changes.
     pub files: Vec<SwitchFile>,
-    /// When the change undoes itself unless it is confirmed; null: it stays.
+    /// Time until the change undoes itself unless confirmed; null: it stays.
     pub undone_after_seconds: Option<f64>,
     /// Interfaces that were put back.
     pub restored: Vec<SwitchRestored>,
-    /// What was seen of the interfaces after they were set.
+    /// What the interfaces' polls showed after the change.
     pub proofs: Vec<SwitchProof>,
 }
 
@@ -309,19 +308,19 @@ pub struct SwitchWrite {
     pub interface: String,
     /// Inode number of its network namespace.
     pub netns_inode: u64,
-    /// The NAPI instance whose value it is; null: the interface's own.
+    /// The NAPI instance that owns the value; null: the interface itself.
     pub napi_id: Option<u32>,
-    /// Which value, as the kernel names it.
+    /// The value's name in the kernel.
     pub name: String,
-    /// What it held before.
+    /// The value before.
     pub before: SwitchValue,
-    /// What it holds after.
+    /// The value after.
     pub after: SwitchValue,
-    /// Whether the kernel changed it along with another value, or it stayed.
+    /// Whether the kernel changed it along with another value, or it was not changed.
     pub is_implied: bool,
 }
 
-/// What a value is.
+/// A value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SwitchValue {
@@ -329,68 +328,68 @@ pub enum SwitchValue {
     Number(u64),
     /// CPUs.
     Cpus(Vec<u32>),
-    /// A scheduling class with its numbers, in words; or what a sysctl holds.
+    /// A scheduling class with its numbers, in words; or the text of a sysctl.
     Words(String),
 }
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchFile {
-    /// Where.
+    /// Its path.
     pub path: String,
-    /// Its text before, or the target of a link; null: there was none.
+    /// Its text before, or the target of a link; null: it did not exist.
     pub before: Option<String>,
-    /// Its text after; null: it is gone.
+    /// Its text after; null: it was removed.
     pub after: Option<String>,
 }
 
 /// An interface that was put back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchRestored {
-    /// The interface, with its host when that is another one.
+    /// The interface, with its host if that is another one.
     pub interface: String,
-    /// Whether every value was read again and is as it was.
+    /// Whether every value was read back and is as it was.
     pub is_as_before: bool,
-    /// What somebody else had changed meanwhile, or why it could not be put back, in words.
+    /// What somebody else had changed meanwhile, or why the interface could not be put back.
     pub notes: Vec<String>,
 }
 
-/// What shows how an interface learns of packets now.
+/// The observed discipline of an interface after a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SwitchProof {
     /// The interface.
     pub interface: String,
     /// How long its polls were watched; null when they were not.
     pub look_seconds: Option<f64>,
-    /// What its values mean; null when they cannot be read.
+    /// Its discipline by its settings; null when they cannot be read.
     pub setting: Option<Finding>,
-    /// What its polls say; null when they were not watched.
+    /// Its discipline by its polls; null when they were not watched.
     pub evidence: Option<Finding>,
-    /// Whether the polls say what the values mean; null when nothing happened that would tell.
+    /// Whether the two agree; null when too little happened to tell.
     pub is_proven: Option<bool>,
-    /// What could not be seen.
+    /// What could not be observed.
     pub unseen: Vec<Unseen>,
 }
 
-/// Name and version of the JSON lines that a watch prints.
+/// Name and version of the JSON lines of `nicpoll watch`.
 pub const WATCH_SCHEMA: &str = "nicpoll.watch/3";
 
-/// What is watched, and how.
+/// The beginning of a watch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchStart {
     /// [`WATCH_SCHEMA`].
     pub schema: String,
-    /// Who made it.
+    /// The program that made the document.
     #[serde(flatten)]
     pub origin: Origin,
-    /// The namespace as it was named; null: the program's own.
+    /// The namespace's name as given; null: the program's own.
     pub netns: Option<String>,
-    /// Length that intervals are to have.
+    /// Requested length of intervals.
     pub interval_seconds: f64,
-    /// Handler entries back to back from which on they are a storm; 0: none is.
+    /// Back-to-back handler entries from which on interrupts are a storm; 0: detection is off.
     #[serde(rename = "storm_threshold_entries")]
     pub storm_threshold: u64,
-    /// What could not be seen, and what it takes.
+    /// What could not be observed, and what that takes.
     pub unseen: Vec<Unseen>,
 }
 
@@ -399,7 +398,7 @@ pub struct WatchStart {
 pub struct WatchSample {
     /// From the start to the end of the interval.
     pub elapsed_seconds: f64,
-    /// Length that it had.
+    /// Actual length.
     pub seconds: f64,
     /// The watched interfaces, by index; null when they could not be listed.
     pub interfaces: Option<Vec<WatchInterface>>,
@@ -407,16 +406,16 @@ pub struct WatchSample {
     pub cpu_source: CpuSource,
     /// Shares of each core's time.
     pub cpu: Vec<CpuStates>,
-    /// Switches from one thread to another, of the machine.
+    /// Thread switches of the whole machine.
     pub context_switches_per_second: f64,
-    /// Interrupts of the machine by source, then soft interrupts by kind, those that never came left out; null when
-    /// unreadable.
+    /// Interrupts of the whole machine by source, then soft interrupts by kind, without those that never occurred; null
+    /// when they cannot be read.
     pub interrupts: Option<Vec<WatchInterrupt>>,
     /// Lost packets by place, in the order in which a packet passes the places.
     pub drops: Vec<WatchDrops>,
     /// Counters of IP and UDP.
     pub protocols: Vec<WatchCounter>,
-    /// What watching took.
+    /// Cost of watching.
     pub cost: WatchCost,
 }
 
@@ -431,47 +430,47 @@ pub struct WatchInterface {
     pub rx: WatchFlow,
     /// Sent.
     pub tx: WatchFlow,
-    /// How it learned of packets, by what began its rounds of polls; null when polls were not watched.
+    /// Its discipline, by what started its rounds of polls; null when polls were not watched.
     pub discipline: Option<Discipline>,
     /// Calls of its NAPI instances' poll functions; null when they were not watched.
     pub polls_per_second: Option<f64>,
-    /// Packets of a poll, mean; null without polls.
+    /// Mean packets per poll; null without polls.
     pub packets_per_poll: Option<f64>,
-    /// Packets of a poll, and how many polls of the interval had so many. The last, 65, stands for more, too.
+    /// Packets per poll, and the number of such polls in the interval; the last, 65, includes larger ones.
     pub packets_histogram: Option<Vec<(u32, u64)>>,
 }
 
-/// Packets and bytes in one direction, as the interface counts them: bytes with the Ethernet header,
-/// without checksum, preamble and gap.
+/// Packets and bytes in one direction, by the interface's counters: bytes with the Ethernet header, without checksum,
+/// preamble and gap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchFlow {
-    /// In this interval; null when the interface was not there at its beginning or its counters were reset.
+    /// In this interval; null when the interface did not exist at its beginning, or its counters were reset.
     pub packets_per_second: Option<f64>,
     /// In this interval.
     pub bytes_per_second: Option<f64>,
-    /// The greatest of any interval so far.
+    /// Greatest rate of an interval so far.
     pub peak_packets_per_second: Option<f64>,
-    /// The greatest of any interval so far.
+    /// Greatest rate of an interval so far.
     pub peak_bytes_per_second: Option<f64>,
-    /// Since the interface was made.
+    /// Since the interface was created.
     pub total_packets: u64,
-    /// Since the interface was made.
+    /// Since the interface was created.
     pub total_bytes: u64,
 }
 
 /// One source of interrupts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchInterrupt {
-    /// Its number, or its name when it has none (`LOC`); of a soft interrupt its kind (`NET_RX`).
+    /// Its number, or its name if it has none (`LOC`); for a soft interrupt its kind (`NET_RX`).
     pub irq: String,
-    /// What it is for, as the kernel writes it; `softirq` for a soft interrupt.
+    /// Its use, as the kernel lists it; `softirq` for a soft interrupt.
     pub description: String,
     /// Since boot, on all CPUs.
     pub total_interrupts: u64,
     /// In this interval; null when the source is new.
     pub interrupts_per_second: Option<f64>,
-    /// Whether entries of its handlers came back to back as often as the threshold says: an approximation of
-    /// FreeBSD's interrupt storm. Null when it was not looked for.
+    /// Whether its handlers were entered back to back as often as the threshold says: an approximation of FreeBSD's
+    /// interrupt storm. Null when storms were not detected.
     pub is_storm: Option<bool>,
 }
 
@@ -480,9 +479,9 @@ pub struct WatchInterrupt {
 pub struct WatchDrops {
     /// The place.
     pub place: LossPlace,
-    /// Since the start, over the intervals in which it could be told; null when in none.
+    /// Since the start, over the intervals with a known count; null without one.
     pub packets: Option<u64>,
-    /// In this interval; null when it could not be told.
+    /// In this interval; null when the count is not known.
     pub packets_per_second: Option<f64>,
 }
 
@@ -497,13 +496,13 @@ pub struct WatchCounter {
     pub events_per_second: f64,
 }
 
-/// What watching itself took, in shares of one core.
+/// Cost of watching itself, in shares of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchCost {
-    /// CPU time of the program meanwhile.
+    /// CPU time of the program.
     pub process_cpu_ratio: f64,
-    /// Run time of its BPF programs, without what timing them takes, in the last part of a watch in which the
-    /// kernel timed them; null when there are none, or they could not be timed.
+    /// Run time of its BPF programs, without the cost of timing them, over the last period in which the kernel timed
+    /// them; null without BPF programs, or when they could not be timed.
     pub bpf_cpu_ratio: Option<f64>,
 }
 
@@ -512,69 +511,69 @@ pub struct WatchCost {
 pub struct WatchEnd {
     /// From the start to the end of the last interval.
     pub elapsed_seconds: f64,
-    /// How many intervals there were.
+    /// Number of intervals.
     pub intervals: u64,
-    /// What watching took: the program's mean over the intervals, its BPF programs' when they were last timed.
-    /// Null without intervals.
+    /// Cost of watching: the program's mean over the intervals, and its BPF programs' when last timed. Null without
+    /// intervals.
     pub cost: Option<WatchCost>,
 }
 
-/// Name and version of the JSON that [`Doctor`] becomes.
+/// Name and version of the JSON of [`Doctor`].
 pub const DOCTOR_SCHEMA: &str = "nicpoll.doctor/1";
 
 named! {
-    /// How a check came out.
+    /// The result of a check.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CheckStatus {
-        /// It is there, or disturbs nothing.
+        /// Present, or without disturbance.
         Good = "ok",
-        /// It is not there, and nothing that nicpoll does here needs it.
+        /// Not present, and not needed by nicpoll here.
         Absent = "absent",
-        /// Something that nicpoll needs is missing.
+        /// Needed by nicpoll, and missing.
         Missing = "missing",
-        /// It disturbs measurements.
+        /// Disturbs measurements.
         Confounds = "disturbs",
-        /// It could not be found out.
+        /// Could not be determined.
         Unknown = "unknown",
     }
 }
 
 impl CheckStatus {
-    /// Whether the exit code has to say so.
+    /// Whether the exit code has to report it.
     pub fn is_bad(self) -> bool {
         matches!(self, CheckStatus::Missing | CheckStatus::Confounds)
     }
 }
 
-/// What a check is about.
+/// The subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckGroup {
-    /// What this process may do.
+    /// The rights of this process.
     Privilege,
-    /// What the kernel can do.
+    /// Features of the kernel.
     Kernel,
-    /// What an interface's driver can do.
+    /// Features of an interface's driver.
     Interface,
-    /// What disturbs measurements.
+    /// Disturbances of measurements.
     Measurement,
 }
 
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
-    /// What it is about.
+    /// Its subject.
     pub group: CheckGroup,
-    /// Its name. It stays the same from version to version.
+    /// Its name, which stays the same from version to version.
     pub name: String,
-    /// The interface, where it is about one.
+    /// The interface, if it is about one.
     pub interface: Option<String>,
-    /// How it came out.
+    /// Its result.
     pub status: CheckStatus,
     /// What was found.
     pub finding: String,
-    /// What to do about it; null when there is nothing to do.
+    /// The remedy; null when none is needed.
     pub remedy: Option<String>,
 }
 
@@ -583,7 +582,7 @@ pub struct Check {
 pub struct Doctor {
     /// [`DOCTOR_SCHEMA`].
     pub schema: String,
-    /// Who made it.
+    /// The program that made the document.
     #[serde(flatten)]
     pub origin: Origin,
     /// The kernel's name and release.

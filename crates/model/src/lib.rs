@@ -1,13 +1,13 @@
-//! nicpoll's shared types: what studies and programs measure, and the JSON documents that they print.
+//! nicpoll's shared types: measured quantities, and the JSON documents that studies and programs print.
 //!
 //! A *study* compares *settings* under *workloads*. One run of one workload under one setting is a *trial*; a trial
-//! yields figures of both ends and one *ledger* that says where each offered packet ended. Nothing here measures, prints
-//! or reads a clock.
+//! yields figures of both ends and one *ledger* that says where each offered packet ended. Nothing here measures,
+//! prints or reads a clock.
 //!
-//! A figure that was not measured is `None` (JSON `null`), never 0. Field names carry their unit. Rates are of UDP or TCP
-//! payload unless the name says otherwise.
+//! A figure that was not measured is `None` (JSON `null`), never 0. Field names carry their unit. Rates are of UDP or
+//! TCP payload unless the name says otherwise.
 //!
-//! Read `document` first (the parts that documents share), then `study`; `units` and `line` have the arithmetic.
+//! Read `document` first (parts that documents share), then `study`; `units` and `line` have the arithmetic.
 
 pub mod ab;
 pub mod cpu;

@@ -1,4 +1,4 @@
-//! Line-rate arithmetic: what a packet takes of an Ethernet line, and the document of `nicpoll linerate`.
+//! Line-rate arithmetic: the cost of a packet on an Ethernet line, and the document of `nicpoll linerate`.
 //!
 //! Counts preamble, gap, padding, VLAN tags, IP fragments and TCP segments.
 
@@ -12,13 +12,13 @@ use crate::units::{Rate, RateUnit};
 
 /// Preamble (7) and start frame delimiter (1) before each frame.
 pub const PREAMBLE_BYTES: u64 = 8;
-/// The least gap after each frame: 96 bit times.
+/// Least gap after each frame: 96 bit times.
 pub const GAP_BYTES: u64 = 12;
-/// Destination, source and type.
+/// Destination and source address, and type.
 pub const MAC_HEADER_BYTES: u64 = 14;
 /// Frame check sequence.
 pub const FCS_BYTES: u64 = 4;
-/// The shortest frame, check sequence included; shorter ones are padded. A tag counts towards it.
+/// Shortest frame, with check sequence; shorter ones are padded. A VLAN tag counts towards it.
 pub const FRAME_MIN_BYTES: u64 = 64;
 /// One VLAN tag.
 const VLAN_TAG_BYTES: u64 = 4;
@@ -27,17 +27,17 @@ pub const MTU_BYTES: u32 = 1500;
 
 const UDP_HEADER_BYTES: u64 = 8;
 const TCP_HEADER_BYTES: u64 = 20;
-/// The timestamps option (RFC 7323) with its padding, as Linux sends it in every segment.
+/// The timestamps option (RFC 7323) with its padding; Linux sends it in every segment.
 const TCP_TIMESTAMPS_BYTES: u64 = 12;
 /// The fragment header of IPv6 (RFC 8200, section 4.5).
 const IPV6_FRAGMENT_BYTES: u64 = 8;
-/// Fragments but the last carry a multiple of this (RFC 791, RFC 8200).
+/// All fragments but the last carry a multiple of this (RFC 791, RFC 8200).
 const FRAGMENT_UNIT_BYTES: u64 = 8;
-/// Lengths of the simple Internet mix, and how often each comes. With IP packets of 40, 576 and 1500 bytes it is the one
-/// that generators call IMIX.
+/// Frame lengths of the simple Internet mix, with their frequencies. Its IP packets of 40, 576 and 1500 bytes are what
+/// generators call IMIX.
 const IMIX: [(u64, u32); 3] = [(7, 64), (4, 594), (1, 1518)];
 
-/// What the length fields of IP and UDP can count to.
+/// Largest value of the length fields of IP and UDP.
 const LENGTH_FIELD_MAX: u64 = 65_535;
 
 /// Version of the Internet Protocol.
@@ -47,7 +47,7 @@ pub enum IpVersion {
     /// IPv4 without options.
     #[default]
     V4,
-    /// IPv6 without extension headers, save that of a fragment.
+    /// IPv6 without extension headers, except a fragment header.
     V6,
 }
 
@@ -60,29 +60,29 @@ impl IpVersion {
     }
 }
 
-/// One unit of what is sent: what the rates count.
+/// The unit that rates count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// A frame as generators and RFC 2544 count it: check sequence included, tags not.
+    /// A frame as generators and RFC 2544 count it: with check sequence, without tags.
     Frame {
-        /// Its length; below 64 it is padded.
+        /// Its length; it is padded below 64.
         bytes: u32,
     },
-    /// Frames of the lengths that the simple Internet mix has (IMIX): seven of 64, four of 594 and one of 1518 bytes. The
-    /// cost is that of all twelve.
+    /// The simple Internet mix (IMIX): seven frames of 64, four of 594 and one of 1518 bytes. Its cost is that of all
+    /// twelve.
     Imix,
-    /// One UDP datagram, in fragments when it exceeds the MTU.
+    /// One UDP datagram, fragmented above the MTU.
     Udp {
-        /// What carries it.
+        /// IP version.
         ip: IpVersion,
-        /// What the program sends.
+        /// Bytes that the program sends.
         payload_bytes: u32,
     },
-    /// One write to a TCP stream, in as many segments as it takes.
+    /// One write to a TCP stream, in as many segments as needed.
     Tcp {
-        /// What carries it.
+        /// IP version.
         ip: IpVersion,
-        /// What the program writes.
+        /// Bytes that the program writes.
         payload_bytes: u32,
         /// Whether each segment has the timestamps option, which is Linux's default.
         has_timestamps: bool,
@@ -90,7 +90,7 @@ pub enum Packet {
 }
 
 impl Packet {
-    /// What a rate in packets counts of one cost.
+    /// Packets in one cost, as a rate counts them.
     fn counted(self) -> u64 {
         match self {
             Packet::Imix => IMIX.iter().map(|(times, _)| times).sum(),
@@ -102,27 +102,27 @@ impl Packet {
 /// An Ethernet line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Speed at layer 1: bits a second, each way.
+    /// Speed at layer 1 in bits per second, each way.
     pub bits_per_second: NonZeroU64,
-    /// The longest IP packet in a frame.
+    /// Longest IP packet in a frame.
     pub mtu_bytes: u32,
     /// VLAN tags in each frame.
     pub vlan_tags: u8,
 }
 
-/// What one packet puts on the line.
+/// The cost of one packet on the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
-    /// Payload a packet; null for a frame.
+    /// Payload per packet; null for a frame.
     pub payload_bytes: Option<u64>,
-    /// Frames a packet: above 1 it is fragmented (UDP) or segmented (TCP).
+    /// Frames per packet: above 1 it is fragmented (UDP) or segmented (TCP).
     pub frames: u64,
-    /// All frames of a packet, padding and check sequences included (layer 2).
+    /// Bytes of all frames of a packet, with padding and check sequences (layer 2).
     pub frame_bytes: u64,
-    /// Padding in them.
+    /// Bytes of padding in them.
     pub padding_bytes: u64,
-    /// Frames with preamble and gap (layer 1). The exact rate is the line's bits a second over eight
-    /// times this.
+    /// Bytes of its frames with preamble and gap (layer 1). The exact packet rate is the line's bits per second divided
+    /// by eight times this.
     pub line_bytes: u64,
 }
 
@@ -131,23 +131,23 @@ pub struct Cost {
 pub struct DatagramFrame {
     /// The frame with preamble and gap (layer 1).
     pub line_bytes: u32,
-    /// What it carries of the datagram's payload.
+    /// Bytes of the datagram's payload in it.
     pub payload_bytes: u32,
 }
 
-/// A datagram, cut for the MTU.
+/// A datagram, fragmented for the MTU.
 struct Cut {
-    /// IP header of each part.
+    /// IP header of each fragment.
     header: u64,
-    /// Bytes of the datagram in each part but the last.
+    /// Bytes of the datagram in each fragment but the last.
     full: u64,
     full_ones: u64,
-    /// Bytes of the datagram in the last part.
+    /// Bytes of the datagram in the last fragment.
     last: u64,
 }
 
 impl Line {
-    /// An untagged line with an MTU of 1500; `None` when the speed is 0.
+    /// Makes an untagged line with an MTU of 1500; `None` at speed 0.
     pub fn new(bits_per_second: u64) -> Option<Self> {
         Some(Line {
             bits_per_second: NonZeroU64::new(bits_per_second)?,
@@ -156,7 +156,7 @@ impl Line {
         })
     }
 
-    /// What a packet puts on this line.
+    /// Returns the cost of a packet on this line.
     ///
     /// # Errors
     /// [`LineError`] when such a packet cannot be sent here.
@@ -173,8 +173,8 @@ impl Line {
         }
     }
 
-    /// The share of the line that an interface used in one direction in `seconds`, from its counters: frames,
-    /// and their bytes without check sequence. `None` in no time.
+    /// Returns the line's utilization in one direction over `seconds`, from an interface's counters of frames and of
+    /// their bytes without check sequence. `None` for a time of 0.
     pub fn share_of_counters(&self, frames: u64, bytes: u64, seconds: f64) -> Option<f64> {
         let shortest = frames.saturating_mul(FRAME_MIN_BYTES - FCS_BYTES);
         let around = frames.saturating_mul(FCS_BYTES + PREAMBLE_BYTES + GAP_BYTES);
@@ -183,9 +183,8 @@ impl Line {
         (seconds > 0.0).then_some(share)
     }
 
-    /// The share of the line that a rate takes, one way: 1 is all of it, and more than it can carry is
-    /// above 1. `None` when such a packet cannot be sent here, or the rate is one of bits that packets
-    /// without payload cannot make.
+    /// Returns the share of the line that a rate takes, one way: above 1 it exceeds the line. `None` when such a packet
+    /// cannot be sent here, or for a rate in bits of packets without payload.
     pub fn share(&self, packet: Packet, rate: Rate) -> Option<f64> {
         let packets_per_second = match rate.unit() {
             RateUnit::PacketsPerSecond => rate.per_second(),
@@ -197,20 +196,20 @@ impl Line {
         self.share_of_packets(packet, packets_per_second)
     }
 
-    /// The same of a measured number of packets a second. `None` also when that is no number from 0 on.
+    /// Returns that share for a measured packet rate. `None` also when the rate is negative or not finite.
     pub fn share_of_packets(&self, packet: Packet, packets_per_second: f64) -> Option<f64> {
         let is_rate = packets_per_second.is_finite() && packets_per_second >= 0.0;
         let line_bits = (8 * self.cost(packet).ok()?.line_bytes) as f64 / packet.counted() as f64;
         is_rate.then(|| packets_per_second * line_bits / self.bits_per_second.get() as f64)
     }
 
-    /// So much of something in each packet, at full line: the whole number that a second holds.
+    /// Computes how many whole units per second a full line carries, with `each_packet` units in a packet.
     fn at_full(&self, each_packet: u64, cost: &Cost) -> u64 {
         let all = u128::from(each_packet) * u128::from(self.bits_per_second.get());
         u64::try_from(all / u128::from(8 * cost.line_bytes)).unwrap_or(u64::MAX)
     }
 
-    /// Packets a second when the line is full.
+    /// Returns the packet rate of a full line.
     pub fn packets_per_second(&self, cost: &Cost) -> u64 {
         self.at_full(1, cost)
     }
@@ -237,7 +236,7 @@ impl Line {
                 self.mtu_bytes
             )));
         }
-        // Below the least the pad comes first and the tag after it, as on a port that adds the tag.
+        // A short frame is padded before it is tagged, as on a port that adds the tag.
         let padded = u64::from(bytes).max(FRAME_MIN_BYTES);
         let frame_bytes = padded + u64::from(self.vlan_tags) * VLAN_TAG_BYTES;
         Ok(Cost {
@@ -269,7 +268,7 @@ impl Line {
         Ok(cost)
     }
 
-    /// How IP carries a datagram: in one packet, or in fragments.
+    /// Returns how IP carries a datagram: in one packet, or in fragments.
     fn cut(&self, ip: IpVersion, payload: u64) -> Cut {
         let mtu = u64::from(self.mtu_bytes);
         let datagram = payload + UDP_HEADER_BYTES;
@@ -291,7 +290,7 @@ impl Line {
         }
     }
 
-    /// The frames of one UDP datagram, in their order: one, or one for each fragment.
+    /// Returns the frames of one UDP datagram, in order: one, or one per fragment.
     ///
     /// # Errors
     /// [`LineError`] when such a datagram cannot be sent here.
@@ -307,7 +306,7 @@ impl Line {
         let frame = |(index, carried): (usize, u64)| {
             let mut cost = Cost::of(0);
             self.add(&mut cost, 1, cut.header + carried);
-            // The UDP header goes with the first. All is below 2^16 bytes, frames a little above.
+            // The UDP header is in the first. All lengths are below 2^16 bytes, frames a little above.
             let udp = if index == 0 { UDP_HEADER_BYTES } else { 0 };
             let payload_bytes = left.min((carried - udp) as u32);
             left -= payload_bytes;
@@ -356,7 +355,7 @@ impl Line {
         Ok(())
     }
 
-    /// Adds frames with so many bytes of IP packet each.
+    /// Adds frames with this many bytes of IP packet each.
     fn add(&self, cost: &mut Cost, frames: u64, ip_bytes: u64) {
         let tags = u64::from(self.vlan_tags) * VLAN_TAG_BYTES;
         let bare = MAC_HEADER_BYTES + tags + ip_bytes + FCS_BYTES;
@@ -387,7 +386,7 @@ impl Cost {
 #[error("{0}")]
 pub struct LineError(String);
 
-/// Name and version of the JSON that [`LineRates`] becomes.
+/// Name and version of the JSON of [`LineRates`].
 pub const LINE_RATES_SCHEMA: &str = "nicpoll.linerate/1";
 
 /// Rates of a line at full load.
@@ -399,25 +398,24 @@ pub struct LineRates {
     pub nicpoll_version: String,
     /// The line.
     pub line: LineFacts,
-    /// One for each packet that was asked for.
+    /// One row for each packet in question.
     pub rows: Vec<LineRow>,
 }
 
-/// The line that rates are of.
+/// The line of the rates.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LineFacts {
     /// Speed at layer 1, each way.
     pub bits_per_second: u64,
-    /// The longest IP packet in a frame.
+    /// Longest IP packet in a frame.
     pub mtu_bytes: u32,
     /// VLAN tags in each frame.
     pub vlan_tags: u8,
-    /// The interface whose speed it is; null when the speed was given.
+    /// The interface with this speed; null when the speed was given.
     pub interface: Option<String>,
     /// Its driver.
     pub driver: Option<String>,
-    /// Whether the interface has no line, so that its speed is a mere word of its driver. Null when
-    /// the speed was given.
+    /// Whether the interface has no line, and its driver merely reports a speed. Null when the speed was given.
     pub is_nominal: Option<bool>,
 }
 
@@ -438,44 +436,44 @@ impl From<IpVersion> for IpNumber {
     }
 }
 
-/// What the line carries of one kind of packet.
+/// Full-line rates of one kind of packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineRow {
     /// `frame`, `imix` (seven frames of 64 bytes, four of 594, one of 1518, counted together), `udp` or `tcp`.
     pub packet: String,
-    /// What carries it; null for a frame.
+    /// IP version; null for a frame.
     pub ip_version: Option<IpNumber>,
-    /// What was asked for: payload, or the frame with its check sequence and without tags.
+    /// Requested length: payload, or the frame with its check sequence and without tags.
     pub asked_bytes: u32,
-    /// What a packet puts on the line.
+    /// Cost of a packet on the line.
     #[serde(flatten)]
     pub cost: Cost,
-    /// Whole packets a second at full line.
+    /// Whole packets per second at full line.
     pub packets_per_second: u64,
-    /// Whole frames a second at full line.
+    /// Whole frames per second at full line.
     pub frames_per_second: u64,
-    /// Bits of frames a second (layer 2) at full line, cut to a whole number.
+    /// Bits of frames (layer 2) per second at full line, rounded down.
     pub frame_bits_per_second: u64,
-    /// Bits of payload a second at full line, cut to a whole number; null for a frame.
+    /// Bits of payload per second at full line, rounded down; null for a frame.
     pub payload_bits_per_second: Option<u64>,
-    /// The rate that was asked about; null when none was.
+    /// The rate in question; null when none was given.
     pub rate: Option<RateShare>,
 }
 
 /// A rate as a share of the line.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateShare {
-    /// Packets a second, when they were asked about.
+    /// Packets per second, if the rate was given so.
     pub packets_per_second: Option<f64>,
-    /// Bits of payload (of a frame: of layer 2) a second, when they were asked about.
+    /// Bits of payload (for a frame: of layer 2) per second, if the rate was given so.
     pub bits_per_second: Option<f64>,
-    /// Share of the line, each way; above 1 it is more than the line can carry. Null when packets
-    /// without payload were to make bits.
+    /// Share of the line, each way; above 1 the rate exceeds the line. Null for a rate in bits of packets without
+    /// payload.
     pub line_ratio: Option<f64>,
 }
 
 impl LineRow {
-    /// The rates of a packet on a line, and the share of it that a rate takes.
+    /// Computes the rates of a packet on a line, and the share of the line that a rate takes.
     ///
     /// # Errors
     /// See [`Line::cost`].

@@ -4,11 +4,12 @@
 //! offered + control sent = delivered + control received + every named loss + residual
 //! ```
 //!
-//! A send that the kernel refused is an attempt and no offered packet: it stands in no term, and [`Ledger::refused_sends`]
-//! has it. Each loss is one kernel counter of one place without refused sends, a difference of two, or what the kernel's drop reasons
-//! have beyond the counter; [`LedgerLine::counter`] names it. There is no line "other": packets that no counter explains are the signed
-//! residual. Counters that would count a loss a second time are [`CrossCheck`]s. A duplicate counts as delivered once,
-//! so it cannot hide a loss. TCP is balanced in bytes and has no lines, since it sends lost packets again.
+//! A send that the kernel refused is an attempt, not an offered packet: it is in no term of the equation, and
+//! [`Ledger::refused_sends`] counts it. Each loss is, without refused sends, one kernel counter of one place, a
+//! difference of two, or the excess of the kernel's drop reasons over the counter; [`LedgerLine::counter`] names it.
+//! There is no line "other": packets that no counter explains are the signed residual. Counters that would count a loss
+//! twice are [`CrossCheck`]s. A duplicate counts as delivered once, so it cannot hide a loss. TCP is balanced in bytes
+//! and has no lines, since it retransmits lost packets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +30,7 @@ macro_rules! places {
         }
 
         impl LossPlace {
-            /// All of them, in the order of a packet's way out of one host and into another.
+            /// All places, in the order of a packet's way out of one host and into another.
             pub const ALL: &'static [LossPlace] = &[$(LossPlace::$variant,)*];
 
             /// The name used in JSON and CSV.
@@ -42,7 +43,7 @@ macro_rules! places {
                 match self { $(LossPlace::$variant => $name,)* }
             }
 
-            /// Which way a packet is going that is lost there.
+            /// The direction of packets lost there.
             pub const fn way(self) -> Way {
                 match self { $(LossPlace::$variant => Way::$way,)* }
             }
@@ -51,31 +52,31 @@ macro_rules! places {
 }
 
 places! {
-    /// Sending: IP had no memory or no room. What the places below IP refused is not in it.
+    /// Sending: IP had no memory or no room. Packets refused by places below IP are not included.
     IpOutput "ip_output" "IP output" Out,
     /// Sending: the send queue of an interface was full: the root queueing discipline on Linux, ENOBUFS on FreeBSD.
     SendQueue "send_queue" "send queue" Out,
-    /// Sending: the driver. On veth that is the other end's full ring, or the backlog behind it.
+    /// Sending: the driver. On veth: the other end's ring, or the backlog behind it, was full.
     DeviceTx "device_tx" "interface tx" Out,
     /// Between hosts: the queue before the line was full.
     FarQueue "far_queue" "queue at the far end" Line,
-    /// Between hosts: the router that forwards, at any of its own places.
+    /// Between hosts: the forwarding router, at any of its places.
     Router "router" "router" Line,
     /// Receiving: the card had no receive descriptor, or the ring of a veth was full.
     RxRing "rx_ring" "receive ring" In,
     /// Receiving: an XDP program returned XDP_DROP, or failed.
     Xdp "xdp" "XDP" In,
-    /// Receiving: the interface, before a protocol saw the packet. It holds this host's share of `backlog`.
+    /// Receiving: the interface, before a protocol saw the packet. Includes this host's share of `backlog`.
     DeviceRx "device_rx" "interface rx" In,
-    /// Receiving, Linux: a CPU's backlog was full. It is counted for the whole machine.
+    /// Receiving, Linux: a CPU's backlog was full. Counted for the whole machine.
     Backlog "backlog" "backlog" In,
     /// Receiving, FreeBSD: the queue between netisr and IP was full.
     IpQueue "ip_queue" "IP input queue" In,
-    /// A rule or a chain's policy of nftables or iptables, in any direction.
+    /// A rule, or the policy of a chain, of nftables or iptables, in any direction.
     Nftables "nftables" "nftables" Either,
     /// Receiving: IP refused the packet for its header, address or protocol, or for want of memory.
     IpInput "ip_input" "IP input" In,
-    /// Receiving: a fragment came whose datagram lacks another one for good.
+    /// Receiving: a fragment whose datagram was never completed.
     Reassembly "reassembly" "reassembly" In,
     /// Receiving: no UDP socket was bound to the port.
     NoSocket "no_socket" "no socket" In,
@@ -87,7 +88,7 @@ places! {
     SocketBuffer "socket_buffer" "socket buffer" In,
 }
 
-/// Which way a packet is going that is lost at a place.
+/// The direction of packets lost at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
@@ -108,15 +109,15 @@ impl fmt::Display for LossPlace {
 }
 
 /// Packets that one host dropped at each of its places, all interfaces together: by its counters or, where BPF is
-/// permitted and says more, by the kernel's drop reasons. `null` where the kernel has no such counter, this user may
-/// not read it, or an interface went away meanwhile.
+/// permitted and shows more, by the kernel's drop reasons. `null` where the kernel has no such counter, this user may
+/// not read it, or an interface disappeared meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(transform = name_properties)]
 pub struct Drops(pub BTreeMap<LossPlace, Option<u64>>);
 
 impl Drops {
-    /// Packets dropped at a place; `None` when that is not known.
+    /// Returns the packets dropped at a place; `None` when unknown.
     pub fn at(&self, place: LossPlace) -> Option<u64> {
         self.0.get(&place).copied().flatten()
     }
@@ -135,21 +136,21 @@ fn name_properties(schema: &mut Schema) {
 pub struct DropReason {
     /// The kernel's name of the reason, without `SKB_DROP_REASON_`.
     pub reason: String,
-    /// The kernel's function that dropped the packets, where it gave no reason (`NOT_SPECIFIED`); null when it did,
-    /// or when this user may not see the functions.
+    /// The kernel function that dropped the packets, if it gave no reason (`NOT_SPECIFIED`); null when it gave one, or
+    /// when this user may not see the functions.
     pub function: Option<String>,
-    /// What the packets were.
+    /// Protocol of the packets.
     pub protocol: DropProtocol,
-    /// Where they were lost; null for a reason that is no loss on the way to a program, or is not known.
+    /// Where they were lost; null for unknown reasons and for drops that are no loss on the way to a program.
     pub place: Option<LossPlace>,
-    /// Why, in a sentence; null where `place` is.
+    /// Why, in a sentence; null when `place` is null.
     pub explanation: Option<String>,
-    /// How many. A batch counts as the datagrams or segments that it held.
+    /// Number of packets. A batch counts as its datagrams or segments.
     pub packets: u64,
 }
 
 impl DropReason {
-    /// The reason, and the function where there is one: `NOT_SPECIFIED in veth_xmit`.
+    /// Returns the reason, with the function if known: `NOT_SPECIFIED in veth_xmit`.
     pub fn name(&self) -> String {
         match &self.function {
             Some(function) => format!("{} in {function}", self.reason),
@@ -159,49 +160,49 @@ impl DropReason {
 }
 
 named! {
-    /// What a dropped packet was.
+    /// Protocol of a dropped packet.
     #[derive(
         Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
     )]
     #[serde(rename_all = "lowercase")]
     pub enum DropProtocol {
-        /// A datagram of UDP over IPv4 or IPv6.
+        /// UDP over IPv4 or IPv6.
         Udp = "UDP",
-        /// A segment of TCP over IPv4 or IPv6.
+        /// TCP over IPv4 or IPv6.
         Tcp = "TCP",
         /// Anything else.
         Other = "other protocols",
     }
 }
 
-/// A loss that no counter of the kernel has, or may have missed.
+/// A loss that no kernel counter has, or that a counter may have missed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UncountedLoss {
-    /// Where.
+    /// The place.
     pub place: LossPlace,
-    /// How many packets, by the kernel's drop reasons; null where these cannot be had. Then there may be any number,
-    /// and what was counted at the place is the least.
+    /// Number of packets, by the kernel's drop reasons; null without drop reasons. Then the count at the place is a
+    /// lower bound.
     pub packets: Option<u64>,
-    /// What drops them, in words.
+    /// Who drops them, in words.
     pub by: String,
-    /// Which way the packets go that it can drop; empty: only from one interface to another.
+    /// Directions of the packets it can drop; empty: only packets from one interface to another.
     pub ways: Vec<Way>,
 }
 
-/// Dropped packets that the counts by reason leave out.
+/// Dropped packets missing from the counts by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DropReasonGaps {
-    /// Packets that found no room in the table of reasons.
+    /// Packets for which the table of reasons was full.
     pub overflow_packets: u64,
-    /// Packets of the whole machine that had neither a device nor a socket to tell their namespace by.
+    /// Packets of the whole machine without a device or socket that tells their namespace.
     pub unattributed_packets: u64,
-    /// Drops of the whole machine that came while another was being counted on the same CPU, and were not; null where
-    /// the kernel does not say.
+    /// Drops of the whole machine missed because another was being counted on the same CPU; null where the kernel does
+    /// not report them.
     pub missed_events: Option<u64>,
 }
 
 impl DropReasonGaps {
-    /// What came since an earlier reading of the same program.
+    /// Returns the increase since an earlier reading of the same program.
     pub fn since(self, earlier: DropReasonGaps) -> DropReasonGaps {
         let since = u64::saturating_sub;
         let missed = self.missed_events.zip(earlier.missed_events);
@@ -216,37 +217,37 @@ impl DropReasonGaps {
 /// Packets lost at one place of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerLine {
-    /// Where.
+    /// The place.
     pub place: LossPlace,
-    /// On which host, or towards it for places between the two.
+    /// The host; for places between hosts, the one the packets were going to.
     pub side: Side,
-    /// The kernel counter that says so, by its own name.
+    /// The kernel's name of the counter.
     pub counter: String,
-    /// How many; null when the counter could not be read.
+    /// Number of packets; null when the counter could not be read.
     pub packets: Option<u64>,
 }
 
 named! {
-    /// A kind of packet that is not among those that the workload counts as offered.
+    /// A kind of packet that the workload does not count as offered.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ControlKind {
         /// iperf's end-of-test datagrams.
         Fin = "FIN",
-        /// The server's answers to them.
+        /// The server's answers to FIN datagrams.
         FinAcknowledgement = "FIN acknowledgement",
-        /// Datagrams that the kernel refused to the sender: its socket had no room (`EAGAIN`), or its
-        /// own interface or queue dropped them and it was told so (`ENOBUFS`). The kernel counts each of them as lost;
-        /// the lines leave them out.
+        /// Datagrams that the kernel refused: the socket had no room (`EAGAIN`), or the sender's own interface or queue
+        /// dropped them and the sender was told (`ENOBUFS`). The kernel counts each of them as lost; the lines leave
+        /// them out.
         Refused = "refused send",
-        /// Datagrams that a filter of the sender's own host dropped on their way out, and of which the kernel told the
-        /// sender (`EPERM`). The lines leave them out, too.
+        /// Datagrams that a filter of the sender's own host dropped on their way out, of which the sender was told
+        /// (`EPERM`). The lines leave them out, too.
         Filtered = "send stopped by a filter",
         /// TCP segments without payload: acknowledgements and connection control.
         Acknowledgement = "acknowledgement",
-        /// TCP segments sent again.
+        /// TCP segments that were retransmitted.
         Retransmission = "retransmission",
-        /// ARP and other frames that are not IP.
+        /// ARP and other non-IP frames.
         Arp = "ARP",
         /// ICMPv6: neighbour and router discovery, multicast listener reports.
         NeighbourDiscovery = "ICMPv6 ND/MLD",
@@ -254,7 +255,7 @@ named! {
 }
 
 impl ControlKind {
-    /// Whether it is a send that the kernel refused: an attempt, and no packet.
+    /// Whether it is a send that the kernel refused: an attempt, not a packet.
     pub fn is_refused(self) -> bool {
         matches!(self, ControlKind::Refused | ControlKind::Filtered)
     }
@@ -263,26 +264,26 @@ impl ControlKind {
 /// Control packets of one kind, by the side that sent them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlLine {
-    /// What they are.
+    /// Their kind.
     pub kind: ControlKind,
-    /// Who sent them.
+    /// The side that sent them.
     pub from: Side,
     /// Packets sent; null when not counted.
     pub sent_packets: Option<u64>,
     /// Packets that reached the other side; null when not counted.
     pub received_packets: Option<u64>,
-    /// Whether they take part in the balance: true for datagrams that the programs count as sent.
+    /// Whether they are part of the balance: true for datagrams that the programs count as sent.
     pub in_balance: bool,
 }
 
-/// A counter that counts a loss of another line once more.
+/// A counter that repeats a loss of another line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CrossCheck {
     /// The host.
     pub side: Side,
-    /// The counter, by its own name.
+    /// The kernel's name of the counter.
     pub counter: String,
-    /// What it counted during the trial: packets, datagrams or segments, as its name says.
+    /// Its increase during the trial: packets, datagrams or segments, as its name says.
     pub packets: u64,
 }
 
@@ -291,15 +292,15 @@ pub struct CrossCheck {
 pub struct Ledger {
     /// Datagrams that the sending programs handed to their sockets. Null for TCP.
     pub offered_packets: Option<u64>,
-    /// Datagrams that the receiving programs read from theirs, each once. Null for TCP.
+    /// Distinct datagrams that the receiving programs read from theirs. Null for TCP.
     pub delivered_packets: Option<u64>,
     /// Bytes of payload that the sending programs wrote. Null for UDP.
     pub offered_bytes: Option<u64>,
     /// Bytes of payload that the receiving programs read. Null for UDP.
     pub delivered_bytes: Option<u64>,
-    /// Datagrams that they read a second time, in no other figure; null for TCP, and where datagrams have no numbers.
+    /// Datagrams read again, in no other figure; null for TCP, and for datagrams without numbers.
     pub duplicate_packets: Option<u64>,
-    /// Losses by place, zeros included, in the order in which a packet passes the places. Empty for TCP.
+    /// Losses by place, including zeros, in the order in which a packet passes the places. Empty for TCP.
     pub lines: Vec<LedgerLine>,
     /// Control packets.
     pub control: Vec<ControlLine>,
@@ -307,39 +308,40 @@ pub struct Ledger {
     pub residual_packets: Option<i64>,
     /// Bytes written less bytes read. Null for UDP.
     pub residual_bytes: Option<i64>,
-    /// Counters that see the same losses from elsewhere.
+    /// Counters that show the same losses a second time.
     pub cross_checks: Vec<CrossCheck>,
 }
 
 impl Ledger {
-    /// Whether it is kept in bytes, as for TCP, where lost packets are sent again, and not in packets.
+    /// Whether the ledger counts bytes, as for TCP, which retransmits lost packets.
     pub fn is_in_bytes(&self) -> bool {
         self.offered_bytes.is_some()
     }
 
-    /// What was offered, in packets or bytes.
+    /// Returns the offered packets or bytes.
     pub fn offered(&self) -> u64 {
         self.offered_packets.or(self.offered_bytes).unwrap_or(0)
     }
 
-    /// What was delivered, in packets or bytes.
+    /// Returns the delivered packets or bytes.
     pub fn delivered(&self) -> u64 {
         self.delivered_packets.or(self.delivered_bytes).unwrap_or(0)
     }
 
-    /// Sum of the named losses, unreadable counters left out.
+    /// Returns the sum of the named losses, without unreadable counters.
     pub fn lost_packets(&self) -> u64 {
         self.lines.iter().filter_map(|line| line.packets).sum()
     }
 
-    /// Sends that the kernel refused, in no other figure. Older versions counted them as control packets and as lost.
+    /// Returns the sends that the kernel refused, in no other figure. Older versions counted them as control packets
+    /// and as lost.
     pub fn refused_sends(&self) -> u64 {
         let refused = self.control.iter();
         let refused = refused.filter(|line| line.kind.is_refused() && !line.in_balance);
         refused.filter_map(|line| line.sent_packets).sum()
     }
 
-    /// Control packets of the balance: sent, and received.
+    /// Returns the control packets of the balance: sent, and received.
     pub fn control_packets(&self) -> [u64; 2] {
         let balanced = || self.control.iter().filter(|line| line.in_balance);
         let sent = balanced().filter_map(|line| line.sent_packets).sum();
@@ -355,7 +357,7 @@ impl Ledger {
         put_in as i64 - came_out as i64
     }
 
-    /// The residual as a share of what was offered; `None` when nothing was.
+    /// Returns the residual as a share of the offered; `None` when nothing was offered.
     pub fn residual_ratio(&self) -> Option<f64> {
         let residual = self.residual_packets.or(self.residual_bytes)?;
         let offered = self.offered();

@@ -1,14 +1,14 @@
-//! Figures as people read them: three significant figures, thousands separated, decimal units.
+//! Figures for readers: three significant figures, thousands separated, decimal units.
 //!
-//! A missing or infinite figure never prints as a number, and a figure that is not zero never prints as a plain 0.
+//! A missing or infinite figure never prints as a number, and a nonzero figure never prints as a plain 0.
 
-/// What stands in place of a figure that is not there.
+/// Printed in place of a missing figure.
 pub const MISSING: &str = "-";
 
-/// More decimals than this tell a reader nothing.
+/// Further decimals tell a reader nothing.
 const MOST_DECIMALS: usize = 4;
 
-/// A figure with three significant figures: `188,000`, `24.3`, `0.0213`.
+/// Formats a figure with three significant figures: `188,000`, `24.3`, `0.0213`.
 pub fn figure(value: f64) -> String {
     if !value.is_finite() {
         return String::from(MISSING);
@@ -29,28 +29,28 @@ pub fn figure(value: f64) -> String {
     separated(&format!("{:.decimals$}", mantissa * 10f64.powi(exponent)))
 }
 
-/// A figure, or the sign for a missing one.
+/// Formats a figure, or [`MISSING`].
 pub fn figure_or_missing(value: Option<f64>) -> String {
     value.map_or_else(|| String::from(MISSING), figure)
 }
 
-/// A figure for an amount that came within a time, a second; the sign for a missing one when there was no time.
+/// Formats an amount per second; [`MISSING`] for a time of 0.
 pub fn per_second(amount: f64, seconds: f64) -> String {
     figure_or_missing((seconds > 0.0).then(|| amount / seconds))
 }
 
-/// A whole number with its thousands separated: `1,234,567`.
+/// Formats a whole number with its thousands separated: `1,234,567`.
 pub fn count(value: impl ToString) -> String {
     separated(&value.to_string())
 }
 
-/// One or several of a thing: `1 block`, `6 blocks`.
+/// Formats a count with its noun: `1 block`, `6 blocks`.
 pub fn counted(count: u32, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-/// A share of a whole in whole percents; what would round to 0 and is not shows as `<1`.
+/// Formats a share in whole percent; a nonzero share that would round to 0 shows as `<1`.
 pub fn percent(share: f64) -> String {
     let percents = share * 100.0;
     if !percents.is_finite() {
@@ -58,12 +58,12 @@ pub fn percent(share: f64) -> String {
     } else if percents > 0.0 && percents < 0.5 {
         String::from("<1")
     } else {
-        // A share that is a hair below 0, for all the roundings before, is 0.
+        // Rounding errors may leave a share slightly below 0.
         format!("{:.0}", percents.max(0.0))
     }
 }
 
-/// A time span: `45 s`, `12 min 5 s`, `2 h 3 min`.
+/// Formats a time span: `45 s`, `12 min 5 s`, `2 h 3 min`.
 pub fn span(seconds: f64) -> String {
     if !seconds.is_finite() {
         return String::from(MISSING);
@@ -76,8 +76,7 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
-/// A number for programs: no separators, three significant figures when it is no whole number, `-` when it
-/// is missing.
+/// Formats a number for programs: no separators, three significant figures unless it is whole, `-` when it is missing.
 pub fn plain_number(value: Option<f64>) -> String {
     match value.filter(|value| value.is_finite()) {
         None => String::from(MISSING),
@@ -89,8 +88,8 @@ pub fn plain_number(value: Option<f64>) -> String {
     }
 }
 
-/// A measured time in the unit that suits it, with three significant figures: `200 us`, `1.00 ms`; the sign for a
-/// missing one.
+/// Formats a measured time in a suitable unit, with three significant figures: `200 us`, `1.00 ms`; [`MISSING`] for
+/// none.
 pub fn time_figure(ns: Option<u64>) -> String {
     let Some((number, unit)) = ns.map(in_unit) else {
         return String::from(MISSING);
@@ -98,9 +97,9 @@ pub fn time_figure(ns: Option<u64>) -> String {
     format!("{number} {unit}")
 }
 
-/// A time's figure, and its unit.
+/// Returns a time's figure and unit.
 fn in_unit(ns: u64) -> (String, &'static str) {
-    // Three digits would round to a thousand of the lower unit from here on.
+    // At each limit three digits would round up to a thousand of the lower unit.
     let (scale, unit) = match ns {
         0..1_000 => return (ns.to_string(), "ns"),
         1_000..999_500 => (1e3, "us"),
@@ -110,7 +109,7 @@ fn in_unit(ns: u64) -> (String, &'static str) {
     (figure(ns as f64 / scale), unit)
 }
 
-/// A set time in the unit that suits it, with up to three significant figures: `200 us`, `1.04 ms`, `0`.
+/// Formats a set time in a suitable unit, with up to three significant figures: `200 us`, `1.04 ms`, `0`.
 pub fn duration_text(ns: u64) -> String {
     if ns == 0 {
         return String::from("0");
@@ -124,12 +123,12 @@ pub fn duration_text(ns: u64) -> String {
     format!("{number} {unit}")
 }
 
-/// Prints figures that are compared with one another, such as an interval's, with the same decimals.
+/// Formats figures that are compared with one another, such as an interval's, with equal decimals.
 ///
-/// Enough of them for three significant figures of the greatest (two from 0.3 to 1: 0.81 says as
-/// much as 1.48), for the first and the last, where an interval ends, to stand apart, for none to
-/// print as 0 that is not, and to keep the ends on their side of every threshold: an interval that
-/// begins at 1.003 must not print as 1.00 next to the word "better".
+/// There are enough decimals for three significant figures of the greatest (two from 0.3 to 1: 0.81 says as much as
+/// 1.48), for the first and the last, an interval's ends, to differ, for nonzero figures not to print as 0, and for the
+/// ends to stay on their side of every threshold: an interval that begins at 1.003 must not print as 1.00 next to the
+/// word "better".
 pub fn aligned<const N: usize>(values: [f64; N], thresholds: &[f64]) -> [String; N] {
     let greatest = values
         .into_iter()
@@ -174,7 +173,7 @@ fn rounded(value: f64, decimals: usize) -> f64 {
     (value * scale).round() / scale
 }
 
-/// Puts a comma after each three digits of the whole part, counted from its end.
+/// Puts a comma between groups of three digits of the whole part.
 fn separated(number: &str) -> String {
     let whole = number.split('.').next().unwrap_or(number);
     let mut text = String::new();

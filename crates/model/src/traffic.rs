@@ -1,4 +1,4 @@
-//! Documents of traffic programs: iperf, netblast, netsend, netreceive, `rr`, and repeated runs of them.
+//! Documents of traffic programs: iperf, netblast, netsend, netreceive, `rr`, and repeated runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use crate::document::{Protocol, Side};
 use crate::loss::{DropReason, DropReasonGaps, Drops, UncountedLoss};
 use crate::units::RateUnit;
 
-/// What happened on this host from the beginning of an account to its end.
+/// Changes of this host's counters over a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostDelta {
-    /// How long the account was open.
+    /// Length of the run.
     pub duration_seconds: f64,
-    /// Shares of each core's time. The kernel samples them at its clock tick: work in step with the
-    /// tick is misjudged. Empty when no tick came in between.
+    /// Shares of each core's time, sampled at the kernel's clock tick: work in step with the tick is misjudged. Empty
+    /// without a tick in the run.
     pub cpu_tick_sampled: Vec<CpuStates>,
     /// Context switches of the whole machine.
     pub context_switches: u64,
@@ -22,12 +22,11 @@ pub struct HostDelta {
     pub process_cpu: ProcessCpu,
     /// Packets dropped, by place.
     pub dropped_packets: Drops,
-    /// Losses in `dropped_packets` that no counter has, or that may be missing there.
+    /// Losses in `dropped_packets` that no counter has, or that a counter may miss.
     pub uncounted: Vec<UncountedLoss>,
-    /// Packets of this host that the kernel dropped, by the reason that it gave, most first; null where drop reasons
-    /// cannot be had.
+    /// This host's packets that the kernel dropped, by its reason, most first; null without drop reasons.
     pub drop_reasons: Option<Vec<DropReason>>,
-    /// What `drop_reasons` leaves out; null where that is null.
+    /// Drops missing in `drop_reasons`; null when that is null.
     pub drop_reason_gaps: Option<DropReasonGaps>,
     /// Why there are no drop reasons; null when there are.
     pub drop_reasons_missing: Option<String>,
@@ -35,7 +34,7 @@ pub struct HostDelta {
     pub interfaces: Option<Vec<InterfaceDelta>>,
 }
 
-/// CPU time of the process, all threads together. The sum is exact, its division may be sampled.
+/// CPU time of the process, all threads together. The sum is exact; its split may be sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessCpu {
     /// In user space.
@@ -44,13 +43,13 @@ pub struct ProcessCpu {
     pub system_seconds: f64,
 }
 
-/// What one interface carried and dropped.
+/// Packets that one interface carried and dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceDelta {
     /// Its name.
     pub name: String,
-    /// Packets handed to the driver and not dropped. A batch of datagrams that the interface takes
-    /// whole is one.
+    /// Packets handed to the driver and not dropped. A batch of datagrams that the interface takes as a whole counts as
+    /// one.
     pub tx_packets: u64,
     /// Packets that the driver dropped.
     pub tx_dropped_packets: u64,
@@ -58,25 +57,24 @@ pub struct InterfaceDelta {
     pub rx_packets: u64,
     /// Packets received and dropped before a protocol saw them.
     pub rx_dropped_packets: u64,
-    /// Packets that the root queueing discipline dropped.
+    /// Packets dropped by the root queueing discipline.
     pub qdisc_dropped_packets: Option<u64>,
-    /// Speed of the line at layer 1; null where there is none, as behind a virtual interface.
+    /// Speed of the line at layer 1; null without a line, as for a virtual interface.
     pub line_bits_per_second: Option<u64>,
-    /// The share of the line that what was sent took, preambles and gaps included, on average over the
-    /// account.
+    /// Share of the line taken by the sent packets, with preambles and gaps, averaged over the run.
     pub tx_line_ratio: Option<f64>,
-    /// The same of what was received.
+    /// The same for received packets.
     pub rx_line_ratio: Option<f64>,
 }
 
-/// Name and version of the JSON that [`RrDocument`] becomes.
+/// Name and version of the JSON of [`RrDocument`].
 pub const RR_SCHEMA: &str = "nicpoll.rr/2";
 
-/// A distribution of times. A percentile is reported only with at least ten samples beyond
-/// it, else it is null. The others are null when there are no samples.
+/// A distribution of times. A percentile is null with fewer than ten samples beyond it; the others are null without
+/// samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
-    /// How many there are.
+    /// Number of samples.
     pub samples: u64,
     /// The shortest.
     pub min_ns: Option<u64>,
@@ -99,17 +97,17 @@ pub struct Latency {
 pub struct RrDocument {
     /// Name and version of this layout: [`RR_SCHEMA`].
     pub schema: String,
-    /// What was asked for; null when it failed before that was clear.
+    /// The request; null when the command failed before it was known.
     pub start: Option<RrStart>,
-    /// One for each interval; empty unless they were asked for.
+    /// One record per interval; empty unless requested.
     pub intervals: Vec<RrInterval>,
-    /// What it came to; null when it failed before anything was sent.
+    /// The result; null when the command failed before anything was sent.
     pub end: Option<RrEnd>,
-    /// Why it failed; null when it did not.
+    /// Why the command failed; null when it did not.
     pub error: Option<String>,
 }
 
-/// What was asked for.
+/// The request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RrStart {
     /// Name and version of this layout: [`RR_SCHEMA`].
@@ -120,32 +118,32 @@ pub struct RrStart {
     pub argv: Vec<String>,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
-    /// By side.
+    /// The request of this side.
     #[serde(flatten)]
     pub side: RrSideStart,
 }
 
-/// What was asked for, by side.
+/// The request, by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "side", rename_all = "lowercase")]
 pub enum RrSideStart {
-    /// The end that asks.
+    /// The end that sends requests.
     Sender(RrClientStart),
-    /// The end that answers.
+    /// The end that responds.
     Receiver(RrServerStart),
 }
 
-/// What the client was asked for.
+/// The client's request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RrClientStart {
-    /// What carries the messages.
+    /// Transport protocol of the messages.
     pub protocol: Protocol,
     /// The server's address and port.
     pub server: String,
-    /// Requests on their way at a time, in a closed loop; null in an open one.
+    /// Concurrent requests in a closed loop; null in an open loop.
     #[serde(rename = "depth_requests")]
     pub depth: Option<u32>,
-    /// Requests scheduled a second, in an open loop; null in a closed one.
+    /// Scheduled requests per second in an open loop; null in a closed loop.
     pub scheduled_per_second: Option<f64>,
     /// Length of a request.
     pub request_bytes: u32,
@@ -153,35 +151,35 @@ pub struct RrClientStart {
     pub response_bytes: u32,
     /// Time after which a request counts as lost.
     pub timeout_seconds: f64,
-    /// How long to ask; null without a limit.
+    /// Time limit for sending; null without a limit.
     pub duration_seconds: Option<f64>,
-    /// How many requests to send; null without a limit.
+    /// Number of requests to send; null without a limit.
     pub requests: Option<u64>,
 }
 
-/// What the server was asked for.
+/// The server's request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RrServerStart {
-    /// Where it answers, over UDP and TCP.
+    /// Address on which it serves UDP and TCP.
     pub address: String,
-    /// How long to serve; null until a signal.
+    /// How long it serves; null until a signal.
     pub duration_seconds: Option<f64>,
 }
 
-/// What an interval came to, by side.
+/// Results of an interval, by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "side", rename_all = "lowercase")]
 pub enum RrInterval {
-    /// The end that asks.
+    /// The end that sends requests.
     Sender(RrClientInterval),
-    /// The end that answers.
+    /// The end that responds.
     Receiver(RrServerInterval),
 }
 
-/// What an interval came to for the client.
+/// The client's results in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RrClientInterval {
-    /// Its beginning, counted from the first request.
+    /// Its start, from the first request.
     pub start_seconds: f64,
     /// Its end.
     pub end_seconds: f64,
@@ -189,18 +187,18 @@ pub struct RrClientInterval {
     pub requests_sent: u64,
     /// Requests answered in it.
     pub transactions: u64,
-    /// Requests given up in it.
+    /// Requests that timed out in it.
     pub lost_requests: u64,
-    /// `transactions` over its length.
+    /// `transactions` divided by its length.
     pub transactions_per_second: f64,
-    /// Of the requests answered in it.
+    /// Latency of the requests answered in it.
     pub latency: Latency,
 }
 
-/// What an interval came to for the server.
+/// The server's results in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RrServerInterval {
-    /// Its beginning, counted from the start of serving.
+    /// Its start, from the start of serving.
     pub start_seconds: f64,
     /// Its end.
     pub end_seconds: f64,
@@ -210,50 +208,49 @@ pub struct RrServerInterval {
     pub tcp: RrServed,
 }
 
-/// What one end came to, by side.
+/// Results of one end, by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "side", rename_all = "lowercase")]
 pub enum RrEnd {
-    /// The end that asks.
+    /// The end that sends requests.
     Sender(Box<RrClientEnd>),
-    /// The end that answers.
+    /// The end that responds.
     Receiver(RrServerEnd),
 }
 
-/// What it came to for the client: `requests_sent = transactions + lost_requests`, and in an open loop
-/// `scheduled_requests = requests_sent + refused_sends + unsent_requests`.
+/// The client's results: `requests_sent = transactions + lost_requests`, and in an open loop `scheduled_requests =
+/// requests_sent + refused_sends + unsent_requests`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RrClientEnd {
-    /// Requests whose time had come; null in a closed loop.
+    /// Requests that were due; null in a closed loop.
     pub scheduled_requests: Option<u64>,
-    /// Scheduled requests that the client never came to send, for being behind; null in a closed loop.
+    /// Scheduled requests never sent because the client was late; null in a closed loop.
     pub unsent_requests: Option<u64>,
-    /// Requests that the kernel took.
+    /// Requests that the kernel accepted.
     pub requests_sent: u64,
     /// Requests answered in time.
     pub transactions: u64,
     /// Requests not answered in time.
     pub lost_requests: u64,
-    /// Of these, answered too late.
+    /// Of these, requests answered too late.
     pub late_responses: u64,
     /// Sends that the kernel refused.
     pub refused_sends: u64,
-    /// Messages that answer no open request.
+    /// Messages that answer no outstanding request.
     pub foreign_messages: u64,
-    /// From the first request to the last answer, or to the end of the sending if that was later.
+    /// Time from the first request to the last answer, or to the end of sending if that was later.
     pub seconds: f64,
     /// `transactions / seconds`.
     pub transactions_per_second: f64,
-    /// Time to the answer: from the sending in a closed loop, from the scheduled time in an open one.
+    /// Time to the answer: from the send in a closed loop, from the scheduled time in an open loop.
     pub latency: Latency,
-    /// Time from the scheduled time to the sending: what of the latency is the client's own. Null in a
-    /// closed loop.
+    /// Time from the scheduled time to the send: the client's own part of the latency. Null in a closed loop.
     pub send_lag: Option<Latency>,
     /// Whether a signal ended it.
     pub is_interrupted: bool,
 }
 
-/// What it came to for the server.
+/// The server's results.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RrServerEnd {
     /// How long it served.
@@ -264,23 +261,22 @@ pub struct RrServerEnd {
     pub tcp: RrServed,
     /// TCP connections served.
     pub connections: u64,
-    /// TCP connections closed at once, there being too many.
+    /// TCP connections closed at once because there were too many.
     pub refused_connections: u64,
     /// Whether a signal ended it.
     pub is_interrupted: bool,
 }
 
-/// What a server did over one protocol.
+/// A server's counts for one protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RrServed {
     /// Requests read.
     pub requests_received: u64,
-    /// Responses that the kernel took.
+    /// Responses that the kernel accepted.
     pub responses_sent: u64,
-    /// Responses over UDP that the kernel refused: no room, no route back, or a filter of this host.
+    /// UDP responses that the kernel refused: no room, no route back, or a filter of this host.
     pub refused_sends: u64,
-    /// Messages that are no requests, and over UDP those that ask for a response longer than
-    /// themselves. They are not answered.
+    /// Messages that are not requests, and UDP requests for a response longer than themselves. They are not answered.
     pub foreign_messages: u64,
     /// Bytes of requests and foreign messages.
     pub bytes_received: u64,
@@ -289,7 +285,7 @@ pub struct RrServed {
 }
 
 impl RrServed {
-    /// What was added since an earlier look.
+    /// Returns the increase since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         RrServed {
             requests_received: self.requests_received - earlier.requests_received,
@@ -302,17 +298,17 @@ impl RrServed {
     }
 }
 
-/// Name and version of the JSON that [`Netblast`] becomes.
+/// Name and version of the JSON of [`Netblast`].
 pub const NETBLAST_SCHEMA: &str = "nicpoll.netblast/3";
-/// Name and version of the JSON that [`Netsend`] becomes.
+/// Name and version of the JSON of [`Netsend`].
 pub const NETSEND_SCHEMA: &str = "nicpoll.netsend/3";
-/// Name and version of the JSON that [`Netreceive`] becomes.
+/// Name and version of the JSON of [`Netreceive`].
 pub const NETRECEIVE_SCHEMA: &str = "nicpoll.netreceive/3";
 
-/// What every object begins with.
+/// The head of every object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetrateHead {
-    /// Name and version of the object's layout.
+    /// Name and version of this layout.
     pub schema: String,
     /// Version of nicpoll.
     pub nicpoll_version: String,
@@ -320,132 +316,132 @@ pub struct NetrateHead {
     pub argv: Vec<String>,
 }
 
-/// What netblast tells.
+/// The result of netblast.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Netblast {
-    /// Who tells it.
+    /// The program.
     #[serde(flatten)]
     pub head: NetrateHead,
-    /// As of both senders.
+    /// Fields that both senders have.
     #[serde(flatten)]
     pub sender: NetrateSender,
-    /// Threads that sent.
+    /// Number of sending threads.
     pub threads: usize,
-    /// Above 1 datagrams were sent in batches.
+    /// Datagrams per system call; above 1 they were sent in batches.
     pub datagrams_per_system_call: usize,
     /// The sending host's account; null when it could not be kept.
     pub host: Option<HostDelta>,
 }
 
-/// What netsend tells.
+/// The result of netsend.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Netsend {
-    /// Who tells it.
+    /// The program.
     #[serde(flatten)]
     pub head: NetrateHead,
-    /// As of both senders.
+    /// Fields that both senders have.
     #[serde(flatten)]
     pub sender: NetrateSender,
-    /// The last port; equal to the first when there is one.
+    /// The last port; equal to the first if there is only one.
     pub port_max: u16,
-    /// Null when it was not to be paced.
+    /// Requested packet rate; null for unpaced sending.
     pub asked_packets_per_second: Option<u64>,
-    /// From one datagram to the next; null when it was not to be paced.
+    /// Time between datagrams; null for unpaced sending.
     pub interval_ns: Option<u64>,
-    /// How often the clock was looked at before a datagram was due.
+    /// Clock readings before a datagram was due.
     pub clock_looks_in_vain: u64,
     /// The sending host's account; null when it could not be kept.
     pub host: Option<HostDelta>,
 }
 
-/// What both senders tell.
+/// Fields that both senders have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetrateSender {
     /// `sender`.
     pub side: Side,
-    /// Where to.
+    /// Destination address.
     pub peer_address: String,
-    /// Where to: the port, or the first of several.
+    /// Destination port, or the first of several.
     pub peer_port: u16,
     /// Length of each datagram's payload.
     pub payload_bytes: usize,
-    /// Null when it was to send until a signal comes.
+    /// Requested duration; null when it sends until a signal.
     pub asked_duration_seconds: Option<u64>,
-    /// Whether a send waits for room.
+    /// Whether a send blocks until there is room.
     pub is_blocking: bool,
     /// When it began (RFC 3339, UTC).
     pub started_at: String,
-    /// How long sending took.
+    /// How long it sent.
     pub elapsed_seconds: f64,
-    /// The signal's number; null when it ended by itself.
+    /// Number of the signal that ended it; null when it ended by itself.
     pub ended_by_signal: Option<i32>,
-    /// What the test came short of, and why; null when it obtained what was asked for.
+    /// How the test fell short of the request, and why; null when it did not.
     pub error: Option<String>,
-    /// Datagrams that were to be sent.
+    /// Datagrams it tried to send.
     pub send_calls: u64,
     /// Datagrams that the kernel refused.
     pub send_errors: u64,
-    /// Datagrams that the kernel took.
+    /// Datagrams that the kernel accepted.
     pub send_successes: u64,
-    /// The errors by their kind.
+    /// The errors by kind.
     pub send_errors_by_errno: Vec<SendErrors>,
-    /// Errors over calls; null without a call.
+    /// Errors divided by calls; null without calls.
     pub error_ratio: Option<f64>,
-    /// System calls that sending took.
+    /// System calls used for sending.
     pub system_calls: u64,
-    /// Calls over the elapsed time; null when that is 0.
+    /// Calls per second of the elapsed time; null if that is 0.
     pub send_calls_per_second: Option<f64>,
-    /// Successes over the elapsed time.
+    /// Successes per second of the elapsed time.
     pub sent_packets_per_second: Option<f64>,
-    /// The same as bits of payload.
+    /// The same in bits of payload.
     pub sent_payload_bits_per_second: Option<f64>,
-    /// The same as bits of Ethernet frames without FCS, if each datagram is one frame.
+    /// The same in bits of Ethernet frames without FCS, if each datagram is one frame.
     pub sent_frame_bits_per_second: Option<f64>,
 }
 
-/// Send calls that failed in one way.
+/// Send calls that failed with one error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SendErrors {
-    /// The kernel's number of the error.
+    /// The kernel's error number.
     pub errno: i32,
-    /// Its words for it.
+    /// The kernel's error text.
     pub text: String,
-    /// How many calls.
+    /// Number of calls.
     pub send_calls: u64,
 }
 
-/// What netreceive tells.
+/// The result of netreceive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Netreceive {
-    /// Who tells it.
+    /// The program.
     #[serde(flatten)]
     pub head: NetrateHead,
     /// `receiver`.
     pub side: Side,
-    /// The port that was asked for.
+    /// The requested port.
     pub port: u16,
-    /// Threads that read each socket.
+    /// Threads reading each socket.
     pub threads_per_socket: usize,
     /// When it began (RFC 3339, UTC).
     pub started_at: String,
-    /// From the start to the end.
+    /// Time from start to end.
     pub elapsed_seconds: f64,
-    /// The signal's number; null when it ended by itself.
+    /// Number of the signal that ended it; null when it ended by itself.
     pub ended_by_signal: Option<i32>,
-    /// Datagrams that the sockets handed over.
+    /// Datagrams that the sockets delivered.
     pub received_packets: u64,
-    /// Those of them that had come before, by the numbers of netblast and netsend; null when none had such a number,
-    /// and when several threads read a socket, since then no thread sees all numbers.
+    /// Of these, datagrams received before, by the numbers of netblast and netsend; null when none had such a number,
+    /// and when several threads read a socket, because then no thread sees all numbers.
     pub duplicate_packets: Option<u64>,
     /// Bytes of their payload, duplicates included.
     pub received_payload_bytes: u64,
-    /// From the first datagrams to the last ones; null when none came.
+    /// Time from the first datagram to the last; null without datagrams.
     pub receiving_seconds: Option<f64>,
-    /// Over `receiving_seconds`; null when that is null or 0.
+    /// Per second of `receiving_seconds`; null when that is null or 0.
     pub received_packets_per_second: Option<f64>,
-    /// Over `receiving_seconds`; null when that is null or 0.
+    /// Per second of `receiving_seconds`; null when that is null or 0.
     pub received_payload_bits_per_second: Option<f64>,
-    /// What the sockets dropped, by the kernel's count; null when that cannot be read.
+    /// Datagrams dropped by the sockets, by the kernel's count; null when that cannot be read.
     pub socket_dropped_packets: Option<u64>,
     /// Each socket.
     pub sockets: Vec<ReceivingSocket>,
@@ -456,37 +452,36 @@ pub struct Netreceive {
 /// One socket of netreceive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReceivingSocket {
-    /// What it is bound to.
+    /// Its local address.
     pub address: String,
-    /// Receive buffer that was asked for.
+    /// Requested receive buffer.
     pub receive_buffer_asked_bytes: usize,
-    /// Receive buffer that the kernel granted: twice the bytes asked unless a limit cut it.
+    /// Granted receive buffer: twice the requested bytes unless a limit applies.
     pub receive_buffer_granted_bytes: usize,
-    /// Datagrams that it handed over.
+    /// Datagrams that it delivered.
     pub received_packets: u64,
     /// Datagrams that it dropped; null when that cannot be read.
     pub dropped_packets: Option<u64>,
 }
 
-/// Name and version of the layout.
+/// Name and version of the JSON of [`IperfRun`].
 pub const IPERF_SCHEMA: &str = "nicpoll.iperf/6";
 
-/// A finished test: what `--json` prints.
+/// A finished test, as `--json` prints it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfRun {
-    /// What ran, and what it was asked for.
+    /// The program, and its settings.
     #[serde(flatten)]
     pub start: IperfStart,
-    /// Streams in the order in which they began.
+    /// Streams in the order of their start.
     pub streams: Vec<IperfStream>,
-    /// Sums of intervals, where more than one stream of a side counted.
+    /// Sums of intervals, if a side had more than one stream.
     pub interval_sums: Vec<IperfSum>,
-    /// Sums of whole streams: one for each side and peer, of one stream too.
+    /// Sums of whole streams, for each side and peer, even with a single stream.
     pub sums: Vec<IperfSum>,
-    /// The first thing that went wrong, with a stream or before there was one, in words for people; null
-    /// when nothing did.
+    /// The first error, of a stream or before any stream, as a message; null without errors.
     pub error: Option<String>,
-    /// How it ended.
+    /// The end of the test.
     pub end: IperfEnd,
 }
 
@@ -494,33 +489,33 @@ pub struct IperfRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", content = "data", rename_all = "lowercase")]
 pub enum IperfEvent {
-    /// The program or a stream has begun.
+    /// The program or a stream has started.
     Start(IperfStartOf),
     /// An interval has ended.
     Interval(IperfIntervalOf),
     /// A stream, all streams of a side and peer, or the program has ended.
     End(IperfEndOf),
-    /// Something failed.
+    /// An error.
     Error(IperfError),
 }
 
-/// What has begun.
+/// What has started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "of", rename_all = "lowercase")]
 pub enum IperfStartOf {
-    /// A test: the first line, and with `--repeat` that of each run.
+    /// A test: the first line, and with `--repeat` the first line of each run.
     Test(Box<IperfStart>),
-    /// A stream, which has a peer now.
+    /// A stream that has a peer.
     Stream(IperfStreamStart),
 }
 
-/// Whose interval has ended.
+/// The subject of an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "of", rename_all = "lowercase")]
 pub enum IperfIntervalOf {
-    /// That of one stream.
+    /// One stream.
     Stream(IperfInterval),
-    /// That of several streams.
+    /// Several streams.
     Sum(IperfSum),
 }
 
@@ -530,7 +525,7 @@ pub enum IperfIntervalOf {
 pub enum IperfEndOf {
     /// A stream.
     Stream(Box<IperfTotal>),
-    /// All streams of a side and peer that ran at a time.
+    /// All concurrent streams of a side and peer.
     Sum(IperfSum),
     /// A test: the last line without `--repeat`.
     Test(IperfEnd),
@@ -538,19 +533,19 @@ pub enum IperfEndOf {
     Runs(Box<RunsSummary>),
 }
 
-/// What failed.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfError {
-    /// The stream; null when it never had a peer, and when it was none in particular.
+    /// The stream; null when it never had a peer, and for errors of no particular stream.
     pub id: Option<u32>,
-    /// What, why, and what to do: for people.
+    /// The error, its cause and its remedy, as a message.
     pub message: String,
 }
 
-/// What ran, and what it was asked for.
+/// The program, and its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfStart {
-    /// Name and version of this layout: check it first.
+    /// Name and version of this layout. Check it first.
     pub schema: String,
     /// Version of nicpoll.
     pub nicpoll_version: String,
@@ -562,21 +557,21 @@ pub struct IperfStart {
     pub started_at: String,
     /// Which end this is.
     pub role: IperfRole,
-    /// What was asked for.
+    /// The settings.
     pub settings: IperfSettings,
 }
 
-/// Which end of the test a program is. Either may send or receive.
+/// The end that the program is. Either end may send or receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IperfRole {
-    /// It connects (`-c`).
+    /// Connects (`-c`).
     Client,
-    /// It is connected to (`-s`).
+    /// Accepts connections (`-s`).
     Server,
 }
 
-/// Which ways data are to flow.
+/// Directions of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IperfDirections {
@@ -584,28 +579,28 @@ pub enum IperfDirections {
     Forward,
     /// From the server to the client (`-R`).
     Reverse,
-    /// Both over one socket (`--full-duplex`).
+    /// Both directions over one socket (`--full-duplex`).
     FullDuplex,
-    /// Both at once, over a connection each (`-d`).
+    /// Both directions at once, each over its own connection (`-d`).
     Dual,
-    /// One after the other, over a connection each (`-r`).
+    /// One direction after the other, each over its own connection (`-r`).
     TradeOff,
 }
 
-/// How a stream came about.
+/// Origin of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// The usual way, from the end that connected to the other. At a client that is also what the server
-    /// connects back for (`-d`, `-r`).
+    /// The usual direction, from the connecting end to the other. At a client also the stream for which the server
+    /// connects back (`-d`, `-r`).
     Forward,
-    /// From a server that was asked to send.
+    /// From a server at the client's request (`-R`).
     Reverse,
-    /// One of two over one socket.
+    /// One of two streams over one socket.
     FullDuplex,
 }
 
-/// What was asked for, defaults filled in.
+/// The settings, with defaults filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfSettings {
     /// TCP or UDP (`-u`).
@@ -616,34 +611,33 @@ pub struct IperfSettings {
     pub port: u16,
     /// Local address as typed (`-B`); null when left to the kernel.
     pub bind: Option<String>,
-    /// Which ways data are to flow; null at a server, which every client tells.
+    /// Directions of the data; null at a server, where each client chooses them.
     pub directions: Option<IperfDirections>,
-    /// Bytes of a write, of a read or of a datagram (`-l`).
+    /// Bytes per write, read or datagram (`-l`).
     pub length_bytes: u64,
-    /// Time to send, or to listen (`-t`); null when something else ends the test.
+    /// Time to send, or to listen (`-t`); null when another limit ends the test.
     pub duration_seconds: Option<f64>,
-    /// Bytes to send (`-n`); null when something else ends the test.
+    /// Bytes to send (`-n`); null when another limit ends the test.
     pub amount_bytes: Option<u64>,
-    /// Rate in bits of payload (`-b`); null when there is none, or one in datagrams.
+    /// Rate in bits of payload (`-b`); null without a rate, or with one in datagrams.
     pub rate_bits_per_second: Option<u64>,
-    /// Rate in datagrams (`-b Npps`); null when there is none, or one in bits.
+    /// Rate in datagrams (`-b Npps`); null without a rate, or with one in bits.
     pub rate_datagrams_per_second: Option<f64>,
-    /// Datagrams sent back to back a period (`--burst`); null at a server and with TCP.
+    /// Datagrams sent back to back per period (`--burst`); null at a server and with TCP.
     pub burst_datagrams: Option<u32>,
-    /// Time between interval records (`-i`); null without.
+    /// Time between interval records (`-i`); null without them.
     pub interval_seconds: Option<f64>,
     /// Streams (`-P`); null at a server that takes any number.
     pub streams: Option<u32>,
-    /// Socket buffer asked for (`-w`); null when left to the kernel.
+    /// Requested socket buffer (`-w`); null when left to the kernel.
     pub window_bytes: Option<u64>,
     /// IP type of service (`-S`); null when left to the kernel.
     pub type_of_service: Option<u8>,
-    /// Congestion control asked for (`-Z`); null when left to the kernel.
+    /// Requested congestion control (`-Z`); null when left to the kernel.
     pub congestion_control: Option<String>,
-    /// No Nagle (`-N`).
+    /// Nagle's algorithm is off (`-N`).
     pub has_nodelay: bool,
-    /// Whether one system call may move several datagrams, and a TCP read wait for more (not with
-    /// `--no-batch`).
+    /// Whether one system call may move several datagrams, and a TCP read wait for more data (off with `--no-batch`).
     pub is_batched: bool,
 }
 
@@ -656,14 +650,14 @@ pub struct IperfEndpoint {
     pub port: u16,
 }
 
-/// A stream at its beginning.
+/// The start of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfStreamStart {
-    /// The stream's number, from 1, in this program.
+    /// The stream's number in this program, from 1.
     pub id: u32,
     /// Whether this program sends or receives it.
     pub side: Side,
-    /// How it came about.
+    /// Its origin.
     pub direction: Direction,
     /// TCP or UDP.
     pub protocol: Protocol,
@@ -673,78 +667,76 @@ pub struct IperfStreamStart {
     pub peer: IperfEndpoint,
     /// The sender's send buffer or the receiver's receive buffer.
     pub socket_buffer: IperfBuffer,
-    /// What TCP knew right after the handshake; null for UDP.
+    /// TCP's state right after the handshake; null for UDP.
     pub tcp: Option<IperfTcpStart>,
 }
 
 /// A socket buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfBuffer {
-    /// What was asked for; null when it was left to the kernel.
+    /// Requested size; null when left to the kernel.
     pub asked_bytes: Option<u64>,
-    /// What `getsockopt` reports: on Linux twice what was asked for, unless a limit cut it.
+    /// Size that `getsockopt` reports: on Linux twice the requested size, unless a limit applies.
     pub granted_bytes: u64,
 }
 
-/// TCP right after the handshake.
+/// TCP's state right after the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfTcpStart {
-    /// Payload of a segment.
+    /// Payload per segment (MSS).
     pub mss_bytes: u32,
-    /// Congestion window: segments times their payload.
+    /// Congestion window: segments times MSS.
     pub congestion_window_bytes: u64,
     /// Round-trip time of the handshake.
     pub round_trip_seconds: f64,
-    /// How long connecting took; null at a server.
+    /// Duration of connecting; null at a server.
     pub connect_seconds: Option<f64>,
 }
 
-/// What one side counted from start to end, by its own clock.
+/// Counts of one side over a time, by its own clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfCounts {
     /// Start, in seconds since the stream's start.
     pub start_seconds: f64,
     /// End, in seconds since the stream's start.
     pub end_seconds: f64,
-    /// Payload.
+    /// Bytes of payload.
     pub bytes: u64,
-    /// Payload over the time; null when it took none.
+    /// Bits of payload per second; null if the time is 0.
     pub bits_per_second: Option<f64>,
-    /// Datagrams of data sent or received; null for TCP.
+    /// Data datagrams sent or received; null for TCP.
     pub datagrams: Option<u64>,
-    /// Datagrams over the time; null for TCP and when it took none.
+    /// Datagrams per second; null for TCP and if the time is 0.
     pub datagrams_per_second: Option<f64>,
-    /// System calls that moved payload: writes of a sender, reads of a receiver.
+    /// System calls that moved payload: a sender's writes, a receiver's reads.
     pub calls: u64,
-    /// Writes that the kernel refused for the moment; null for a receiver.
+    /// Writes that the kernel refused temporarily; null for a receiver.
     pub refused_calls: Option<u64>,
-    /// Reads by what they yielded, in eighths of the length asked for, smallest first; null but for a
-    /// receiver of TCP.
+    /// Reads by the data they returned, in eighths of the requested length, smallest first; null except for a TCP
+    /// receiver.
     pub reads_by_eighth: Option<Vec<u64>>,
-    /// Segments that TCP sent again; null but for a sender of TCP.
+    /// Segments that TCP retransmitted; null except for a TCP sender.
     pub retransmitted_segments: Option<u64>,
-    /// Payload of a segment at the end; null but for one sender of TCP.
+    /// Payload per segment (MSS) at the end; null except for one TCP sender.
     pub mss_bytes: Option<u32>,
-    /// Congestion window at the end, segments times their payload; null but for one sender of TCP.
+    /// Congestion window at the end, segments times MSS; null except for one TCP sender.
     pub congestion_window_bytes: Option<u64>,
-    /// Smoothed round-trip time at the end; null but for one sender of TCP.
+    /// Smoothed round-trip time at the end; null except for one TCP sender.
     pub round_trip_seconds: Option<f64>,
-    /// Its mean deviation; null but for one sender of TCP.
+    /// Its mean deviation; null except for one TCP sender.
     pub round_trip_variation_seconds: Option<f64>,
-    /// By how much the highest id grew: datagrams that were sent, as far as known; null but for a
-    /// receiver of UDP.
+    /// Increase of the highest id: datagrams sent, as far as known; null except for a UDP receiver.
     pub expected_datagrams: Option<u64>,
-    /// Datagrams that did not come; less than none in an interval in which more came late; null but for
-    /// a receiver of UDP.
+    /// Datagrams not received; negative in an interval in which late ones outnumber them; null except for a UDP
+    /// receiver.
     pub lost_datagrams: Option<i64>,
-    /// Lost over expected; null when none was expected, and but for a receiver of UDP.
+    /// Lost over expected; null if none was expected, and except for a UDP receiver.
     pub loss_ratio: Option<f64>,
-    /// Datagrams that came after one sent later; null but for a receiver of UDP.
+    /// Datagrams received after one sent later; null except for a UDP receiver.
     pub out_of_order_datagrams: Option<u64>,
-    /// Datagrams that came again; null but for a receiver of UDP.
+    /// Datagrams received again; null except for a UDP receiver.
     pub duplicate_datagrams: Option<u64>,
-    /// Jitter after RFC 3550 section 6.4.1 at the end; null below two datagrams, in sums, and but for a
-    /// receiver of UDP.
+    /// Jitter by RFC 3550 section 6.4.1 at the end; null below two datagrams, in sums, and except for a UDP receiver.
     pub jitter_seconds: Option<f64>,
 }
 
@@ -755,21 +747,21 @@ pub struct IperfInterval {
     pub id: u32,
     /// The side that counted.
     pub side: Side,
-    /// Whether the stream ended within the interval.
+    /// Whether the stream ended during the interval.
     pub is_partial: bool,
     /// What was counted.
     #[serde(flatten)]
     pub counts: IperfCounts,
 }
 
-/// Streams of one side and one peer together.
+/// The sum of the streams of one side and peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfSum {
     /// The side that counted.
     pub side: Side,
     /// Address of the other end.
     pub peer_address: String,
-    /// How many streams.
+    /// Number of streams.
     pub streams: u32,
     /// Their sum, from the first start to the last end.
     #[serde(flatten)]
@@ -786,155 +778,153 @@ pub struct IperfTotal {
     /// What was counted.
     #[serde(flatten)]
     pub counts: IperfCounts,
-    /// From the first write until the other end had read everything and closed; null but for a sender of
-    /// TCP, and when it did not close in time.
+    /// Time from the first write until the other end had read everything and closed; null except for a TCP sender, and
+    /// when it did not close in time.
     pub close_seconds: Option<f64>,
-    /// The buffer at the end: TCP lets buffers grow that are left to it.
+    /// The buffer at the end: TCP grows buffers that are left to it.
     pub socket_buffer: IperfBuffer,
-    /// Gaps between datagrams: of their sends, or of their arrivals by the kernel's times. Datagrams that
-    /// one call sent or that arrived as one batch have a gap of 0. Null for TCP and below two datagrams.
+    /// Gaps between datagrams: between sends, or between arrivals by the kernel's time stamps. Datagrams sent by one
+    /// call or received as one batch have a gap of 0. Null for TCP and below two datagrams.
     pub gaps: Option<IperfTimes>,
-    /// What the server says that it received; null for TCP, for a server, and when it did not say.
+    /// The server's report of what it received; null for TCP, for a server, and without a report.
     pub server_report: Option<IperfServerReport>,
 }
 
-/// How times spread.
+/// A distribution of times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfTimes {
-    /// How many there are.
+    /// Number of times.
     pub samples: u64,
-    /// How many of them are 0.
+    /// Number of times that are 0.
     pub zero_samples: u64,
     /// The shortest.
     pub min_seconds: f64,
     /// Their mean.
     pub mean_seconds: f64,
-    /// The median, within 1 %.
+    /// Median, within 1 %.
     pub p50_seconds: f64,
-    /// 90 % are no longer, within 1 %.
+    /// 90th percentile, within 1 %.
     pub p90_seconds: f64,
-    /// 99 % are no longer, within 1 %.
+    /// 99th percentile, within 1 %.
     pub p99_seconds: f64,
-    /// 99.9 % are no longer, within 1 %.
+    /// 99.9th percentile, within 1 %.
     pub p999_seconds: f64,
     /// The longest.
     pub max_seconds: f64,
-    /// The same times counted by length, shortest first.
+    /// Counts of the times by length, shortest first.
     pub buckets: Vec<IperfBucket>,
 }
 
-/// Times of similar length: from where the bucket before ends (0 for the first one) to where this one
-/// does.
+/// Times of similar length: from the end of the previous bucket (0 for the first) to the end of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfBucket {
-    /// Where it ends: all times in it are shorter.
+    /// Its end: all its times are shorter.
     pub below_seconds: f64,
-    /// How many there are.
+    /// Number of times.
     pub samples: u64,
 }
 
-/// What a server says that it received. iperf 2 counts the end marker as a datagram.
+/// A server's report of what it received. iperf 2 counts the end marker as a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfServerReport {
     /// Always the receiver.
     pub side: Side,
-    /// From the first datagram to the end marker by the server's clock.
+    /// Time from the first datagram to the end marker, by the server's clock.
     pub elapsed_seconds: f64,
-    /// Payload.
+    /// Bytes of payload.
     pub bytes: u64,
-    /// Payload over the time; null when it took none.
+    /// Bits of payload per second; null if the time is 0.
     pub bits_per_second: Option<f64>,
-    /// Datagrams that were sent, the end marker included.
+    /// Datagrams sent, including the end marker.
     pub expected_datagrams: u64,
-    /// Datagrams that did not come.
+    /// Datagrams not received.
     pub lost_datagrams: u64,
-    /// Datagrams that came after one sent later.
+    /// Datagrams received after one sent later.
     pub out_of_order_datagrams: u64,
     /// Jitter.
     pub jitter_seconds: f64,
 }
 
-/// A stream from its beginning to its end.
+/// A whole stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfStream {
-    /// How it began.
+    /// Its start.
     #[serde(flatten)]
     pub start: IperfStreamStart,
     /// Its intervals.
     pub intervals: Vec<IperfInterval>,
-    /// What it came to, until it failed if it did; null when nothing flowed before.
+    /// Its result, up to its failure if it failed; null if no data flowed.
     pub total: Option<IperfTotal>,
-    /// Why it failed or came to less than was asked, in words for people; null when it did not.
+    /// Why it failed or fell short of the request, as a message; null when it did not.
     pub error: Option<String>,
 }
 
-/// How the program ended.
+/// The end of the program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfEnd {
     /// From its beginning to its end.
     pub elapsed_seconds: f64,
-    /// Streams that ended well.
+    /// Streams that ended without error.
     pub streams_done: u64,
-    /// Streams that failed, or came to less than was asked.
+    /// Streams that failed or fell short of the request.
     pub streams_failed: u64,
-    /// Streams and intervals that the one object leaves out because a server saw too many; the sums
-    /// hold them. 0 in `--json-stream`, which leaves out none.
+    /// Streams and intervals omitted from the object because a server had too many; the sums include them. Always 0 in
+    /// `--json-stream`.
     pub omitted_records: u64,
-    /// What this host and this process did meanwhile; null when it could not be read.
+    /// Account of this host and process; null when it could not be read.
     pub host: Option<HostDelta>,
 }
 
-/// Name and version of the JSON that [`IperfRuns`] becomes.
+/// Name and version of the JSON of [`IperfRuns`].
 pub const IPERF_RUNS_SCHEMA: &str = "nicpoll.iperf-runs/4";
-/// Name and version of the JSON that [`NetblastRuns`] becomes.
+/// Name and version of the JSON of [`NetblastRuns`].
 pub const NETBLAST_RUNS_SCHEMA: &str = "nicpoll.netblast-runs/2";
 
-/// What `nicpoll iperf --repeat N --json` prints.
+/// The document of `nicpoll iperf --repeat N --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfRuns {
-    /// Name and version of this layout: check it first.
+    /// Name and version of this layout. Check it first.
     pub schema: String,
-    /// The runs in the order in which they were made, each as `--json` prints it without `--repeat`.
+    /// The runs in order, each as `--json` prints it without `--repeat`.
     pub runs: Vec<IperfRun>,
-    /// What they came to: payload of all streams together over the time of the longest, as the server's report tells it
-    /// where there is one.
+    /// Their summary: payload of all streams over the time of the longest, by the server's report if there is one.
     pub summary: RunsSummary,
 }
 
-/// What `nicpoll netblast --repeat N --json` prints.
+/// The document of `nicpoll netblast --repeat N --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetblastRuns {
-    /// Who tells it.
+    /// The program.
     #[serde(flatten)]
     pub head: NetrateHead,
-    /// The runs in the order in which they were made, each as `--json` prints it without `--repeat`.
+    /// The runs in order, each as `--json` prints it without `--repeat`.
     pub runs: Vec<Netblast>,
-    /// What they came to: datagrams that the kernel took, over the time that sending took.
+    /// Their summary: datagrams that the kernel accepted, over the time of sending.
     pub summary: RunsSummary,
 }
 
-/// What the runs of one command came to together. Its rates are all of one quantity.
+/// The summary of the runs of one command. All rates are of one quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunsSummary {
-    /// How many runs were asked for.
+    /// Requested number of runs.
     pub asked_runs: u32,
-    /// How many of them have a rate, which the rest of this rests on.
+    /// Runs with a rate; the fields below are computed from these.
     pub done_runs: u32,
-    /// What the rates are, with their unit.
+    /// The quantity of the rates, with its unit.
     pub quantity: RateUnit,
-    /// The rate of each run; null for one that failed, fell short or was cut short by a signal.
+    /// The rate of each run; null for a run that failed, fell short or was cut short by a signal.
     pub values: Vec<Option<f64>>,
-    /// The median of the rates; null when there is none.
+    /// Median of the rates; null without rates.
     pub median: Option<f64>,
-    /// The least rate; null when there is none.
+    /// Minimum of the rates; null without rates.
     pub min: Option<f64>,
-    /// The greatest rate; null when there is none.
+    /// Maximum of the rates; null without rates.
     pub max: Option<f64>,
-    /// Lower end of the interval of the typical rate (Hodges-Lehmann, exact signed-rank distribution); null
-    /// below 6 rates.
+    /// Lower end of the interval of the typical rate (Hodges-Lehmann, exact signed-rank distribution); null below 6
+    /// rates.
     pub interval_low: Option<f64>,
-    /// Its upper end.
+    /// Upper end of the interval.
     pub interval_high: Option<f64>,
-    /// How sure the interval is, 0 to 1.
+    /// Confidence of the interval, 0 to 1.
     pub interval_confidence_ratio: f64,
 }

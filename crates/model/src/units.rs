@@ -1,7 +1,7 @@
-//! Rates, speeds and times: exact arithmetic, the one grammar in which options and files give them, and schedules.
+//! Rates, speeds and times: exact arithmetic, the grammar of options and files, and send schedules.
 //!
-//! Rates are fractions of whole numbers, and schedules are computed from the start of a stream: no rounding error adds
-//! up. Prefixes are powers of ten.
+//! Rates are fractions of whole numbers, and schedules are computed from the start of a stream, so rounding errors do
+//! not accumulate. Prefixes are powers of ten.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// What a rate counts.
+/// The unit that a rate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateUnit {
@@ -22,7 +22,7 @@ pub enum RateUnit {
     PacketsPerSecond,
 }
 
-/// So many bits or packets a second, above 0 and exact.
+/// Bits or packets per second, above 0 and exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     unit: RateUnit,
@@ -31,12 +31,12 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// A whole number of bits a second; `None` for 0.
+    /// A whole number of bits per second; `None` for 0.
     pub const fn bits_per_second(bits: u64) -> Option<Self> {
         Self::whole(RateUnit::BitsPerSecond, bits)
     }
 
-    /// A whole number of packets a second; `None` for 0.
+    /// A whole number of packets per second; `None` for 0.
     pub const fn packets_per_second(packets: u64) -> Option<Self> {
         Self::whole(RateUnit::PacketsPerSecond, packets)
     }
@@ -52,8 +52,8 @@ impl Rate {
         }
     }
 
-    /// A decimal number (`0.4`, `1.5e3`) times `scale`, exactly. `None` for what is no such number, for 0
-    /// and for fractions whose parts exceed 64 bits.
+    /// Computes a decimal number (`0.4`, `1.5e3`) times `scale`, exactly. `None` for other texts, for 0, and for
+    /// fractions whose parts exceed 64 bits.
     pub fn decimal(unit: RateUnit, text: &str, scale: u64) -> Option<Self> {
         let (digits, exponent) = match text.split_once(['e', 'E']) {
             Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
@@ -85,28 +85,28 @@ impl Rate {
         })
     }
 
-    /// The rate of each of so many that have it together.
+    /// Divides the rate equally among a number of streams.
     pub fn share(self, of: NonZeroU64) -> Option<Self> {
         let parts = self.denominator().checked_mul(of.get().into())?;
         Self::fraction(self.unit, self.numerator(), parts)
     }
 
-    /// What it counts.
+    /// Returns the unit it counts.
     pub const fn unit(self) -> RateUnit {
         self.unit
     }
 
-    /// The number as it is shown.
+    /// Returns the rate per second, rounded.
     pub fn per_second(self) -> f64 {
         self.numerator.get() as f64 / self.denominator.get() as f64
     }
 
-    /// The number, unless it has a fraction.
+    /// Returns the rate per second if it is whole.
     pub fn whole_per_second(self) -> Option<u64> {
         (self.denominator == NonZeroU64::MIN).then_some(self.numerator.get())
     }
 
-    /// The same rate in bits, of packets of so many: rounded, and 1 at least.
+    /// Converts a packet rate to bits per second, for packets of `packet_bits` bits; rounded, at least 1.
     pub fn bits_of(self, packet_bits: u64) -> u64 {
         let bits = match self.unit {
             RateUnit::BitsPerSecond => self.numerator(),
@@ -116,21 +116,20 @@ impl Rate {
         u64::try_from(rounded).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The time that so many packets of `packet_bits` bits take, cut to whole nanoseconds: when the packet
-    /// is due that follows on them.
+    /// Returns the time that `packets` packets take, in whole nanoseconds: the next packet is due then.
     pub fn time_of(self, packets: u64, packet_bits: u64) -> Duration {
         let ns = u128::from(packets).saturating_mul(self.packet_ns(packet_bits)) / self.numerator();
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
-    /// How many packets of `packet_bits` bits that time holds.
+    /// Returns how many packets of `packet_bits` bits fit into a time.
     pub fn packets_in(self, time: Duration, packet_bits: u64) -> u64 {
         let packet_ns = self.packet_ns(packet_bits).max(1);
         let packets = time.as_nanos().saturating_mul(self.numerator()) / packet_ns;
         u64::try_from(packets).unwrap_or(u64::MAX)
     }
 
-    /// The time of one packet is this many nanoseconds divided by the numerator.
+    /// The time of one packet in nanoseconds, times the numerator.
     fn packet_ns(self, packet_bits: u64) -> u128 {
         let units = match self.unit {
             RateUnit::BitsPerSecond => packet_bits,
@@ -155,7 +154,7 @@ fn greatest_common_divisor(mut one: u128, mut other: u128) -> u128 {
     one.max(1)
 }
 
-/// Why something that was asked for cannot be had, and what can: a sentence to be printed as it stands.
+/// Why a request cannot be met, and what can be had: a complete sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
@@ -166,7 +165,7 @@ impl From<String> for Refused {
     }
 }
 
-/// A text that is no such quantity: what was expected.
+/// Why a text does not parse: the expected form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct NoQuantity(String);
@@ -175,7 +174,7 @@ fn no_quantity<T>(why: impl Into<String>) -> Result<T, NoQuantity> {
     Err(NoQuantity(why.into()))
 }
 
-/// A line's speed in bits a second: `100m`, `2.5g`, `10Gbit/s`. Exact, or an error.
+/// Parses a line speed in bits per second: `100m`, `2.5g`, `10Gbit/s`. It must be a whole number.
 pub fn parse_speed(text: &str) -> Result<u64, NoQuantity> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(&lower);
@@ -191,7 +190,7 @@ pub fn parse_speed(text: &str) -> Result<u64, NoQuantity> {
     )
 }
 
-/// A rate: packets a second (`70kpps`), or bits a second (`36m`, `36mbit/s`).
+/// Parses a rate: packets per second (`70kpps`) or bits per second (`36m`, `36mbit/s`).
 pub fn parse_rate(text: &str) -> Result<Rate, NoQuantity> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(&lower);
@@ -203,7 +202,7 @@ pub fn parse_rate(text: &str) -> Result<Rate, NoQuantity> {
     rate.map_or_else(|| no_quantity(expected), Ok)
 }
 
-/// So many a second, above 0 and up to a million: `500`, `10k`, `2.5k/s`.
+/// Parses a number per second, from 0.001 to a million: `500`, `10k`, `2.5k/s`.
 pub fn parse_count_rate(text: &str) -> Result<Rate, NoQuantity> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(lower.strip_suffix("/s").unwrap_or(&lower));
@@ -236,19 +235,19 @@ fn scale(prefix: &str) -> Option<u64> {
     power.map(|power| 1000_u64.pow(power as u32))
 }
 
-/// Beyond any sense, and where the conversion would no longer be exact: 11 days.
+/// Longest time, 11 days: longer ones would lose exactness.
 const NANOSECONDS_MAX: f64 = 1e15;
 
-/// Reads a time with a unit: `200us`, `0.5ms`. Minutes are no unit of a period: `50m` is likely to be a `50ms` that
-/// lost a letter.
+/// Parses a time with a unit: `200us`, `0.5ms`. Minutes are refused as unit of a period: `50m` is probably a mistyped
+/// `50ms`.
 ///
 /// # Errors
-/// Also without a unit, since a number alone could mean any.
+/// Also without a unit, because a bare number is ambiguous.
 pub fn parse_time(text: &str) -> Result<Duration, NoQuantity> {
     time(with_unit(text, ["us", "ms"])?, &PERIODS)
 }
 
-/// Reads the length of a whole run, with a unit: `150s`, `10m`, `2h`, `3d`.
+/// Parses the length of a whole run, with a unit: `150s`, `10m`, `2h`, `3d`.
 ///
 /// # Errors
 /// Also without a unit.
@@ -256,7 +255,7 @@ pub fn parse_length(text: &str) -> Result<Duration, NoQuantity> {
     time(with_unit(text, ["s", "m"])?, &LENGTHS)
 }
 
-/// Reads a time in seconds, or with another unit: `1.5`, `250ms`, `10m`, `2h`, `3d`.
+/// Parses a time in seconds, or with another unit: `1.5`, `250ms`, `10m`, `2h`, `3d`.
 pub fn parse_seconds(text: &str) -> Result<Duration, NoQuantity> {
     match split_unit(text) {
         (number, "") => time((number, "s"), &LENGTHS),
@@ -264,7 +263,7 @@ pub fn parse_seconds(text: &str) -> Result<Duration, NoQuantity> {
     }
 }
 
-/// Writes a time in the largest unit that keeps it a whole number: `200us`.
+/// Formats a time in the largest unit that keeps it a whole number: `200us`.
 pub fn show_time(nanoseconds: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let fits = |(scale, _): &&(u64, &str)| nanoseconds > 0 && nanoseconds.is_multiple_of(*scale);
@@ -278,7 +277,7 @@ fn with_unit<'a>(text: &'a str, like: [&str; 2]) -> Result<(&'a str, &'a str), N
     let [one, other] = like;
     match split_unit(text) {
         ("", _) => no_quantity(format!(
-            "'{text}' is no time: a number above 0 and its unit were expected, such as 200{one}"
+            "'{text}' is not a time: a number above 0 and its unit were expected, such as 200{one}"
         )),
         (number, "") => no_quantity(format!(
             "a unit is needed, such as '{number}{one}' or '{number}{other}'"
@@ -287,7 +286,7 @@ fn with_unit<'a>(text: &'a str, like: [&str; 2]) -> Result<(&'a str, &'a str), N
     }
 }
 
-/// The units from the shortest, and how many nanoseconds each has.
+/// The units, shortest first, with their nanoseconds.
 static NANOS: [(&str, f64); 8] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -299,7 +298,7 @@ static NANOS: [(&str, f64); 8] = [
     ("d", 86_400e9),
 ];
 
-/// The units that a time may have, and their names in a sentence.
+/// The permitted units of a time, and their names in a sentence.
 type Units = (&'static [(&'static str, f64)], &'static str);
 
 static PERIODS: Units = (NANOS.split_at(5).0, "ns, us, ms or s");
@@ -322,26 +321,26 @@ fn time((number, unit): (&str, &str), (known, names): &Units) -> Result<Duration
     Ok(Duration::from_nanos(nanos.round() as u64))
 }
 
-/// A stream that is later than this sends together what is due. iperf 2.1.8 sleeps for no shorter
-/// time, and so sends what falls due in it back to back.
+/// A stream that is later than this sends all due units together. iperf 2.1.8 does not sleep for shorter times either,
+/// and sends what falls due in them back to back.
 const LATE_MAX: Duration = Duration::from_micros(100);
 
-/// A schedule: after how many units (bytes or datagrams) which time has passed.
+/// A schedule: when each unit (byte or datagram) is due.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     rate: Rate,
     unit_bits: u64,
-    /// Units that are due at a time: the first of them when it is due by itself, the others with it.
+    /// Units that are due together, at the time of the first.
     burst: u64,
 }
 
 impl Pace {
-    /// A schedule of bytes.
+    /// Schedules bytes.
     pub fn of_bytes(rate: Rate) -> Self {
         Self::of_datagrams(rate, 1)
     }
 
-    /// A schedule of datagrams of equal length.
+    /// Schedules datagrams of equal length.
     pub fn of_datagrams(rate: Rate, payload_bytes: usize) -> Self {
         Pace {
             rate,
@@ -350,7 +349,7 @@ impl Pace {
         }
     }
 
-    /// The same rate in bursts of so many units, 1 at least.
+    /// Keeps the rate but sends in bursts of this many units, at least 1.
     pub fn in_bursts(self, units: u32) -> Self {
         Pace {
             burst: u64::from(units.max(1)),
@@ -358,14 +357,14 @@ impl Pace {
         }
     }
 
-    /// How long the schedule has still to run, `elapsed` after its start, before the next unit is
-    /// due that follows on `sent` others; zero when it is due.
+    /// Returns the time until the unit after `sent` others is due, `elapsed` after the start; zero when it is due
+    /// already.
     pub fn ahead(&self, sent: u64, elapsed: Duration) -> Duration {
         self.due(sent).saturating_sub(elapsed)
     }
 
-    /// How many units, of which the next follows on `sent` others and is due, are to be sent together
-    /// now: the rest of its burst, or all that are due when the stream is late by 100 µs.
+    /// Returns how many units to send together when the unit after `sent` others is due: the rest of its burst, or, if
+    /// the stream is late by 100 µs, all that are due.
     pub fn due_together(&self, sent: u64, elapsed: Duration) -> u64 {
         if elapsed.saturating_sub(self.due(sent)) < LATE_MAX {
             return self.burst - sent % self.burst;
@@ -377,7 +376,7 @@ impl Pace {
             .saturating_sub(sent)
     }
 
-    /// When the unit that follows on `sent` others is due, after the start.
+    /// When the unit after `sent` others is due, from the start.
     fn due(&self, sent: u64) -> Duration {
         let first_of_burst = sent - sent % self.burst;
         self.rate.time_of(first_of_burst, self.unit_bits)

@@ -1,4 +1,4 @@
-//! What is read of words, and how numbers are shown: `words.txt` records both.
+//! How words are parsed and numbers shown, as recorded in `words.txt`.
 
 use std::fmt::Debug;
 
@@ -20,7 +20,7 @@ fn read<T: Debug>(quantity: Result<T, NoQuantity>) -> String {
     )
 }
 
-/// Numbers with blanks between; the word for none of them is none.
+/// Parses numbers separated by blanks; a word that is no number is a missing one.
 fn numbers(words: &str) -> Vec<Option<f64>> {
     words.split(' ').map(|word| word.parse().ok()).collect()
 }

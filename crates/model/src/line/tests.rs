@@ -16,7 +16,7 @@ fn packets(line: &Line, packet: Packet) -> u64 {
 
 #[test]
 fn published_rates_come_out() {
-    // RFC 2544's appendix and the tables of card makers.
+    // From RFC 2544's appendix and the tables of card makers.
     for (speed, bytes, rate) in [
         (10_000_000, 64, 14_880),
         (100_000_000, 64, 148_809),
@@ -41,7 +41,7 @@ fn a_mix_is_its_frames_together() {
         (cost.frames, cost.frame_bytes, cost.line_bytes),
         (12, 4342, 4582)
     );
-    // 381.8 bytes of line a frame.
+    // 381.8 bytes of line per frame.
     let full = Rate::packets_per_second(327_367).unwrap();
     let share = fast.share(Packet::Imix, full).unwrap();
     assert!((share - 1.0).abs() < 1e-5, "{share}");
@@ -107,7 +107,7 @@ fn what_exceeds_the_mtu_is_cut_or_refused() {
     assert!(error.to_string().contains("1280"));
 }
 
-/// Sends a datagram as Linux's ip_fragment does, fragment by fragment.
+/// Sends a datagram as Linux's ip_fragment does, one fragment after the other.
 fn fragments(mtu: u64, ip: IpVersion, payload: u64) -> Vec<u64> {
     let (header, fragment_header) = match ip {
         IpVersion::V4 => (20, 20),
@@ -176,7 +176,7 @@ fn rates_are_cut_once_and_add_up_to_the_line() {
         assert!(rate * bits <= 2_500_000_000 && (rate + 1) * bits > 2_500_000_000);
         let gaps = 8 * 20 * line.at_full(cost.frames, &cost);
         let frames = line.at_full(8 * cost.frame_bytes, &cost);
-        // Each of the two was cut to a whole number once.
+        // Each of the two was rounded down to a whole number once.
         let apart = 2_500_000_000 - gaps - frames;
         assert!(apart <= 160, "{apart}");
     }

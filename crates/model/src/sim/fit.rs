@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use crate::document::{HostFacts, named};
 use crate::study::trial::TrialFigures;
 
-/// Name and version of the JSON that [`SimFitHost`] becomes.
+/// Name and version of the JSON of [`SimFitHost`].
 pub const SIM_FIT_HOST_SCHEMA: &str = "nicpoll.sim-fit-host/1";
 
-/// What was measured, and what follows from it.
+/// The measurements of a host, and the fitted costs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimFitHost {
     /// Name and version of this layout: [`SIM_FIT_HOST_SCHEMA`].
@@ -18,20 +18,20 @@ pub struct SimFitHost {
     pub nicpoll_version: String,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
-    /// How long it took.
+    /// Duration of the measurements.
     pub elapsed_seconds: f64,
     /// The machine.
     pub host: HostFacts,
-    /// Repeats that count: three or five, and up to as many more while a cost does not agree with itself.
+    /// Repeats that count: three or five, and up to as many more while a cost is not repeatable.
     pub repeats: u32,
-    /// What other programs took of the two processors while costs were measured, 0 to 1; null when it was not seen.
-    /// It adds to what is measured.
+    /// Share of the two processors that other programs took during the measurements, 0 to 1; null when it was not
+    /// measured. It increases the measured costs.
     pub others_ratio: Option<f64>,
-    /// What the hypervisor kept of the two processors meanwhile, 0 to 1, by `/proc/stat`; null when it was not
-    /// seen. Times are longer by it.
+    /// Share of the two processors that the hypervisor took meanwhile, 0 to 1, by `/proc/stat`; null when it was not
+    /// measured. It lengthens the measured times.
     #[serde(default)]
     pub steal_ratio: Option<f64>,
-    /// What each kind of work costs.
+    /// Cost of each kind of work.
     pub costs: Vec<MeasuredCost>,
     /// Every number of the host file.
     pub numbers: Vec<HostNumber>,
@@ -40,67 +40,67 @@ pub struct SimFitHost {
 }
 
 named! {
-    /// A kind of work on the receive path, or a time that passes there.
+    /// A kind of work on the receive path, or a waiting time there.
     #[derive(
         Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
     )]
     #[serde(rename_all = "kebab-case")]
     pub enum HostCost {
-        /// A poll that one packet was there for, up to its socket, with what waking the program takes of it.
+        /// A poll that finds one packet, up to its socket, including the poll's part in waking the program.
         OnePacketPoll = "one packet a poll",
         /// A poll that finds nothing, on a processor that sleeps between polls.
         EmptyPoll = "empty poll, idle processor",
-        /// A poll without its packets, on a processor that sends them.
+        /// A poll without the cost of its packets, on a processor that sends them.
         LoadedPoll = "poll under load, packets left out",
         /// A packet in a batch, up to its socket.
         BatchedPacket = "packet in a batch",
-        /// The same for 1024 bytes of payload more.
+        /// Each further 1024 bytes of payload of it.
         BatchedKib = "packet in a batch, per KiB more",
-        /// What a packet takes beyond one that is dropped before IP: IP, UDP and the socket, waking left out.
+        /// Cost of a delivered packet beyond one dropped before IP: IP, UDP and the socket, without waking.
         Delivery = "delivery: IP, UDP, socket",
         /// Waking the receiver's program on the other processor.
         Wake = "waking the receiver",
-        /// The receiver's program: waiting, being woken, and the call around the packets.
+        /// The receiver's program: waiting, waking up, and the call without its packets.
         TakeUp = "receiver: waiting and waking up",
-        /// The receiver's program: one packet of a call.
+        /// The receiver's program: each packet of a call.
         Read = "receiver: one packet of a read",
-        /// The same for 1024 bytes of payload more.
+        /// Each further 1024 bytes of payload of it.
         ReadKib = "receiver: per KiB more",
-        /// The sender's call, in the kernel, up to the link.
+        /// The sender's call in the kernel, up to the link.
         Send = "sender: call, in the kernel",
-        /// The same for 1024 bytes of payload more.
+        /// Each further 1024 bytes of payload of it.
         SendKib = "sender: per KiB more",
-        /// The sender's program, outside the kernel, a packet.
+        /// The sender's program outside the kernel, per packet.
         SendUser = "sender: outside the kernel",
-        /// A switch between two threads of a processor.
+        /// A switch between two threads of one processor.
         ThreadSwitch = "context switch, two threads",
         /// The hard interrupt of the polling timer.
         TimerInterrupt = "polling timer, interrupt",
-        /// How late the polling timer comes.
+        /// Delay of the polling timer.
         TimerDelay = "polling timer, lateness",
-        /// A clock tick: interrupt and what it causes.
+        /// A clock tick: the interrupt and its consequences.
         Tick = "clock tick",
-        /// Request and response, the median, when each packet has its own poll.
+        /// Median of request and response when each packet has its own poll.
         RoundTrip = "round trip, median",
     }
 }
 
-/// A cost, over the repeats.
+/// A cost over the repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredCost {
-    /// Which.
+    /// The kind of work.
     pub cost: HostCost,
-    /// The middle one in nanoseconds, above 0; null when it cannot be told from nothing.
+    /// Median in nanoseconds, above 0; null when it is indistinguishable from 0.
     pub ns: Option<f64>,
-    /// The least one; below 0 when scatter is greater than the cost.
+    /// Minimum; below 0 when the scatter exceeds the cost.
     pub min_ns: Option<f64>,
-    /// The greatest one.
+    /// Maximum.
     pub max_ns: Option<f64>,
-    /// Whether the middle half of the repeats lies within 30 % of the middle one, or within 200 ns. When it does
-    /// not, the cost is a range; null when `ns` is.
+    /// Whether the middle half of the repeats lies within 30 % of the median, or within 200 ns. Otherwise the cost is a
+    /// range; null when `ns` is.
     #[serde(default)]
     pub is_repeatable: Option<bool>,
-    /// Repeats that have the figure.
+    /// Repeats that measured it.
     pub repeats: u32,
 }
 
@@ -111,40 +111,40 @@ pub struct HostNumber {
     pub name: String,
     /// The value.
     pub value: u64,
-    /// Where it is from.
+    /// Its source.
     pub source: String,
 }
 
-/// How a row was used.
+/// How the fit used a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckKind {
-    /// Runs like it are among those that the costs are from.
+    /// Runs of this kind were used for the costs.
     Fitted,
-    /// No run under this setting with this traffic was looked at before.
+    /// No run of this traffic under this setting was used.
     Predicted,
 }
 
 named! {
-    /// A quantity of a check, which [`CheckQuantity::measured`] reads of a trial.
+    /// A quantity of a check, which [`CheckQuantity::measured`] takes from a trial.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CheckQuantity {
-        /// Datagrams a second that the receiver read.
+        /// Datagrams per second that the receiver read.
         DeliveredPps = "packets a second",
-        /// Transactions a second.
+        /// Transactions per second.
         TransactionsPerSecond = "transactions a second",
         /// Median round trip.
         RoundTripP50Ns = "round trip, median, ns",
-        /// Busy time of both processors over datagrams or transactions.
+        /// Busy time of both processors per datagram or transaction.
         CpuNsPerPacket = "CPU time a packet, ns",
-        /// Datagrams a poll of the receiver's end.
+        /// Datagrams per poll at the receiver.
         PacketsPerPoll = "packets a poll",
     }
 }
 
 impl CheckQuantity {
-    /// What a trial measured of it.
+    /// Returns a trial's measured value.
     pub fn measured(self, figures: &TrialFigures) -> Option<f64> {
         let trips = figures.round_trip;
         match self {
@@ -161,60 +161,60 @@ impl CheckQuantity {
     }
 }
 
-/// A workload under a setting, as the simulator is to run it.
+/// A workload under a setting, as input of the simulator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToSimulate {
-    /// The study's name for the traffic.
+    /// The study's name of the traffic.
     pub workload: String,
-    /// The simulator's words for it.
+    /// The simulator's notation of the traffic.
     pub traffic: String,
-    /// The study's name for what is in force.
+    /// The study's name of the setting.
     pub setting: String,
-    /// From round to round, where a timer begins them; `None` where each arrival wakes the NAPI.
+    /// Time between rounds that a timer starts; `None` if each arrival wakes the NAPI.
     pub period_ns: Option<u64>,
 }
 
-/// Predictions of the simulator for a study's traffic, computed before its first trial.
+/// The simulator's predictions of a study's traffic, computed before its first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Simulated {
-    /// The host that was simulated: a file, or the name of one that comes with the program.
+    /// The simulated host: a file, or the name of one that comes with the program.
     pub host: String,
-    /// The figures.
+    /// The predicted figures.
     pub figures: Vec<SimulatedFigure>,
 }
 
-/// A figure that the simulator has for a workload under a setting.
+/// A predicted figure for a workload under a setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimulatedFigure {
     /// The traffic.
     pub workload: String,
-    /// What is in force.
+    /// The setting.
     pub setting: String,
-    /// What it is.
+    /// The quantity.
     pub quantity: CheckQuantity,
     /// The figure, in the unit of the quantity.
     pub value: f64,
 }
 
-/// Predicted and measured.
+/// A prediction compared with a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCheck {
     /// The traffic.
     pub workload: String,
-    /// How the receiver learns of packets.
+    /// The receiver's setting.
     pub setting: String,
-    /// What is compared.
+    /// The compared quantity.
     pub quantity: CheckQuantity,
-    /// What the simulator says.
+    /// The simulated figure.
     pub simulated: Option<f64>,
-    /// The middle one of the good trials; null without any.
+    /// Median of the good trials; null without any.
     pub measured: Option<f64>,
-    /// The least of them.
+    /// Their minimum.
     pub measured_min: Option<f64>,
-    /// The greatest.
+    /// Their maximum.
     pub measured_max: Option<f64>,
     /// `simulated / measured - 1`.
     pub error: Option<f64>,
-    /// Whether the costs come from runs like it.
+    /// How the fit used such runs.
     pub kind: CheckKind,
 }

@@ -1,7 +1,7 @@
 //! Documents of the simulator.
 //!
-//! `run` holds one run, `sweep` has several runs and joins the parts of a sweep, `fit` has the costs that were fitted to
-//! a host, and `published` compares the simulation with published tables.
+//! `run` has one run, `sweep` has sweeps and joins their parts, `fit` has costs fitted to a host, and `published`
+//! compares the simulation with published tables.
 
 pub(crate) mod fit;
 mod published;

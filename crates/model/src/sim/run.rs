@@ -1,4 +1,4 @@
-//! One simulated run: plan, figures of the path, its hosts and TCP connections, and the bottleneck.
+//! One simulated run: plan, figures of the path, of its hosts and TCP connections, and the bottleneck.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::loss::LossPlace;
 use crate::traffic::Latency;
 
-/// Name and version of the JSON that [`SimRun`] becomes.
+/// Name and version of the JSON of [`SimRun`].
 pub const SIM_RUN_SCHEMA: &str = "nicpoll.sim-run/3";
 
 /// One run.
@@ -16,27 +16,27 @@ pub struct SimRun {
     pub schema: String,
     /// Version of nicpoll.
     pub nicpoll_version: String,
-    /// What was asked for.
+    /// The input.
     pub plan: SimPlan,
-    /// What came out.
+    /// The results.
     pub figures: SimFigures,
-    /// Why no more came out.
+    /// The limit of the throughput.
     pub bottleneck: SimBottleneck,
 }
 
-/// What is run.
+/// The configuration of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimPlan {
-    /// The hosts in the order of the path: the first sends, the last receives, those between forward. One alone has
-    /// ideal hosts at the far end of its lines.
+    /// The hosts in path order: the first sends, the last receives, those between forward. A single host has ideal
+    /// hosts at the far ends of its lines.
     pub hosts: Vec<SimStop>,
-    /// Workload with its options, as the command line takes it.
+    /// The workload with its options, in command-line notation.
     pub workload: String,
-    /// Virtual time that is counted.
+    /// Counted virtual time.
     pub seconds: f64,
-    /// Virtual time before it that is not.
+    /// Virtual time before the counted time.
     pub warmup_seconds: f64,
-    /// Seed of all chance.
+    /// Seed of all random numbers.
     pub seed: u64,
 }
 
@@ -45,59 +45,59 @@ pub struct SimPlan {
 pub struct SimStop {
     /// Name of the host.
     pub host: String,
-    /// Its receive discipline with its options, as the command line takes it.
+    /// Its receive discipline with its options, in command-line notation.
     pub discipline: String,
 }
 
-/// What came out of a run, in the counted time.
+/// Results of a run over the counted time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimFigures {
     /// Where each datagram of all flows ended.
     pub ledger: SimLedger,
-    /// Datagrams a second of all flows that were offered; requests of ideal clients; calls when a host sends.
+    /// Datagrams per second offered by all flows; requests, for ideal clients; calls, for a sending host.
     #[serde(rename = "offered_packets_per_second")]
     pub offered_pps: f64,
-    /// Datagrams a second of all flows that arrived; replies that ideal clients got.
+    /// Datagrams per second delivered to all flows; replies, for ideal clients.
     #[serde(rename = "delivered_packets_per_second")]
     pub delivered_pps: f64,
-    /// Bits of payload a second in them.
+    /// Bits of their payload per second.
     pub delivered_payload_bits_per_second: f64,
     /// Lost datagrams over offered ones; null when none were offered.
     pub loss_ratio: Option<f64>,
-    /// Of all flows; see [`SimFlow::latency`].
+    /// Latency of all flows; see [`SimFlow::latency`].
     pub latency: Latency,
-    /// Jitter as iperf computes it (RFC 1889) at the end, the mean of the flows'; null before the second datagram.
+    /// Final jitter as iperf computes it (RFC 1889), averaged over the flows; null before the second datagram.
     pub jitter_ns: Option<f64>,
-    /// How ideal clients were served; null without them.
+    /// Distribution of service over ideal clients; null without them.
     pub clients: Option<SimClients>,
     /// Each direction between two programs.
     pub flows: Vec<SimFlow>,
-    /// Each host, in the order of the path.
+    /// Each host, in path order.
     pub hosts: Vec<SimHostFigures>,
-    /// Each line between two hosts, in the order of the path.
+    /// Each line between two hosts, in path order.
     pub lines: Vec<SimLine>,
     /// Each TCP connection; empty for other workloads. Its two flows are `segments` and `acknowledgements`.
     pub connections: Vec<SimTcp>,
-    /// The counted time of a host alone in parts of equal length; empty unless parts were asked for.
+    /// A single host's counted time in parts of equal length; empty unless requested.
     pub slices: Vec<SimSlice>,
 }
 
-/// `in_flight_at_start + offered = delivered + sum of losses + in_flight_at_end`, in datagrams.
-/// A request of an ideal client is one datagram until its client has the reply, wherever either is.
+/// `in_flight_at_start + offered = delivered + sum of losses + in_flight_at_end`, in datagrams. An ideal client's
+/// request counts as one datagram until the client has the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimLedger {
-    /// Datagrams on their way when the counted time began.
+    /// Datagrams in flight when the counted time began.
     #[serde(rename = "in_flight_at_start_datagrams")]
     pub in_flight_at_start: u64,
-    /// Datagrams that set out: that programs called to send, those refused included, or that came from a far end.
+    /// Datagrams that started: calls of programs to send, refused ones included, or arrivals from a far end.
     #[serde(rename = "offered_datagrams")]
     pub offered: u64,
-    /// Datagrams that arrived: that programs read, or that reached a far end.
+    /// Datagrams that arrived: read by programs, or received by a far end.
     #[serde(rename = "delivered_datagrams")]
     pub delivered: u64,
-    /// Losses by host and place, without zeros. A datagram in fragments is lost where its first loss was.
+    /// Nonzero losses by host and place. A fragmented datagram is lost at its first lost fragment.
     pub losses: Vec<SimPathLoss>,
-    /// Datagrams on their way when the counted time ended.
+    /// Datagrams in flight when the counted time ended.
     #[serde(rename = "in_flight_at_end_datagrams")]
     pub in_flight_at_end: u64,
 }
@@ -105,27 +105,27 @@ pub struct SimLedger {
 /// Datagrams lost at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimPathLoss {
-    /// Which host, from 0 in the order of the path.
+    /// The host, from 0 in path order.
     pub host: usize,
-    /// Where.
+    /// The place.
     pub place: LossPlace,
-    /// How many.
+    /// Number of datagrams.
     pub datagrams: u64,
 }
 
 impl SimLedger {
-    /// All losses.
+    /// Returns all losses.
     pub fn lost(&self) -> u64 {
         self.losses.iter().map(|loss| loss.datagrams).sum()
     }
 
-    /// Losses at one place, whichever host's.
+    /// Returns the losses at one place, over all hosts.
     pub fn lost_in(&self, place: LossPlace) -> u64 {
         let there = self.losses.iter().filter(|loss| loss.place == place);
         there.map(|loss| loss.datagrams).sum()
     }
 
-    /// Losses at one place of one host.
+    /// Returns the losses at one place of one host.
     pub fn lost_at(&self, host: usize, place: LossPlace) -> u64 {
         let mut losses = self.losses.iter();
         let there = losses.find(|loss| loss.host == host && loss.place == place);
@@ -142,59 +142,60 @@ impl SimLedger {
 /// One direction between two programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimFlow {
-    /// What it carries: datagrams, requests, replies.
+    /// Its content: datagrams, requests, replies.
     pub name: String,
-    /// The host that sends, from 0 in the order of the path; null for an ideal far end.
+    /// The sending host, from 0 in path order; null for an ideal far end.
     pub from: Option<usize>,
-    /// The host that receives; null for an ideal far end.
+    /// The receiving host; null for an ideal far end.
     pub to: Option<usize>,
-    /// Bytes of payload in a datagram.
+    /// Bytes of payload per datagram.
     pub payload_bytes: u32,
     /// Calls to send.
     pub calls: u64,
-    /// Calls that failed (ENOBUFS). A datagram in fragments counts when any of them was refused.
+    /// Calls that failed (ENOBUFS). A fragmented datagram counts if any fragment was refused.
     pub send_errors: u64,
     /// Datagrams that the receiving program read.
     #[serde(rename = "delivered_datagrams")]
     pub delivered: u64,
-    /// Calls without error a second.
+    /// Calls without error per second.
     #[serde(rename = "sent_packets_per_second")]
     pub sent_pps: f64,
-    /// Datagrams read a second.
+    /// Datagrams read per second.
     #[serde(rename = "delivered_packets_per_second")]
     pub delivered_pps: f64,
-    /// Bits of payload a second in calls without error.
+    /// Bits of payload per second of calls without error.
     pub sent_payload_bits_per_second: f64,
-    /// Bits of payload a second that were read.
+    /// Bits of payload read per second.
     pub delivered_payload_bits_per_second: f64,
-    /// Numbers that the receiver misses, as iperf's counts them: between the first and the last that it read.
+    /// Numbers missing at the receiver, as iperf counts them: between the first and the last it read.
     #[serde(rename = "missing_datagrams")]
     pub missing: u64,
-    /// Datagrams that came after a later one.
+    /// Datagrams received after a later one.
     #[serde(rename = "out_of_order_datagrams")]
     pub out_of_order: u64,
-    /// From the call to the end of the read. From a far end: from the end of a frame on the line until its program has
-    /// it; to a far end: to the end of the frame on the line; of its requests: until its client has the reply.
+    /// Time from the call to the end of the read. From a far end, from the end of the frame on the line to the
+    /// program's read; to a far end, to the end of the frame on the line; for a far end's requests, until its client
+    /// has the reply.
     pub latency: Latency,
-    /// Of requests: from the call to the end of the reply's read. Null for other flows.
+    /// For requests: time from the call to the end of the reply's read. Null for other flows.
     pub round_trip: Option<Latency>,
-    /// Jitter as iperf computes it (RFC 1889) at the end; null before the second datagram.
+    /// Final jitter as iperf computes it (RFC 1889); null before the second datagram.
     pub jitter_ns: Option<f64>,
 }
 
-/// How alike clients were served. They add up to the packets delivered.
+/// Distribution of service over the clients. All of them add up to the delivered packets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimClients {
-    /// How many there are.
+    /// Number of clients.
     #[serde(rename = "clients")]
     pub count: u64,
     /// Packets delivered, or requests answered, of the client with the fewest.
     #[serde(rename = "served_least_packets")]
     pub served_least: u64,
-    /// The same of the one in the middle; the mean of two when there is none.
+    /// Their median over the clients.
     #[serde(rename = "served_median_packets")]
     pub served_median: f64,
-    /// The same of the one with the most.
+    /// Their number for the client with the most.
     #[serde(rename = "served_most_packets")]
     pub served_most: u64,
 }
@@ -204,35 +205,35 @@ pub struct SimClients {
 pub struct SimLine {
     /// Speed at layer 1, each way.
     pub bits_per_second: u64,
-    /// Whether both ways share it.
+    /// Whether both directions share it.
     pub is_half_duplex: bool,
-    /// Share of it in use away from the first host; of a shared line in this direction.
+    /// Share in use away from the first host; for a shared line, the share in this direction.
     pub forth_ratio: f64,
-    /// Share of it in use towards the first host.
+    /// Share in use towards the first host.
     pub back_ratio: f64,
 }
 
 /// A part of the counted time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimSlice {
-    /// When it ended, from the start of the counted time.
+    /// Its end, from the start of the counted time.
     pub end_seconds: f64,
-    /// Packets that set out in it.
+    /// Packets that started in it.
     #[serde(rename = "offered_packets")]
     pub offered: u64,
     /// Packets that arrived in it.
     #[serde(rename = "delivered_packets")]
     pub delivered: u64,
-    /// Packets lost in it, wherever.
+    /// Packets lost in it, at any place.
     #[serde(rename = "lost_packets")]
     pub lost: u64,
     /// Interrupts of the card in it.
     pub interrupts: u64,
-    /// Passes of the interrupt thread in it that a tick's sleep followed.
+    /// Passes of the interrupt thread in it that were followed by a tick's sleep.
     #[serde(rename = "throttled_passes")]
     pub throttled: u64,
-    /// Every variable under `kern.polling` at its end, counters since the start of the counted time; empty
-    /// for other disciplines.
+    /// Every variable under `kern.polling` at its end, counters since the start of the counted time; empty for other
+    /// disciplines.
     pub knobs: Vec<SimKnob>,
 }
 
@@ -246,49 +247,48 @@ pub const SIM_PLACES: [LossPlace; 6] = [
     LossPlace::SendQueue,
 ];
 
-/// Why no more came through.
+/// The limit of the throughput.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimBottleneck {
-    /// What is full, or is fullest.
+    /// The resource that is full, or fullest.
     pub resource: String,
-    /// How full: 1 is all of it.
+    /// Its fullness: 1 is full.
     #[serde(rename = "fullness_ratio")]
     pub fullness: f64,
-    /// Whether it holds back packets; otherwise all that is offered comes through.
+    /// Whether it limits the throughput; otherwise everything offered is delivered.
     pub is_binding: bool,
     /// The same in a sentence.
     pub explanation: String,
-    /// Single changes that bring more, and what each came to when it was simulated, the greatest gain first; null when
-    /// none was tried.
+    /// Single changes that deliver more, with their simulated results, greatest gain first; null when none was tried.
     pub moves: Option<Vec<SimMove>>,
 }
 
 /// A change of one number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimMove {
-    /// What was changed: `cpu.hz = 2000 (was 1000)`.
+    /// The change: `cpu.hz = 2000 (was 1000)`.
     pub change: String,
-    /// Packets a second that are delivered then.
+    /// Packets per second delivered with it.
     #[serde(rename = "delivered_packets_per_second")]
     pub delivered_pps: f64,
-    /// Over those delivered without the change, in a run of the same length; null when there were none.
+    /// Ratio to those delivered without it, in a run of equal length; null when there were none.
     pub ratio: Option<f64>,
 }
 
-/// What came out on one host.
+/// Results of one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimHostFigures {
     /// Name of the host.
     pub host: String,
-    /// Where the processor's time went; of several, the mean.
+    /// Use of the processor's time; for several processors, the mean.
     pub cpu: SimCpu,
-    /// The same of each processor in turn; left out for a host of one.
+    /// The same for each processor; omitted for a single one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<SimCpu>,
-    /// The same as a clock sees it that looks at the processor now and then: what top(1) would have shown. Null when it
-    /// did not look in the counted time.
+    /// The same as sampled by the clock tick, as top(1) would have shown it. Null when there was no sample in the
+    /// counted time.
     pub cpu_sampled: Option<SimCpu>,
-    /// Switches to another thread, the idle one included.
+    /// Switches between threads, the idle thread included.
     pub context_switches: u64,
     /// Interrupts of its cards.
     pub interrupts: u64,
@@ -296,18 +296,18 @@ pub struct SimHostFigures {
     pub ledger: SimHostLedger,
     /// Each card.
     pub cards: Vec<SimCard>,
-    /// Every queue with a limit, and the most that waited in it; of several processors' the fullest.
+    /// Every limited queue, and the most that waited in it; for several processors, in the fullest.
     pub queues: Vec<SimQueue>,
-    /// The storm detection's work; null for disciplines that have none.
+    /// Results of storm detection; null for disciplines without it.
     pub storm: Option<SimStorm>,
-    /// The poller's work; null for other disciplines.
+    /// Results of the poller; null for other disciplines.
     pub polling: Option<SimPolling>,
-    /// NAPI's work; null for other disciplines.
+    /// Results of NAPI; null for other disciplines.
     pub napi: Option<SimNapi>,
 }
 
-/// `in_flight_at_start + received + made = transmitted + taken + merged + sum of losses + in_flight_at_end`,
-/// in IP packets: a fragment is one.
+/// `in_flight_at_start + received + made = transmitted + taken + merged + sum of losses + in_flight_at_end`, in IP
+/// packets: each fragment counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimHostLedger {
     /// Packets in the host when the counted time began.
@@ -316,19 +316,19 @@ pub struct SimHostLedger {
     /// Packets that reached its cards.
     #[serde(rename = "received_packets")]
     pub received: u64,
-    /// Packets that it made.
+    /// Packets that it created.
     #[serde(rename = "made_packets")]
     pub made: u64,
     /// Packets that left its cards.
     #[serde(rename = "transmitted_packets")]
     pub transmitted: u64,
-    /// Packets, or datagrams put together, that its programs read.
+    /// Packets, or reassembled datagrams, that its programs read.
     #[serde(rename = "taken_packets")]
     pub taken: u64,
-    /// Fragments that were taken up into a datagram, the last one left out.
+    /// Fragments merged into a datagram, except the last of each.
     #[serde(rename = "merged_packets")]
     pub merged: u64,
-    /// Losses by place, zeros included, in the order in which a packet passes the places.
+    /// Losses by place, including zeros, in the order in which a packet passes the places.
     pub losses: Vec<SimLoss>,
     /// Packets in the host when the counted time ended.
     #[serde(rename = "in_flight_at_end_packets")]
@@ -336,7 +336,7 @@ pub struct SimHostLedger {
 }
 
 impl SimHostFigures {
-    /// Share of its lines that was in use; `None` without lines.
+    /// Returns the share of its lines in use; `None` without lines.
     pub fn line_ratio(&self) -> Option<f64> {
         let each: Option<Vec<f64>> = self.cards.iter().map(|card| card.line_ratio).collect();
         let each = each.filter(|each| !each.is_empty())?;
@@ -345,7 +345,7 @@ impl SimHostFigures {
 }
 
 impl SimHostLedger {
-    /// Packets lost at one place.
+    /// Returns the packets lost at one place.
     pub fn lost_in(&self, place: LossPlace) -> u64 {
         let there = self.losses.iter().find(|loss| loss.place == place);
         there.map_or(0, |loss| loss.packets)
@@ -359,83 +359,83 @@ impl SimHostLedger {
     }
 }
 
-/// What a card did.
+/// Results of a card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimCard {
-    /// IP packets that reached it, each fragment one.
+    /// IP packets that reached it; each fragment counts.
     #[serde(rename = "received_packets")]
     pub received: u64,
-    /// Of these, those that its receive ring had no room for.
+    /// Of these, packets lost because its receive ring was full.
     #[serde(rename = "ring_lost_packets")]
     pub ring_lost: u64,
     /// Its interrupts.
     pub interrupts: u64,
-    /// Share of its line that was in use; null without a line, as at an end of a veth pair.
+    /// Share of its line in use; null without a line, as on veth.
     pub line_ratio: Option<f64>,
 }
 
 /// Packets lost at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimLoss {
-    /// Where.
+    /// The place.
     pub place: LossPlace,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
 }
 
 /// Shares of the processor's time, each 0 to 1. They add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimCpu {
-    /// The program's own work.
+    /// The program itself.
     #[serde(rename = "user_ratio")]
     pub user: f64,
-    /// System calls, kernel threads, switches to them.
+    /// System calls, kernel threads, and switches to them.
     #[serde(rename = "system_ratio")]
     pub system: f64,
-    /// Hard interrupts, the clock's included, and interrupt threads.
+    /// Hard interrupts, including the clock's, and interrupt threads.
     #[serde(rename = "interrupt_ratio")]
     pub interrupt: f64,
     /// Software interrupts: netisr and polling, NET_RX.
     #[serde(rename = "soft_interrupt_ratio")]
     pub soft_interrupt: f64,
-    /// Nothing to do.
+    /// Idle.
     #[serde(rename = "idle_ratio")]
     pub idle: f64,
 }
 
-/// A queue with a limit.
+/// A limited queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimQueue {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// What it holds.
+    /// Its limit.
     #[serde(rename = "limit_packets")]
     pub limit: u64,
-    /// The most that it held.
+    /// The most packets it held.
     #[serde(rename = "most_packets")]
     pub most: u64,
 }
 
-/// What interrupt storm detection did.
+/// Results of interrupt storm detection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimStorm {
     /// Passes of the interrupt thread.
     pub passes: u64,
-    /// Of these, followed by a tick's sleep.
+    /// Of these, passes followed by a tick's sleep.
     #[serde(rename = "throttled_passes")]
     pub throttled: u64,
     /// Messages in the log.
     pub reports: u64,
 }
 
-/// What the poller did, and its knobs at the end.
+/// Results of the poller, and its final knobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimPolling {
-    /// How the burst is adapted.
+    /// Controller that adapts the burst.
     pub controller: String,
-    /// Cycles that began.
+    /// Cycles begun.
     pub cycles: u64,
-    /// Packets that cycles asked the card for.
+    /// Packets that cycles requested of the card.
     #[serde(rename = "asked_packets")]
     pub asked: u64,
     /// Mean burst of the cycles; null without cycles.
@@ -447,7 +447,7 @@ pub struct SimPolling {
     /// The greatest burst of a cycle; null without cycles.
     #[serde(rename = "burst_max_reached_packets")]
     pub burst_max_reached: Option<u32>,
-    /// Cycles whose burst was the greatest that `burst_max` allows.
+    /// Cycles with the greatest burst that `burst_max` allows.
     pub full_cycles: u64,
     /// Every variable under `kern.polling` at the end, counters since the start of the counted time.
     pub knobs: Vec<SimKnob>,
@@ -462,66 +462,65 @@ pub struct SimKnob {
     pub value: u32,
 }
 
-/// What NAPI did.
+/// Results of NAPI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimNapi {
     /// Polls, empty ones included.
     pub polls: u64,
     /// Polls that found nothing.
     pub empty_polls: u64,
-    /// Passes that ended for want of budget or time (`time_squeeze`).
+    /// Passes that ended because budget or time ran out (`time_squeeze`).
     pub time_squeezes: u64,
-    /// Times that ksoftirqd took over.
+    /// How often ksoftirqd took over.
     pub handovers: u64,
-    /// Times that the deferral timer polled.
+    /// Polls by the deferral timer.
     pub timer_polls: u64,
     /// Polls by the program.
     pub busy_polls: u64,
 }
 
-/// A connection, in the counted time.
+/// A TCP connection over the counted time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcp {
-    /// The host that sends the data.
+    /// The host that sends data.
     pub from: String,
-    /// The host that reads them.
+    /// The host that reads data.
     pub to: String,
-    /// Where each byte is.
+    /// Where each byte ended.
     pub bytes: SimTcpBytes,
-    /// Bits a second that the program at the end has read.
+    /// Bits per second read by the receiving program.
     pub goodput_bits_per_second: f64,
-    /// The most data of a segment.
+    /// Most data in a segment.
     pub segment_bytes: u64,
-    /// The send buffer.
+    /// Size of the send buffer.
     pub send_buffer_bytes: u64,
-    /// The receive buffer: the greatest window.
+    /// Size of the receive buffer: the greatest window.
     pub receive_buffer_bytes: u64,
     /// Segments with data that were sent.
     pub segments: u64,
-    /// Of these, ones that begin with bytes that were sent before.
+    /// Of these, segments that begin with bytes sent before.
     #[serde(rename = "retransmitted_segments")]
     pub retransmits: u64,
-    /// Losses that duplicate acknowledgements told of.
+    /// Losses detected by duplicate acknowledgements.
     pub fast_retransmits: u64,
-    /// Times that the retransmission timer ran out.
+    /// Expiries of the retransmission timer.
     pub timeouts: u64,
     /// Probes of a closed window.
     pub probes: u64,
-    /// Acknowledgements that were sent.
+    /// Acknowledgements sent.
     pub acknowledgements: u64,
-    /// Mean time from the sending of a segment until the sending TCP has the acknowledgement that answers it;
-    /// null before the first.
+    /// Mean time from sending a segment to receiving the acknowledgement that answers it; null before the first.
     pub round_trip_mean_ns: Option<f64>,
-    /// What kept the sending TCP from sending.
+    /// Why the sending TCP was not sending.
     pub held: SimTcpHeld,
-    /// The counted time in parts of equal length; empty unless parts were asked for.
+    /// The counted time in parts of equal length; empty unless requested.
     pub slices: Vec<SimTcpSlice>,
 }
 
 /// `buffered_at_start + written = read + unread_at_end + unsent_or_in_flight_at_end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcpBytes {
-    /// Written and not read when the counted time began.
+    /// Bytes written but not read when the counted time began.
     #[serde(rename = "buffered_at_start_bytes")]
     pub buffered_at_start: u64,
     /// Bytes that the sending program wrote.
@@ -530,10 +529,10 @@ pub struct SimTcpBytes {
     /// Bytes that the receiving program read.
     #[serde(rename = "read_bytes")]
     pub read: u64,
-    /// Of the bytes written, those that the receiving TCP did not have when the counted time ended.
+    /// Written bytes that the receiving TCP did not have when the counted time ended.
     #[serde(rename = "unsent_or_in_flight_at_end_bytes")]
     pub unsent_or_in_flight_at_end: u64,
-    /// Of the bytes written, those that the receiving TCP had and its program had not read.
+    /// Written bytes that the receiving TCP had but its program had not read.
     #[serde(rename = "unread_at_end_bytes")]
     pub unread_at_end: u64,
 }
@@ -546,20 +545,19 @@ impl SimTcpBytes {
     }
 }
 
-/// Shares of the counted time in which the sending TCP could not send, by what it waited for, each 0 to 1.
-/// The rest it was sending.
+/// Shares of the counted time in which the sending TCP waited, by cause, each 0 to 1. It was sending for the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcpHeld {
-    /// The program, which had not written more.
+    /// The program had not written more.
     #[serde(rename = "program_ratio")]
     pub program: f64,
-    /// Room in the send buffer, which is full of what is not acknowledged.
+    /// The send buffer was full of unacknowledged data.
     #[serde(rename = "send_buffer_ratio")]
     pub send_buffer: f64,
-    /// The receiver's window.
+    /// The receiver's window was closed.
     #[serde(rename = "window_ratio")]
     pub window: f64,
-    /// The congestion window.
+    /// The congestion window was full.
     #[serde(rename = "congestion_ratio")]
     pub congestion: f64,
 }
@@ -567,13 +565,13 @@ pub struct SimTcpHeld {
 /// A part of the counted time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcpSlice {
-    /// When it ended, from the start of the counted time.
+    /// Its end, from the start of the counted time.
     pub end_seconds: f64,
     /// Bytes that the receiving program read in it.
     pub read_bytes: u64,
-    /// The same in bits a second.
+    /// The same in bits per second.
     pub goodput_bits_per_second: f64,
-    /// Segments sent again in it.
+    /// Segments retransmitted in it.
     #[serde(rename = "retransmitted_segments")]
     pub retransmits: u64,
 }

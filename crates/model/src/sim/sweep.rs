@@ -1,4 +1,4 @@
-//! Sweeps, and joining the parts of one sweep that were run separately.
+//! Sweeps, and joining the parts of a sweep that were run separately.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::sim::run::{SimFigures, SimPlan};
 
-/// Name and version of the JSON that [`SimSweep`] becomes.
+/// Name and version of the JSON of [`SimSweep`].
 pub const SIM_SWEEP_SCHEMA: &str = "nicpoll.sim-sweep/3";
 
 /// Runs over a range of one parameter, for each discipline.
@@ -16,13 +16,13 @@ pub struct SimSweep {
     pub schema: String,
     /// Version of nicpoll.
     pub nicpoll_version: String,
-    /// What varies: `offered`, in packets a second, or a number of the host file.
+    /// The varied parameter: `offered`, in packets per second, or a number of the host file.
     pub parameter: String,
-    /// The workload with its options, as the command line takes it.
+    /// The workload with its options, in command-line notation.
     pub workload: String,
-    /// Which part of the sweep this is; null for all of it.
+    /// The part of the sweep; null for the whole sweep.
     pub shard: Option<SimShard>,
-    /// The points, by discipline, then by the parameter's value.
+    /// The points, by discipline, then by value of the parameter.
     pub points: Vec<SimPoint>,
 }
 
@@ -31,22 +31,22 @@ pub struct SimSweep {
 pub struct SimPoint {
     /// The parameter's value.
     pub value: f64,
-    /// What was asked for.
+    /// The input.
     pub plan: SimPlan,
-    /// What came out.
+    /// The results.
     pub figures: SimFigures,
 }
 
-/// Which part of a sweep: of its runs in their order, every `of`th, beginning with the `number`th.
+/// A part of a sweep: of its runs in order, every `of`th, beginning with the `number`th.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimShard {
-    /// Which part, from 1.
+    /// Number of the part, from 1.
     pub number: u64,
-    /// Of how many.
+    /// Number of parts.
     pub of: u64,
-    /// Points of all parts together.
+    /// Number of points of all parts together.
     pub points_of_all: u64,
-    /// Follows from the host's numbers and every run of the sweep: parts of one sweep have the same.
+    /// Hash of the host's numbers and every run of the sweep: equal in all parts of a sweep.
     pub sweep: String,
 }
 
@@ -54,7 +54,7 @@ pub struct SimShard {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{why}")]
 pub struct JoinError {
-    /// The position of the part that is wrong; `None` when none of them is.
+    /// Position of the wrong part; `None` if no single part is wrong.
     pub part: Option<usize>,
     why: String,
 }
@@ -71,7 +71,7 @@ impl JoinError {
 /// Joins the parts of a sweep.
 ///
 /// # Errors
-/// Why they are not the parts of one.
+/// Why the parts are not those of one sweep.
 pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
     let mut shards = Vec::new();
     for (place, part) in parts.iter().enumerate() {
@@ -91,7 +91,7 @@ pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
         order.push((shard.number, place));
     }
     order.sort_unstable();
-    // Parts without a point may be left out.
+    // Parts without points may be left out.
     for (index, number) in (1..=of.min(points_of_all)).enumerate() {
         if order.get(index).map(|(found, _)| *found) != Some(number) {
             let why = format!("part {number}/{of} is missing; give the files of all parts");
@@ -115,7 +115,7 @@ pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
     Ok(joined)
 }
 
-/// The part's own account of itself, when it can be one of the first one's sweep.
+/// Returns the part's shard, after checking that it belongs to the first part's sweep.
 fn looked_at<'a>(
     place: usize,
     part: &'a SimSweep,

@@ -6,40 +6,40 @@ use serde::{Deserialize, Serialize};
 use crate::document::named;
 
 named! {
-    /// What a comparison is of: the word for it on the first screen, in study files, documents and JSON.
+    /// The quantity of a comparison, as named on the first screen, in study files, documents and JSON.
     #[derive(
         Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
     )]
     #[serde(rename_all = "lowercase")]
     pub enum Measure {
-        /// How much arrives, or is answered, in a second.
+        /// Payload delivered, or requests answered, per second.
         Rate = "rate",
-        /// From a request to its answer.
+        /// Time from a request to its answer.
         #[serde(rename = "round trip")]
         RoundTrip = "round trip",
         /// CPU time.
         Cost = "cost",
-        /// From the sender's program to the receiver's.
+        /// Time from the sender's program to the receiver's.
         Delay = "delay",
-        /// How much of a paced load arrives.
+        /// Share of a paced load that arrives.
         Delivery = "delivery",
-        /// How much of it does not.
+        /// Share of a paced load that is lost.
         Loss = "loss",
     }
 }
 
 named! {
-    /// A figure of a trial that settings are compared by.
+    /// A figure of a trial by which settings are compared.
     #[derive(
         Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
     )]
     #[serde(rename_all = "snake_case")]
     pub enum Metric {
-        /// Payload delivered, bits a second.
+        /// Payload delivered, in bits per second.
         DeliveredBitsPerSecond = "delivered_bits_per_second",
-        /// Round trips a second, one at a time: the inverse of the mean round trip.
+        /// Round trips per second, one at a time: the inverse of the mean round trip.
         TransactionsPerSecond = "transactions_per_second",
-        /// Share of the offered datagrams that was delivered.
+        /// Share of the offered datagrams delivered.
         DeliveredRatio = "delivered_ratio",
         /// Median round trip.
         RoundTripP50Ns = "round_trip_p50_ns",
@@ -47,19 +47,19 @@ named! {
         RoundTripP99Ns = "round_trip_p99_ns",
         /// 99.9th percentile of the round trip.
         RoundTripP999Ns = "round_trip_p999_ns",
-        /// Share of the offered datagrams that was lost.
+        /// Share of the offered datagrams lost.
         LossRatio = "loss_ratio",
         /// Median time from the sender's program to the receiver's.
         OneWayDelayP50Ns = "one_way_delay_p50_ns",
         /// Interarrival jitter.
         JitterSeconds = "jitter_seconds",
-        /// Busy share of both cores together.
+        /// Busy share of both cores, summed.
         CpuBusy = "cpu_busy",
-        /// Busy time a datagram or transaction.
+        /// Busy time per datagram or transaction.
         CpuNsPerPacket = "cpu_ns_per_packet",
-        /// Busy time a byte: of byte streams, whose segments nobody counts.
+        /// Busy time per byte, for byte streams, whose segments are not counted.
         CpuNsPerByte = "cpu_ns_per_byte",
-        /// Context switches a second.
+        /// Context switches per second.
         ContextSwitchesPerSecond = "context_switches_per_second",
     }
 }
@@ -68,30 +68,30 @@ named! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricKind {
-    /// By their ratio: rates, times and latencies.
+    /// By ratio: rates, times and latencies.
     #[default]
     Ratio,
-    /// By their difference: shares such as loss and CPU use. 0.01 is one percentage point.
+    /// By difference: shares such as loss and CPU use. 0.01 is one percentage point.
     Points,
 }
 
-/// What is to be known of a metric.
+/// Properties of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MetricFacts {
-    /// What it measures.
+    /// The quantity it measures.
     pub measure: Measure,
-    /// What it is called next to others of its measure.
+    /// Its label among metrics of its measure.
     pub label: &'static str,
-    /// The unit that people read it in, and how many of the metric's own make one.
+    /// The unit it is shown in, and that unit's size in the metric's own unit.
     pub unit: (&'static str, f64),
-    /// Whether it is compared as a ratio or as points.
+    /// Whether it is compared by ratio or in points.
     pub kind: MetricKind,
-    /// Whether a greater value is the better one.
+    /// Whether more is better.
     pub more_is_better: bool,
 }
 
 impl Metric {
-    /// Its row of the table of metrics.
+    /// Returns the metric's properties.
     pub const fn facts(self) -> MetricFacts {
         use Measure::*;
         use MetricKind::*;
@@ -113,7 +113,7 @@ impl Metric {
             Metric::JitterSeconds => (Delay, "jitter", ("us", 1e-6), Ratio, false),
             Metric::CpuBusy => (Cost, "CPU busy, all together", ("%", 0.01), Points, false),
             Metric::CpuNsPerPacket => (Cost, "CPU ns per packet", ("ns", 1.0), Ratio, false),
-            // A nanosecond a byte is a second a GB.
+            // 1 ns per byte is 1 s per GB.
             Metric::CpuNsPerByte => (Cost, "CPU s per GB", ("s/GB", 1.0), Ratio, false),
             Metric::ContextSwitchesPerSecond => {
                 (Cost, "context switches/s", ("/s", 1.0), Ratio, false)
@@ -128,52 +128,52 @@ impl Metric {
         }
     }
 
-    /// What it measures.
+    /// Returns the quantity it measures.
     pub fn measure(self) -> Measure {
         self.facts().measure
     }
 
-    /// Whether the metric is compared as a ratio or as points.
+    /// Returns whether it is compared by ratio or in points.
     pub fn kind(self) -> MetricKind {
         self.facts().kind
     }
 
-    /// Whether a greater value is the better one.
+    /// Whether more is better.
     pub fn more_is_better(self) -> bool {
         self.facts().more_is_better
     }
 }
 
 named! {
-    /// The word for what an interval says, oriented so that more is better.
+    /// The verdict of an interval, oriented so that more is better.
     ///
-    /// With the ratio's interval `[L, U]` and a margin `m` of 1.05, the first that holds of: `equivalent` when the
-    /// interval lies within `[1/m, m]`; `better, and it matters` when L >= m; `worse, and it matters` when U <= 1/m;
-    /// `better` when L > 1; `worse` when U < 1; otherwise no difference is proven.
+    /// With the ratio's interval `[L, U]` and a margin `m` of 1.05, the first of these that holds: `equivalent` when
+    /// the interval lies within `[1/m, m]`; `better, and it matters` when L >= m; `worse, and it matters` when U <=
+    /// 1/m; `better` when L > 1; `worse` when U < 1; otherwise no difference is proven.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Verdict {
         /// Better by at least the margin.
         BetterAndItMatters = "better, and it matters",
-        /// Better, but not surely by the margin.
+        /// Better, but not certainly by the margin.
         Better = "better",
-        /// Within the margin both ways, whether or not there is a difference.
+        /// Within the margin on both sides, whether or not there is a difference.
         Equivalent = "equivalent",
-        /// The interval allows for more than one of the others.
+        /// The interval is compatible with several other verdicts.
         NoDifferenceProven = "no difference proven",
-        /// No difference is proven, because the word hangs on which trials count: see [`Sensitivity`].
+        /// No difference is proven, because the verdict depends on which trials count: see [`Sensitivity`].
         DependsOnWhatCounts = "no difference proven: depends on what counts",
-        /// Worse, but not surely by the margin.
+        /// Worse, but not certainly by the margin.
         Worse = "worse",
         /// Worse by at least the margin.
         WorseAndItMatters = "worse, and it matters",
-        /// There is no interval: too few pairs count, or a value has no meaning.
+        /// No interval: too few pairs count, or a value is undefined.
         Inconclusive = "inconclusive",
     }
 }
 
 impl Verdict {
-    /// Whether the study found out which of the words for a difference holds, "equivalent" among them.
+    /// Whether the verdict is conclusive: a difference, or equivalence.
     pub fn is_decided(self) -> bool {
         !matches!(
             self,
@@ -181,7 +181,7 @@ impl Verdict {
         )
     }
 
-    /// The word without "and it matters".
+    /// Returns the verdict without "and it matters".
     pub fn without_weight(self) -> Self {
         match self {
             Verdict::BetterAndItMatters => Verdict::Better,
@@ -192,21 +192,19 @@ impl Verdict {
 }
 
 named! {
-    /// How an estimate and its interval are made of the differences of blocks.
+    /// How an estimate and its interval are computed from the differences of blocks.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum IntervalMethod {
-        /// The typical difference: the Hodges-Lehmann estimate, with the exact signed-rank interval. Whatever
-        /// the noise.
+        /// Typical difference: the Hodges-Lehmann estimate, with the exact signed-rank interval. Holds for any noise.
         HodgesLehmann = "Hodges-Lehmann",
-        /// The mean difference with Student's interval. It assumes even noise: spikes under one setting
-        /// deceive it.
+        /// Mean difference with Student's interval. It assumes even noise, and spikes under one setting mislead it.
         PairedT = "paired t, assuming even noise",
     }
 }
 
-/// The two ends of an interval. An end is null where the interval has none, because trials failed; both
-/// are null where there is no interval.
+/// The two ends of an interval. An end is null if failed trials leave the interval without it; both are null if there
+/// is no interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ends {
     /// Lower end: a ratio, or a difference of shares.
@@ -217,29 +215,29 @@ pub struct Ends {
     pub high: Option<f64>,
 }
 
-/// A verdict under another rule of what counts.
+/// A verdict under another rule for which trials count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scenario {
-    /// Pairs that count by that rule.
+    /// Pairs that count under that rule.
     pub blocks: u32,
     /// The estimate, on the comparison's scale; null when there is none.
     #[serde(rename = "estimate_ratio")]
     pub estimate: Option<f64>,
     /// Its interval, by the comparison's method and confidence.
     pub interval: Ends,
-    /// What it says.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// Whether a verdict hangs on which trials count.
+/// Whether a verdict depends on which trials count.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sensitivity {
-    /// Trials under the judged setting that no event from outside voids, and in how many of them the setting is proven
-    /// to have been in force. The others have no figure.
+    /// Trials under the judged setting that no external event voids, and how many of them had the setting provably in
+    /// force. The others have no figure.
     pub in_force_trials: [u32; 2],
-    /// The same under the reference.
+    /// The same for the reference.
     pub reference_in_force_trials: [u32; 2],
-    /// Only pairs whose two trials are proven.
+    /// Only pairs with proof for both trials.
     pub proven_only: Scenario,
     /// Missing pairs counted as the worst for the judged setting; null when none is missing.
     pub missing_as_worst: Option<Scenario>,
@@ -247,44 +245,44 @@ pub struct Sensitivity {
     pub missing_as_best: Option<Scenario>,
 }
 
-/// One metric of one workload under one setting against a reference setting.
+/// One metric of one workload under one setting, compared with a reference setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// The workload.
     pub workload: String,
     /// The metric.
     pub metric: Metric,
-    /// What it measures; null in studies of earlier versions.
+    /// The quantity it measures; null in studies of earlier versions.
     #[serde(default)]
     pub measure: Option<Measure>,
     /// Ratio or points.
     pub kind: MetricKind,
-    /// Whether the metric was named in advance as one that gets a verdict.
+    /// Whether the metric was designated in advance to get a verdict.
     pub primary: bool,
-    /// The factor of which two levels are compared over all combinations of the other factors: `setting` and
-    /// `reference` are then levels of it. Null where they are settings.
+    /// The factor with the two compared levels, averaged over all combinations of the other factors: `setting` and
+    /// `reference` are then its levels. Null when they are settings.
     #[serde(default)]
     pub factor: Option<String>,
-    /// The setting that is judged.
+    /// The judged setting.
     pub setting: String,
-    /// The setting that it is judged against.
+    /// The setting it is judged against.
     pub reference: String,
-    /// Where levels of a factor are compared: the pairs of settings that their average leaves out, because the
-    /// comparison of the two was given up. The average is over the other combinations.
+    /// For levels of a factor: the pairs of settings missing from the average because their comparison was dropped. The
+    /// average is over the other combinations.
     #[serde(default)]
     pub left_out: Vec<(String, String)>,
-    /// Pairs that count: blocks in which both trials have a figure.
+    /// Pairs that count: blocks with a figure in both trials.
     pub blocks: u32,
-    /// Blocks whose pair is missing: one of its trials failed, ran without its setting in force or was disturbed from
-    /// outside, or nothing was delivered under either setting.
+    /// Blocks without a pair: one of the trials failed, ran without its setting in force or was disturbed externally,
+    /// or nothing was delivered under either setting.
     pub missing_blocks: u32,
-    /// How the estimate and its interval are made. It follows from the blocks planned and the confidence.
+    /// Method of the estimate and its interval, determined by the planned blocks and the confidence.
     pub method: IntervalMethod,
     /// `setting / reference`: the typical ratio of a block. Null for points.
     pub ratio: Option<f64>,
-    /// Lower end of the ratio's interval; null below the fewest blocks of the method.
+    /// Lower end of the ratio's interval; null with fewer blocks than the method needs.
     pub ratio_low: Option<f64>,
-    /// Upper end of the ratio's interval; null as the lower end is, and where it has no upper end.
+    /// Upper end of the ratio's interval; null like the lower end, and if the interval has no upper end.
     pub ratio_high: Option<f64>,
     /// `setting - reference`, a difference of shares: 0.01 is one percentage point. Null for ratios.
     pub share_difference: Option<f64>,
@@ -300,83 +298,83 @@ pub struct Comparison {
     /// Why there is no verdict; null when there is one, and for metrics that are not primary.
     #[serde(default)]
     pub no_verdict: Option<String>,
-    /// Two-sided p value of no difference, by the same method, of blocks taken as independent: at most
-    /// 1 - `confidence_ratio` wherever the interval leaves no difference out. Null below three pairs.
+    /// Two-sided p value of no difference, by the same method, for blocks taken as independent: at most 1 -
+    /// `confidence_ratio` whenever the interval excludes no difference. Null below three pairs.
     pub difference_p: Option<f64>,
-    /// The p value after Holm's correction for the study's family: below 0.05 where Holm finds a difference,
-    /// which he does at least where the verdict has a word for one. Null for metrics that are not primary.
+    /// The p value after Holm's correction for the study's family: below 0.05 where Holm finds a difference, which
+    /// includes every difference in a verdict. Null for metrics that are not primary.
     pub holm_p: Option<f64>,
-    /// Student's interval for the mean, on the same scale and at the same confidence. It decides no verdict.
+    /// Student's interval for the mean, on the same scale and at the same confidence. Verdicts ignore it.
     pub paired_t: Ends,
-    /// Student's interval for the mean without the outer 20 % at each end. It decides no verdict.
+    /// Student's interval for the mean without the outer 20 % at each end. Verdicts ignore it.
     pub trimmed_t: Ends,
     /// One-sided p value of a positive lag-1 correlation of the differences' ranks; null below five pairs.
     pub lag_one_p: Option<f64>,
     /// Whether `lag_one_p` is below 1 - `confidence_ratio`: a setting seems to have stayed in one state for several
-    /// blocks. Whether or not it is, intervals are as wide as the correlation from block to block asks for.
+    /// blocks. In any case intervals are widened for the correlation between blocks.
     pub are_blocks_dependent: bool,
-    /// The least effect that such a plan finds nine times in ten, from the scatter and by the method: a
-    /// ratio above 1, or a difference of shares. Null for metrics that are not primary.
+    /// The smallest effect that such a plan detects nine times in ten, from the scatter and by the method: a ratio
+    /// above 1, or a difference of shares. Null for metrics that are not primary.
     pub found_nine_in_ten_ratio: Option<f64>,
-    /// Blocks in which a difference of the margin would be found nine times in ten, with that scatter.
-    /// Null for metrics that are not primary, and beyond ten thousand.
+    /// Blocks needed to detect a difference of the margin nine times in ten, at that scatter. Null for metrics that are
+    /// not primary, and beyond ten thousand.
     pub blocks_to_find_margin: Option<u32>,
-    /// For a share of which no event was seen under either setting, so many chances did each have; the
-    /// ends are then what these allow, if events come one at a time. Null otherwise.
+    /// For a share without events under either setting: the number of chances under each. The interval's ends are then
+    /// those that these numbers allow, if events are independent. Null otherwise.
     #[serde(rename = "none_seen_of_packets")]
     pub none_seen_of: Option<[u64; 2]>,
-    /// What other rules of what counts would say; null for metrics that are not primary.
+    /// Verdicts under other rules for which trials count; null for metrics that are not primary.
     pub sensitivity: Option<Sensitivity>,
 }
 
-/// Name and version of the JSON that [`Compared`] becomes.
+/// Name and version of the JSON of [`Compared`].
 pub const COMPARED_SCHEMA: &str = "nicpoll.study-compare/1";
 
 named! {
-    /// How two sets of values become an estimate and its interval.
+    /// How an estimate and its interval are computed from two sets of values.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ComparedMethod {
-        /// Pairs from the blocks of one study: the typical ratio, with the exact signed-rank interval.
+        /// Pairs from the blocks of one study: typical ratio, with the exact signed-rank interval.
         SignedRanks = "paired by block, signed ranks",
-        /// Pairs from the blocks of one study: the mean ratio, with Student's interval.
+        /// Pairs from the blocks of one study: mean ratio, with Student's interval.
         PairedT = "paired by block, Student's t, which assumes even noise",
-        /// Without pairs: the median of all ratios between the sets, with the exact interval of Mann and Whitney.
+        /// Unpaired: median of all ratios between the sets, with the exact Mann-Whitney interval.
         MannWhitney = "unpaired, Mann-Whitney",
-        /// Without pairs, and too few values for ranks: the ratio of the means of logs, with Welch's interval.
+        /// Unpaired, with too few values for ranks: ratio of the means of logs, with Welch's interval.
         Welch = "unpaired, Welch's t, which assumes even noise",
     }
 }
 
 impl ComparedMethod {
-    /// Whether the values came in pairs.
+    /// Whether the values are paired.
     pub fn is_paired(self) -> bool {
         matches!(self, ComparedMethod::SignedRanks | ComparedMethod::PairedT)
     }
 }
 
-/// One set of values, and what is to be known of it.
+/// One set of values, and its properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedSide {
-    /// Which result it is, as it was named.
+    /// The result as the command named it.
     pub name: String,
-    /// How the values were read: the format of a file, or "study".
+    /// Source of the values: the format of a file, or "study".
     pub read_as: String,
-    /// The values in their order, in the comparison's quantity.
+    /// The values in order, in the comparison's quantity.
     pub values: Vec<f64>,
-    /// Whether the values are the intervals of one run: neighbours may be alike, and the run itself is one.
+    /// Whether the values are intervals of one run: neighbours may be correlated, and the run counts as one.
     pub are_intervals: bool,
-    /// Whether only senders counted: what arrived may be less.
+    /// Whether only senders counted: fewer may have arrived.
     pub is_sent: bool,
-    /// The middle value; null when there is none.
+    /// The median; null without values.
     pub median: Option<f64>,
     /// The mean.
     pub mean: Option<f64>,
-    /// The standard deviation, with n - 1; null of fewer than two values.
+    /// The standard deviation, with n - 1; null with fewer than two values.
     pub standard_deviation: Option<f64>,
-    /// Positions of the values that lie far from the others, from 1. They count like all.
+    /// Positions of outliers, from 1. They count like all other values.
     pub outliers: Vec<u32>,
-    /// Whether the values are alike from first to last.
+    /// Whether the values are homogeneous over time.
     #[serde(flatten)]
     pub order: SeriesTests,
 }
@@ -384,26 +382,25 @@ pub struct ComparedSide {
 /// Two sets of values compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedSets {
-    /// The workload of a study; null of files.
+    /// The workload of a study; null for files.
     pub workload: Option<String>,
-    /// What the values are, with their unit: `bits_per_second`, `packets_per_second`, a metric of a study, or
-    /// `number`.
+    /// The quantity with its unit: `bits_per_second`, `packets_per_second`, a metric of a study, or `number`.
     pub quantity: String,
-    /// What they measure; null of plain numbers, and in results of earlier versions.
+    /// The quantity that the values measure; null for plain numbers, and in results of earlier versions.
     #[serde(default)]
     pub measure: Option<Measure>,
-    /// Whether they are compared by their ratio, or in points.
+    /// Whether they are compared by ratio or in points.
     #[serde(default)]
     pub kind: MetricKind,
-    /// Whether a greater value is the better one.
+    /// Whether more is better.
     pub more_is_better: bool,
-    /// What is judged.
+    /// The judged set.
     pub judged: ComparedSide,
-    /// What it is judged against.
+    /// The set it is judged against.
     pub reference: ComparedSide,
-    /// How the estimate and its interval are made. It follows from the sizes and the confidence.
+    /// Method of the estimate and its interval, determined by the sizes and the confidence.
     pub method: ComparedMethod,
-    /// `judged / reference`; null when it cannot be had, and for points.
+    /// `judged / reference`; null when undefined, and for points.
     pub ratio: Option<f64>,
     /// `judged - reference`, a difference of shares: 0.01 is one percentage point. Null for ratios.
     #[serde(default)]
@@ -412,27 +409,27 @@ pub struct ComparedSets {
     pub interval: Ends,
     /// Confidence of the interval, 0 to 1: 1 - 0.05 / family.
     pub confidence_ratio: f64,
-    /// The verdict on what is judged.
+    /// The verdict on the judged set.
     pub verdict: Verdict,
     /// Two-sided p value of no difference, by the method.
     pub difference_p: Option<f64>,
-    /// The same after Holm's correction for the family.
+    /// The p value after Holm's correction for the family.
     pub holm_p: Option<f64>,
-    /// The interval of Welch's t for the ratio of geometric means, or for the difference of means; it decides no verdict.
-    /// Null for pairs.
+    /// Welch's t interval for the ratio of geometric means, or for the difference of means; verdicts ignore it. Null
+    /// for pairs.
     pub welch: Ends,
-    /// Welch's two-sided p value; null of pairs.
+    /// Welch's two-sided p value; null for pairs.
     pub welch_p: Option<f64>,
-    /// The interval of Mann and Whitney's test; it decides no verdict. Null for pairs.
+    /// The interval of the Mann-Whitney test; verdicts ignore it. Null for pairs.
     pub mann_whitney: Ends,
-    /// Its two-sided p value; null of pairs.
+    /// Its two-sided p value; null for pairs.
     pub mann_whitney_p: Option<f64>,
 }
 
-/// A workload and a setting that only one of two studies has, so that they are not compared.
+/// A workload and setting that only one of two studies has, and that are not compared.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedAlone {
-    /// The result that has them, as it was named.
+    /// The result that has them, as the command named it.
     pub result: String,
     /// The workload.
     pub workload: String,
@@ -451,29 +448,29 @@ pub struct Compared {
     pub argv: Vec<String>,
     /// The ratio from which on a difference matters.
     pub margin_ratio: f64,
-    /// What was compared: the family that the intervals are widened for.
+    /// The comparisons, which form the family that widens the intervals.
     pub comparisons: Vec<ComparedSets>,
-    /// What only one of two studies has.
+    /// Workloads and settings that only one of two studies has.
     #[serde(default)]
     pub alone: Vec<ComparedAlone>,
-    /// What else differs between two studies, a sentence each: what a name means in either, then the length of trials,
+    /// Other differences between two studies, a sentence each: what a name means in each, then the length of trials,
     /// the machine, its kernel and sysctls, and the version of nicpoll.
     #[serde(default)]
     pub differences: Vec<String>,
 }
 
-/// What three tests say of values in the order of time.
+/// Three tests of values in order of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesTests {
-    /// Two-sided p value of no drift (Mann and Kendall); null below ten values.
+    /// Two-sided p value of no drift (Mann-Kendall); null below ten values.
     pub drift_p: Option<f64>,
-    /// The likeliest step: position of the first value after it, from 1.
+    /// The most likely step: position of the first value after it, from 1.
     pub step_at: Option<u32>,
-    /// The p value of no step (Pettitt).
+    /// p value of no step (Pettitt).
     pub step_p: Option<f64>,
-    /// The p value of values that do not depend on earlier ones (Ljung and Box, of ranks).
+    /// p value of no dependence on earlier values (Ljung-Box, on ranks).
     pub dependence_p: Option<f64>,
-    /// Whether one of the three p values is below 0.05 / 3, or of a study's settings below 0.05 / 3 shared among all of
+    /// Whether one of the three p values is below 0.05 / 3; for a study's settings, below 0.05 / 3 divided among all of
     /// them.
     pub is_uneven: bool,
 }
@@ -482,30 +479,30 @@ pub struct SeriesTests {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unevenness {
-    /// Its level changes once, as at the end of a warm-up.
+    /// One change of level, as at the end of a warm-up.
     Step,
-    /// It rises or falls all the time.
+    /// A steady rise or fall.
     Drift,
-    /// It goes up and down slowly, as in a sawtooth.
+    /// Slow ups and downs, as in a sawtooth.
     Swings,
 }
 
-/// Whether the rate of a workload under one setting is the same from the beginning to the end.
+/// Whether the rate of a workload under one setting is constant over time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateOverTime {
-    /// Trials whose rates were tested together.
+    /// Trials tested together.
     pub trials: u32,
-    /// What the tests say.
+    /// Results of the tests.
     #[serde(flatten)]
     pub tests: SeriesTests,
-    /// What is found, where the tests find something that is as great as the study's margin; null otherwise.
+    /// The kind of change, if the tests find one as great as the study's margin; null otherwise.
     pub found: Option<Unevenness>,
-    /// How great it is. A step: the rate after it over that before it. A drift: the rate in the last third over that in
-    /// the first. Swings: half of what lies between the least and the greatest tenth, over the middle. Null where
-    /// nothing is found.
+    /// Size of the change. Step: the rate after over the rate before. Drift: the rate in the last third over that in
+    /// the first. Swings: half the distance between the lowest and the highest tenth, over the median. Null without a
+    /// change.
     pub size_ratio: Option<f64>,
-    /// Where a step within trials is: seconds since the traffic began. Null otherwise.
+    /// Position of a step within trials, in seconds since the traffic began. Null otherwise.
     pub step_at_seconds: Option<f64>,
-    /// The first block after a step from trial to trial. Null otherwise.
+    /// The first block after a step between trials. Null otherwise.
     pub step_at_block: Option<u32>,
 }

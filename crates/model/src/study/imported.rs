@@ -1,4 +1,5 @@
-//! Runs of other tools, read from their output or from transcripts. Each figure keeps its place in the source text.
+//! Runs of other tools, parsed from their output or from transcripts. Each figure keeps its position in the source
+//! text.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Origin, Side};
 use crate::study::comparison::ComparedSets;
 
-/// Name and version of the JSON that [`Imported`] becomes.
+/// Name and version of the JSON of [`Imported`].
 pub const IMPORTED_SCHEMA: &str = "nicpoll.imported/1";
 
-/// Where something stands.
+/// A position in the source text.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct SourcePlace {
-    /// Which file: its position in [`Imported::files`], from 0.
+    /// The file, as an index into [`Imported::files`].
     pub file: u32,
     /// The line, from 1.
     pub line: u32,
@@ -27,150 +28,150 @@ pub struct SourcePlace {
     pub end_byte: u64,
 }
 
-/// How sure it is that something belongs where it was put.
+/// How certain an attribution is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportedBasis {
-    /// The text says so.
+    /// The text states it.
     Said,
-    /// It follows from what stands near.
+    /// It is inferred from the surrounding text.
     Inferred,
-    /// Whoever imported it said so, with `--map`.
+    /// The user stated it with `--map`.
     Mapped,
-    /// Nothing says so.
+    /// Nothing supports it.
     #[default]
     Unknown,
 }
 
-/// A file that was read.
+/// A source file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedFile {
     /// Its name.
     pub name: String,
     /// Its length.
     pub bytes: u64,
-    /// Its lines.
+    /// Its number of lines.
     pub lines: u32,
 }
 
 /// A figure of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedFigure {
-    /// What it is, with its unit.
+    /// Its name, with the unit.
     pub name: String,
-    /// The end that counted it; null when nothing says which.
+    /// The end that counted it; null when unknown.
     pub side: Option<Side>,
     /// The value, in the unit of the name.
     pub value: f64,
-    /// What stands in the text.
+    /// The figure as printed in the text.
     pub printed: String,
-    /// Why it is taken for this trial's.
+    /// Why it is attributed to this trial.
     pub basis: ImportedBasis,
-    /// Where it stands.
+    /// Its position.
     pub place: SourcePlace,
-    /// Of a counter that counts from the host's start, `value` is by how much it grew during the test: `place` is where
-    /// its later value stands, and this is where the earlier one does. Null for any other figure.
+    /// For counters that count from the host's start, `value` is their increase during the test: `place` has the later
+    /// reading, and this has the earlier one. Null for other figures.
     #[serde(default)]
     pub since: Option<SourcePlace>,
 }
 
-/// The rate in a part of a trial.
+/// The rate over a part of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedInterval {
-    /// Its beginning, from that of the trial.
+    /// Its start, from the start of the trial.
     pub start_seconds: f64,
     /// Its end.
     pub end_seconds: f64,
     /// The rate in the trial's quantity.
     pub value: f64,
-    /// Where it stands.
+    /// Its position.
     pub place: SourcePlace,
 }
 
-/// One test of a text: one way. A test of both ways at once is two.
+/// One test in one direction. A test of both directions at once makes two trials.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedTrial {
-    /// Position in the order of the text, from 1.
+    /// Position in text order, from 1.
     pub sequence: u32,
-    /// The test that it is of: trials with one number ran at once.
+    /// Number of its test: trials with the same number ran at the same time.
     pub test: u32,
-    /// The program that measured: `iperf`, `netblast`, `netreceive`, or `table`.
+    /// The measuring program: `iperf`, `netblast`, `netreceive`, or `table`.
     pub tool: String,
-    /// What kind of traffic it was, under a name that tests of one kind share.
+    /// The kind of traffic, under a name shared by tests of one kind.
     pub workload: String,
     /// The setting: `polling`, `interrupt`, `polling-sender-only`, `polling-receiver-only`, `not-said`, or a name of `--map`.
     pub setting: String,
-    /// Why it is taken for that.
+    /// Why this setting is assumed.
     pub setting_basis: ImportedBasis,
-    /// Where that is said; null when nothing says it.
+    /// Where the setting is stated; null when it is not.
     pub setting_place: Option<SourcePlace>,
-    /// The host that sent: its name, else its address; null when neither is said.
+    /// The sending host: its name, or else its address; null when neither is stated.
     pub sender: Option<String>,
-    /// The host that received, likewise.
+    /// The receiving host, likewise.
     pub receiver: Option<String>,
-    /// Why what both ends printed is taken for one test; `unknown` where one end alone printed.
+    /// Why the output of both ends is taken for one test; `unknown` where only one end printed.
     pub pairing: ImportedBasis,
     /// What `value` and `series` are: `bits_per_second` or `packets_per_second`.
     pub quantity: String,
     /// The rate of the whole trial; null when the text has none.
     pub value: Option<f64>,
-    /// Whether only the sender counted: less may have arrived.
+    /// Whether only the sender counted: fewer may have arrived.
     pub is_sent: bool,
-    /// How long it took; null when nothing says it.
+    /// Its duration; null when not stated.
     pub duration_seconds: Option<f64>,
-    /// Where it begins, and the end of what belongs to it.
+    /// Position of its text.
     pub place: SourcePlace,
-    /// Its intervals by time; empty when none are printed.
+    /// Its intervals in order of time; empty when none are printed.
     pub series: Vec<ImportedInterval>,
     /// Every figure.
     pub figures: Vec<ImportedFigure>,
-    /// Where the same result is told again.
+    /// Positions where the same result is repeated.
     pub quoted_again: Vec<SourcePlace>,
-    /// What to know of it.
+    /// Remarks.
     pub notes: Vec<String>,
 }
 
-/// Something that a host's commands print and that is no figure of a test.
+/// A value printed by a host's commands that is not a figure of a test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImportedReading {
-    /// The host; null when nothing says which.
+    /// The host; null when unknown.
     pub host: Option<String>,
-    /// What it is: `kern.polling.burst`, `udp: delivered`.
+    /// Its name: `kern.polling.burst`, `udp: delivered`.
     pub name: String,
-    /// The value, as it stands there.
+    /// The value as printed.
     pub value: String,
-    /// Whether it counts from the host's start, and so holds more than any one trial.
+    /// Whether it counts from the host's start, and so covers more than any one trial.
     pub is_cumulative: bool,
-    /// The trial that it stands next to, which is all that ties them; null when there is none.
+    /// The adjacent trial, related to it only by position; null when there is none.
     pub near_trial: Option<u32>,
-    /// Where it stands.
+    /// Its position.
     pub place: SourcePlace,
 }
 
-/// A figure that no trial is known for.
+/// A figure that could not be attributed to a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnplacedFigure {
-    /// What stands in the text.
+    /// The figure as printed in the text.
     pub printed: String,
-    /// Why it has no place.
+    /// Why it could not be attributed.
     pub reason: String,
-    /// Where it stands.
+    /// Its position.
     pub place: SourcePlace,
 }
 
-/// Traffic by the name under which results of other programs are kept: `iperf-tcp-both-ways`, `netblast-64-ipv6`.
-/// A measured workload of the same kind has the same name, so that both can be compared.
+/// A kind of traffic, by the name under which other programs' results are stored: `iperf-tcp-both-ways`,
+/// `netblast-64-ipv6`. A measured workload of the same kind has the same name, so both can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficKind<'a> {
-    /// What makes it: `iperf-tcp`, `iperf-udp`, `netblast`.
+    /// The sending program: `iperf-tcp`, `iperf-udp`, `netblast`.
     pub tool: &'a str,
-    /// Bytes of payload in each datagram, where that is known.
+    /// Bytes of payload per datagram, if known.
     pub payload_bytes: Option<&'a str>,
-    /// Whether IPv6 carries it.
+    /// Whether it uses IPv6.
     pub is_ipv6: bool,
-    /// Streams of one client, where there are several.
+    /// Streams of one client, if there are several.
     pub streams: Option<&'a str>,
-    /// Whether it goes both ways at once.
+    /// Whether it runs in both directions at once.
     pub is_both_ways: bool,
 }
 
@@ -198,49 +199,49 @@ impl fmt::Display for TrafficKind<'_> {
 pub struct Imported {
     /// Name and version of this layout: [`IMPORTED_SCHEMA`].
     pub schema: String,
-    /// Who imported it. Nothing says when it was measured.
+    /// The program that imported it. The time of the measurements is not known.
     #[serde(flatten)]
     pub origin: Origin,
     /// The files.
     pub files: Vec<ImportedFile>,
-    /// What `--map` said, as it was given.
+    /// The arguments of `--map`, as given.
     pub map: Vec<String>,
-    /// The trials in the order of the text.
+    /// The trials, in text order.
     pub trials: Vec<ImportedTrial>,
-    /// What else hosts printed.
+    /// Other values that hosts printed.
     pub readings: Vec<ImportedReading>,
-    /// Figures without a place.
+    /// Figures without a trial.
     pub unplaced: Vec<UnplacedFigure>,
     /// The ratio from which on a difference matters.
     pub margin_ratio: f64,
-    /// Settings held against each other, unpaired, where both have trials of one workload and one sender.
+    /// Unpaired comparisons of settings, where both have trials of the same workload and sender.
     pub comparisons: Vec<ComparedSets>,
-    /// Settings that could be held against each other as well, beyond the first ones.
+    /// Number of further possible comparisons that are left out.
     #[serde(default)]
     pub comparisons_left_out: u32,
 }
 
 impl Imported {
-    /// The settings of its trials in the order in which they first appear.
+    /// Returns the settings of its trials, by first appearance.
     pub fn settings(&self) -> Vec<&str> {
         let groups = grouped(&self.trials, |trial| &trial.setting);
         groups.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The workloads of its trials, likewise.
+    /// Returns the workloads of its trials, by first appearance.
     pub fn workloads(&self) -> Vec<&str> {
         let groups = self.by_workload();
         groups.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Its trials by their workload, likewise.
+    /// Groups its trials by workload, by first appearance.
     pub fn by_workload(&self) -> Vec<(&str, Vec<&ImportedTrial>)> {
         grouped(&self.trials, |trial| &trial.workload)
     }
 }
 
 impl ImportedTrial {
-    /// Trials by their setting, in the order in which settings first appear.
+    /// Groups trials by setting, by first appearance.
     pub fn by_setting<'a>(
         trials: impl IntoIterator<Item = &'a ImportedTrial>,
     ) -> Vec<(&'a str, Vec<&'a ImportedTrial>)> {
@@ -248,7 +249,7 @@ impl ImportedTrial {
     }
 }
 
-/// Trials by a name of each. There may be as many names as trials.
+/// Groups trials by name. There may be as many names as trials.
 fn grouped<'a>(
     trials: impl IntoIterator<Item = &'a ImportedTrial>,
     name: impl Fn(&'a ImportedTrial) -> &'a str,

@@ -96,8 +96,8 @@ fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
     2 | did you mean 'question'? | question | qestion
     5 | there is no knob 'groo' | gro = "on", napi | groo = "on", napi
     5 | did you mean 'gro'? | gro = "on", napi | groo = "on", napi
-    5 | '-5us' is no time: a number above 0 and its unit | "50us" | "-5us"
-    5 | '-5' is no time | "50us" | -5
+    5 | '-5us' is not a time: a number above 0 and its unit | "50us" | "-5us"
+    5 | '-5' is not a time | "50us" | -5
     5 | gro_flush_timeout: 1000001s is out of range; a time is at most 11 days | "50us" | "1000001s"
     5 | ask for a period of 5ms or less | "50us" | "10s"
     5 | 5000000000 is out of range; give 0 to 2147483647 | = 100 | = 5000000000
