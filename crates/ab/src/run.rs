@@ -621,7 +621,7 @@ impl Run<'_> {
         match halt {
             Halt::End(AbEnd { cause, text }) if cause.is_abort() && !names.is_empty() => {
                 let what = text.unwrap_or_default();
-                let remedy = "add --disruptive if the traffic may suffer that at every block";
+                let remedy = "add --disruptive to accept that at every block";
                 let text = format!("a first change of {names} disturbs it: {what}; {remedy}");
                 end(cause, text)
             }

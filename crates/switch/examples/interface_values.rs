@@ -1,4 +1,4 @@
-//! Lists what decides how an interface learns of packets: its NAPI instances, its queues, its features.
+//! Lists an interface's NAPI instances and queues, which decide how it learns of packets.
 //!
 //! ```console
 //! $ cargo run -p nicpoll-switch --example interface_values eth0
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the kernel does not tell is no 0.
+/// Shows a value that the kernel does not report as a dash, not as 0.
 fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| String::from("-"), |value| value.to_string())
 }

@@ -1,8 +1,8 @@
 //! Changing interfaces: the one way for `set`, studies, live comparisons and the watch screen.
 //!
-//! A [`Switch`] resolves names to interfaces, plans, records, writes and reads back. Changes stay until they are
-//! undone, wait to be confirmed, or are held. Start with `change`; `resolve` turns names into orders, `alternate` has
-//! two settings take turns, `proof` judges what the polls show afterwards.
+//! A [`Switch`] resolves names to interfaces, plans, records, writes and reads back. Changes stay until undone, wait to
+//! be confirmed, or are held by their owner. Start with `change`; `resolve` turns names into orders, `alternate`
+//! switches between two settings, `proof` judges from polls whether a setting is in force.
 
 mod alternate;
 mod change;

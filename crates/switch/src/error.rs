@@ -1,21 +1,21 @@
-//! Why an interface could not be found, changed or put back. Every step of the switch fails with this type.
+//! The error type of every step of the switch.
 
 use std::io;
 
 use nicpoll_sys::privilege::NoProc;
 use thiserror::Error;
 
-/// Why an interface, of this machine or of a FreeBSD host, could not be found, changed or put back.
+/// Why an interface of this machine or of a FreeBSD host could not be found, changed or restored.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SwitchError {
-    /// The change cannot work, or needs more. Nothing was changed.
+    /// The change cannot work, or has unmet preconditions. Nothing was changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// Somebody else is changing the interface or host.
     #[error("{0}")]
     Busy(String),
-    /// The interface is in a place that cannot be searched, or no longer exists.
+    /// The interface no longer exists, or is in a namespace that cannot be searched.
     #[error("{0}")]
     NotFound(String),
     /// A privilege or a kernel feature is missing.
@@ -27,9 +27,9 @@ pub enum SwitchError {
     /// The kernel, the file system or a program did not do something.
     #[error("{doing}")]
     System {
-        /// The step that failed.
+        /// The failed step.
         doing: String,
-        /// The answer.
+        /// The system's answer.
         source: io::Error,
     },
 }
@@ -45,12 +45,12 @@ pub struct Refusal {
     pub reason: String,
     /// The remedy.
     pub remedy: String,
-    /// Whether this kernel lacks something that another one has.
+    /// Whether the reason is a feature that this kernel lacks and another has.
     pub is_of_kernel: bool,
 }
 
 impl SwitchError {
-    /// Says which step failed.
+    /// Makes an error of the failed step from the system's answer.
     pub fn of_io(doing: impl Into<String>) -> impl Fn(io::Error) -> SwitchError {
         let doing = doing.into();
         move |source| SwitchError::System {
@@ -59,8 +59,8 @@ impl SwitchError {
         }
     }
 
-    /// The kind of the kernel's answer: `Unsupported` where a device or kernel lacks the feature,
-    /// `PermissionDenied` where the caller may not.
+    /// The kind of the kernel's answer: `Unsupported` if the device or kernel lacks the feature, `PermissionDenied` if
+    /// the caller lacks a privilege.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             SwitchError::System { source, .. } => source.kind(),
@@ -77,7 +77,7 @@ impl SwitchError {
         }
     }
 
-    /// Adds that what had been changed could not be put back either. `again` is what to put back by hand.
+    /// Adds that restoring failed too. `again` completes the command to repeat by hand.
     pub(crate) fn and_back(self, second: &SwitchError, again: &str) -> SwitchError {
         SwitchError::Failed(format!(
             "{self}; putting back failed too: {second}. Try again: nicpoll restore{again}"

@@ -1,8 +1,8 @@
 //! FreeBSD hosts: `ifconfig IF polling` and `sysctl kern.polling` through the system's ssh.
 //!
-//! The old values are in the journal before anything is written. Commands contain only numbers and names
-//! that [`FreebsdTarget`] accepts, and output is read within limits. Tested with recorded output only.
-//! Start with `change`: plan, set, restore.
+//! The old values are in the journal before anything is written. Commands contain only numbers, and names that
+//! [`FreebsdTarget`] accepts. Output is read up to a limit. Tested with recorded output only. Start with `change`:
+//! plan, set, restore.
 
 mod change;
 mod host;

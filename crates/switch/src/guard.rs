@@ -1,9 +1,9 @@
 //! The guard: a separate process that owns changes which must not outlive their client.
 //!
-//! It belongs to no terminal and no session, so it outlives the program that started it and the connection that
-//! program came by. It owns the changes before the first of them is made. It undoes what is left within a second after
-//! its client is gone, kill -9 included, or at their time. Until then it refers to no network namespace and keeps none
-//! alive. [`Toggles`] are changes of a running program that a guard owns.
+//! The guard runs in a session of its own without a terminal, so it outlives the client and the connection that the
+//! client came by. It owns the changes before the first of them is made. Within a second after the client is gone,
+//! `kill -9` included, or at the set time, it undoes the changes that are left. Until then it refers to no network
+//! namespace and keeps none alive. [`Toggles`] are changes of a running program that a guard owns.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -21,28 +21,28 @@ use crate::recover::{attempts_of, recover, undo_unconfirmed};
 use crate::request::{Name, POLLING_PERIOD_NS, Values};
 use crate::transaction::Held;
 
-/// The guard's message when it no longer ends with its client's terminal.
+/// The guard's message once it has left its client's session.
 const READY: &str = "ready";
-/// The client's message when everything has been changed and waits for its time. An end without it means that the
-/// client is gone.
+/// The client's message when every change is made and waits to be confirmed. If stdin ends without it, the client is
+/// gone.
 const STAY: &str = "stay";
-/// How often it checks whether the change has been confirmed, and whether it is asked to end.
+/// How often the guard checks whether the change is confirmed and whether it must stop.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How often it tries to undo a change that cannot be undone: one minute.
+/// Failed attempts to undo a change before the guard gives up: one minute of them.
 const TRIES: u32 = 240;
 
-/// The argument with which a program that has guards runs [`watch_over`]; `--until NS` may follow.
+/// The argument on which a program with guards runs [`watch_over`]; `--until NS` may follow.
 pub const GUARD_COMMAND: &str = "guard";
 
-/// The command that starts a guard: the calling program with [`GUARD_COMMAND`].
+/// Returns the command that starts a guard: the calling program with [`GUARD_COMMAND`].
 pub fn guard_of_this_program() -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(GUARD_COMMAND);
     Ok(command)
 }
 
-/// A waiting guard, as its client sees it. When this is dropped the guard undoes what is left and ends.
+/// A running guard, as its client sees it. Once this is dropped, the guard undoes the changes that are left and exits.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
@@ -70,7 +70,7 @@ impl Guard {
             program.args(["--until", &until.to_string()]);
         }
         let mut child = program
-            // It needs nothing of the caller's.
+            // The guard needs nothing from the client's environment.
             .env_clear()
             .env(DIRECTORY_VARIABLE, journal.directory())
             .current_dir("/")
@@ -84,18 +84,18 @@ impl Guard {
         }
         if said.trim_end() != READY {
             let _ = child.wait();
-            return Err(io::Error::other("it does not say that it is ready"));
+            return Err(io::Error::other("it did not report that it is ready"));
         }
         let owner = Owner::of_process(child.id())?;
         Ok(Guard { child, owner })
     }
 
-    /// The owner of the changes.
+    /// Returns the guard as owner of the changes.
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Leaves it to wait on its own, after everything has been changed.
+    /// Leaves the guard to wait for the confirmation, after every change is made.
     pub fn leave(mut self) -> io::Result<()> {
         match &mut self.child.stdin {
             Some(stdin) => writeln!(stdin, "{STAY}"),
@@ -104,8 +104,8 @@ impl Guard {
     }
 }
 
-/// The whole program of a guard: watches over the changes that the calling process owns.
-/// Returns when nothing is left to undo. `stop` asks it to undo them at once.
+/// Runs a guard in the calling process: watches over the changes that this process owns, and returns when nothing is
+/// left to undo. `stop` makes it undo them at once.
 pub fn watch_over(
     journal: &Journal,
     until_boottime_ns: Option<u64>,
@@ -131,7 +131,7 @@ fn say_ready() -> io::Result<()> {
     stdout.flush()
 }
 
-/// Waits until the time has come, the client is gone, nothing is left to undo, or somebody asks for an end.
+/// Waits until the time has come, the client is gone, nothing is left to undo, or `stop` is set.
 fn wait(
     journal: &Journal,
     owner: Owner,
@@ -148,10 +148,10 @@ fn wait(
         let left = Duration::from_nanos(until.saturating_sub(boottime_ns())).min(LOOK);
         match has_finished.recv_timeout(left) {
             Ok(true) => is_left = true,
-            // The client is gone.
+            // The client ended without its message.
             Ok(false) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
-            // After the client's last word.
+            // The channel is empty and closed: the client's message came before.
             Err(RecvTimeoutError::Disconnected) => thread::sleep(left),
         }
     }
@@ -162,14 +162,14 @@ fn undo(journal: &Journal, owner: Owner) -> Result<(), SwitchError> {
     let mut outcome = Ok(());
     for path in attempts_of(journal, owner)? {
         let undo = || undo_unconfirmed(journal, &mut Machine::new(), &path, owner);
-        // The others are put back whatever becomes of this one.
+        // One failure does not keep the other records from being undone.
         outcome = outcome.and(insist(undo, || thread::sleep(LOOK)));
     }
     outcome
 }
 
-/// Repeats what failed. A namespace that is just being taken down, or could not be searched, may be accessible a moment
-/// later, and nobody else may come by to put the values back.
+/// Repeats a failed undo: a namespace that is being taken down or could not be searched may be accessible a moment
+/// later, and no other process may ever restore the values.
 fn insist(
     mut undo: impl FnMut() -> Result<(), SwitchError>,
     mut pause: impl FnMut(),
@@ -177,7 +177,7 @@ fn insist(
     let mut tries_left = TRIES;
     loop {
         match undo() {
-            // Whoever has it is confirming it or putting it back, or is not quite gone.
+            // Whoever holds the lock is confirming, restoring, or about to exit.
             Err(SwitchError::Busy(_)) => {}
             Err(_) if tries_left > 1 => tries_left -= 1,
             done => return done,
@@ -187,7 +187,7 @@ fn insist(
 }
 
 /// Interfaces of one namespace that a running program switches to polling and back, as a key of `nicpoll watch` does.
-/// However the program ends, killed or not, everything is put back.
+/// However the program ends, killed or not, the guard restores them.
 pub struct Toggles {
     switch: Switch,
     netns_inode: u64,
@@ -196,7 +196,7 @@ pub struct Toggles {
 }
 
 impl Toggles {
-    /// Nothing is switched yet, in the namespace of the calling thread. `guard` starts a guard.
+    /// Starts a guard by the command `guard`, for the namespace of the calling thread. No interface is switched yet.
     pub fn of_caller(journal: Journal, guard: Command) -> Result<Self, SwitchError> {
         require_privileges()?;
         recover(&journal)?;
@@ -226,7 +226,7 @@ impl Toggles {
         }
     }
 
-    /// Puts everything back and returns the names of the interfaces.
+    /// Restores every interface and returns their names.
     pub fn restore(&mut self) -> Result<Vec<String>, SwitchError> {
         let mut names = Vec::new();
         while let Some((name, held)) = self.held.pop() {

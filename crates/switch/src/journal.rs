@@ -1,7 +1,7 @@
 //! The journal: the values before each change, on disk before the change is made.
 //!
 //! `record` is the content of a file, `store` the directory with its locks, `files` checks that only root could have
-//! written there.
+//! written the files.
 
 pub(crate) mod files;
 mod record;

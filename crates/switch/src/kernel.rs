@@ -1,8 +1,8 @@
-//! The kernel's side: reading and writing what an interface has, in any network namespace.
+//! The kernel's side: reads and writes the values of interfaces in any network namespace.
 //!
 //! [`Control`] asks the kernel in one namespace; [`Machine`] has a thread with a control in each namespace that was
 //! entered. Both are a [`Kernel`], which reads and writes single knobs. Start with `access`; `netlink` is the
-//! connection below the rest.
+//! connection that the others use.
 
 mod access;
 mod ethtool;

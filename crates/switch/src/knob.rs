@@ -1,8 +1,8 @@
 //! Knobs: the values of an interface that nicpoll can change.
 //!
-//! A [`Knob`] is a row of the [`table`] and whose value it is. A knob and a [`Value`] are all that putting back
-//! needs. The journal stores both, so neither depends on the kernel's version. Start with `table`; `row` says what
-//! a row holds, `value` how values are read and shown.
+//! A [`Knob`] is a row of the [`table`] and the owner of its value. A knob and a [`Value`] are all that restoring
+//! needs. The journal stores both, so neither depends on the kernel's version. Start with `table`; `row` defines what a
+//! row holds, `value` how values are parsed and shown.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,42 +25,42 @@ use row::{JournalArgument, WriteRule};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The interface's own value. Writing one that NAPI instances also have changes all of them; instances created
-    /// later start with it.
+    /// The interface itself. The kernel copies a write to a value that NAPI instances also have to all of them; later
+    /// instances start with it.
     Device,
     /// One NAPI instance, by id.
     Napi(u32),
-    /// One thread, by its pid.
+    /// One thread, by pid.
     Thread(u32),
 }
 
-/// One value of an interface.
+/// One changeable value of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Knob {
-    // First: knobs are put back in the order of their owners.
+    // First field: knobs are sorted by owner when restored.
     scope: Scope,
     row: &'static KnobRow,
-    /// The offload feature, by the name that `ethtool -k` shows; one row may cover several.
+    /// The offload feature, by the name that `ethtool -k` shows; one row may cover several features.
     feature: Option<String>,
 }
 
 impl Knob {
-    /// The interface's own value.
+    /// The knob of the interface itself.
     pub fn of_interface(row: &'static KnobRow) -> Self {
         Knob::new(row, Scope::Device)
     }
 
-    /// The value of one NAPI instance.
+    /// The knob of one NAPI instance.
     pub fn of_napi(row: &'static KnobRow, id: u32) -> Self {
         Knob::new(row, Scope::Napi(id))
     }
 
-    /// The value of one thread.
+    /// The knob of one thread.
     pub fn of_thread(row: &'static KnobRow, pid: u32) -> Self {
         Knob::new(row, Scope::Thread(pid))
     }
 
-    /// An offload feature; `None` when no row covers it.
+    /// The knob of an offload feature; `None` if no row covers it.
     pub fn of_feature(name: &str) -> Option<Self> {
         let row = table::all_rows().find(|row| row.stands_for(name))?;
         Some(Knob {
@@ -77,22 +77,22 @@ impl Knob {
         }
     }
 
-    /// The knob's row in the table.
+    /// Returns the knob's row in the table.
     pub fn row(&self) -> &'static KnobRow {
         self.row
     }
 
-    /// The owner of its value.
+    /// Returns the owner of its value.
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// The name of the offload feature, if the knob is one.
+    /// Returns the name of the offload feature, if the knob is one.
     pub fn feature(&self) -> Option<&str> {
         self.feature.as_deref()
     }
 
-    /// The knob's name, without the NAPI instance whose value it is.
+    /// Returns the knob's name, without its NAPI instance.
     pub fn name(&self) -> Cow<'static, str> {
         match (&self.feature, self.scope, self.row.place.label()) {
             (Some(name), _, _) => format!("feature {name}").into(),
@@ -102,7 +102,7 @@ impl Knob {
         }
     }
 
-    /// The NAPI instance whose value it is. The knob disappears with the instance.
+    /// Returns the NAPI instance that owns the value. The knob disappears with the instance.
     pub fn napi_id(&self) -> Option<u32> {
         match self.scope {
             Scope::Napi(id) => Some(id),
@@ -110,13 +110,13 @@ impl Knob {
         }
     }
 
-    /// The knob of the whole interface; writing it also writes this one.
+    /// Returns the knob of the whole interface that the kernel copies to this one, if there is one.
     pub(crate) fn of_device(&self) -> Option<Knob> {
         let is_written_along = self.napi_id().is_some() && self.row.has_file();
         is_written_along.then(|| Knob::of_interface(self.row))
     }
 
-    /// Whether it is one of the values that defer interrupts; putting these back takes a wait.
+    /// Whether it is one of the values that defer interrupts; restoring these takes a wait.
     pub(crate) fn is_deferral(&self) -> bool {
         self.row.rule == WriteRule::FromRest
     }
@@ -131,9 +131,9 @@ impl fmt::Display for Knob {
     }
 }
 
-/// As the journal writes it: `"up"`, `{"feature": "rx-gro"}`, `{"moderation": "rx-usecs"}`, `{"threaded": "device"}`,
-/// `{"gro_flush_timeout": {"napi": 257}}`, `{"irq_suspend_timeout": 257}`, `{"thread_cpus": 4711}`. Earlier versions
-/// wrote the same.
+/// Serializes the knob for the journal: `"up"`, `{"feature": "rx-gro"}`, `{"moderation": "rx-usecs"}`,
+/// `{"threaded": "device"}`, `{"gro_flush_timeout": {"napi": 257}}`, `{"irq_suspend_timeout": 257}`,
+/// `{"thread_cpus": 4711}`. Earlier versions wrote the same.
 impl Serialize for Knob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (key, argument) = self.row.place.journal_key();

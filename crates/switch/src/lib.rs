@@ -1,11 +1,12 @@
-//! The switch: reads, changes and puts back how an interface learns of packets.
+//! The switch: reads, changes and restores the settings that decide how an interface learns of packets.
 //!
-//! The values before a change are on disk before anything is written, and every exit puts held changes back:
-//! [`Held::restore`] in this process, the [`Guard`] when it is killed, [`recover`] in the next one. Changes of
-//! `nicpoll set` stay until [`restore`].
+//! The old values are on disk before anything is written, and every exit restores held changes: [`Held::restore`] in
+//! this process, the [`Guard`] when it is killed, [`recover`] in the next one. Changes of `nicpoll set` stay until
+//! [`restore`].
 //!
-//! In the order of the work: `knob` (the table), `request`, `plan`, `apply`, `transaction`, `journal`, `recover`, `guard`;
-//! `kernel` reads and writes, `persist` survives a reboot, `freebsd` does the same through ssh.
+//! Modules in the order of the work: `knob` (the table), `request`, `plan`, `apply`, `transaction`, `journal`,
+//! `recover`, `guard`. `kernel` reads and writes, `persist` makes settings survive a reboot, `freebsd` does all of this
+//! over ssh.
 
 mod apply;
 mod error;

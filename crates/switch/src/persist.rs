@@ -1,11 +1,11 @@
 //! Settings that come back after a reboot: a systemd unit for each interface, and a udev rule (`udev`).
 //!
-//! The unit has everything, because no other form can (docs/switch.md says it for each setting). It runs
-//! `nicpoll set` when the interface is up and `nicpoll restore` when it is stopped or the device is gone. The udev
-//! rule sets the deferral at the device's first moment, and saves the old values.
+//! The unit holds all settings, because no other form can (docs/switch.md explains for each setting). It runs
+//! `nicpoll set` when the interface is up and `nicpoll restore` when it is stopped or the device is gone. The udev rule
+//! sets the deferral as soon as the device appears, and saves the old values.
 //!
-//! Files that nicpoll did not write are never changed or removed. Removing takes away exactly what was written. Of one
-//! command all files are written or none (`held`).
+//! Files that nicpoll did not write are never changed or removed. Removing deletes exactly the files written. A command
+//! writes all of its files or none (`held`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,34 +22,33 @@ use file::{ASIDE, MARK, OPTIONS_DIRECTORY, io_at, read};
 pub use held::{HeldFiles, files_left, put_back_files};
 pub use udev::{Deferral, EarlyChange, take_over};
 
-/// The unit template, below the root directory.
+/// The unit template, relative to the root directory.
 const TEMPLATE: &str = "etc/systemd/system/nicpoll@.service";
-/// The recommended place of a copy of the program.
+/// Recommended path for a copy of the program.
 const INSTALLED: &str = "/usr/local/sbin/nicpoll";
-/// udev's rules, below the root directory.
+/// The directory of udev's rules, relative to the root directory.
 const RULES_DIRECTORY: &str = "etc/udev/rules.d";
-/// Where systemd finds units, below the root directory.
+/// The directory of systemd's units, relative to the root directory.
 const UNITS_DIRECTORY: &str = "etc/systemd/system";
 /// After 80-net-setup-link.rules, which gives interfaces their names.
 const RULE_NUMBER: u32 = 85;
 
-/// The files of interfaces.
+/// The files that make settings survive a reboot.
 #[derive(Clone, Debug)]
 pub struct Persistence {
     root: PathBuf,
 }
 
 impl Persistence {
-    /// Files below `root`: `/` for this machine, another directory for an image of one.
+    /// For files below `root`: `/` for this machine, another directory for another machine's image.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Persistence { root: root.into() }
     }
 
-    /// The program to run at boot: `chosen`, or the calling one.
+    /// Returns the program to run at boot: `chosen`, or the calling one.
     ///
     /// # Errors
-    /// When another user than root can change it. Of a program for the image of another machine, only the path is
-    /// checked.
+    /// When another user than root can change it. For another machine's image, only the form of the path is checked.
     pub fn program(&self, chosen: Option<&Path>) -> Result<PathBuf, SwitchError> {
         let own = || std::env::current_exe().map_err(io_at(Path::new("/proc/self/exe")));
         let program = chosen.map_or_else(own, |chosen| Ok(chosen.to_path_buf()))?;
@@ -73,8 +72,8 @@ impl Persistence {
         Ok(program)
     }
 
-    /// The files that have `program set INTERFACE OPTIONS` run at boot, and udev set the deferral even before, if the
-    /// options have one. Files that are right already are left out.
+    /// Returns the changes that have systemd run `program set INTERFACE OPTIONS` at boot, and udev set the deferral
+    /// even earlier if there is one. Files that are already right are left out.
     pub fn install(
         &self,
         program: &Path,
@@ -95,7 +94,7 @@ impl Persistence {
         changes(wanted.into())
     }
 
-    /// The files to remove for an interface: the template too, with the last interface that uses it.
+    /// Returns the files to remove for an interface; with the last interface the template too.
     pub fn remove(&self, interface: &str) -> Result<Vec<FileChange>, SwitchError> {
         let [template, environment, rule, link] = self.paths(interface);
         let others = fs::read_dir(self.root.join(OPTIONS_DIRECTORY)).into_iter();
@@ -108,8 +107,8 @@ impl Persistence {
         changes(removed)
     }
 
-    /// The removal of what a command that was killed left half done: files of interfaces that lack the unit, its options
-    /// or its link. Other programs' files are left out.
+    /// Returns the removal of files that a killed command left incomplete: files of interfaces without the unit, its
+    /// options or its link. Other programs' files are left out.
     pub fn orphans(&self) -> Vec<FileChange> {
         let options = listed(&self.root.join(OPTIONS_DIRECTORY), "", ".conf");
         let name = |path: &PathBuf| Some(String::from(path.file_stem()?.to_str()?));
@@ -167,8 +166,8 @@ impl Persistence {
     }
 }
 
-/// The removal of this machine's files that a killed command left half done. A journal at another place than the
-/// machine's does not tell who is writing some now, so there is none for it.
+/// Returns the removal of files that a killed command left incomplete on this machine. Another journal than the
+/// machine's does not know who is writing files now, so it yields none.
 pub fn orphans_here(journal: &Journal) -> Vec<FileChange> {
     match journal.directory() == Path::new(DEFAULT_DIRECTORY) {
         true => Persistence::at("/").orphans(),
@@ -176,7 +175,7 @@ pub fn orphans_here(journal: &Journal) -> Vec<FileChange> {
     }
 }
 
-/// The differences between the files and their new texts.
+/// Compares files with their wanted texts.
 fn changes(wanted: Vec<(PathBuf, Option<String>, bool)>) -> Result<Vec<FileChange>, SwitchError> {
     let mut changes = Vec::new();
     for (path, after, is_link) in wanted {
@@ -193,7 +192,7 @@ fn changes(wanted: Vec<(PathBuf, Option<String>, bool)>) -> Result<Vec<FileChang
     Ok(changes)
 }
 
-/// The files of a folder whose names begin and end so, those that were not finished included.
+/// Lists the files of a folder whose names begin and end in this way, unfinished ones included.
 fn listed(folder: &Path, begin: &str, end: &str) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_wanted = |path: &PathBuf| {
@@ -204,7 +203,7 @@ fn listed(folder: &Path, begin: &str, end: &str) -> Vec<PathBuf> {
     files.map(|file| file.path()).filter(is_wanted).collect()
 }
 
-/// It may start before the interface is up, so it is tried again.
+/// The unit's text. It may start before the interface is up, so it has a Restart.
 fn template_text(program: &Path) -> String {
     include_str!("persist/nicpoll@.service").replace("PROGRAM", &program.display().to_string())
 }
@@ -213,14 +212,14 @@ fn options_text(options: &[String]) -> String {
     format!("{MARK}\nNICPOLL_OPTIONS={}\n", options.join(" "))
 }
 
-/// Whether udev takes the name as it is: what it matches is a pattern between quotes.
+/// Whether udev matches the name literally: the rule has it as a pattern in quotes.
 fn has_plain_name(interface: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-".contains(&byte);
     interface.bytes().all(is_plain)
 }
 
-/// Once in the life of a device, whatever event comes again: what was saved first is what was there first. Any
-/// event makes udev forget what is not imported.
+/// The rule's text. It acts once in a device's life, at the first event, so the saved values are the driver's. It
+/// imports the saved values at each event, because udev drops properties that are not imported.
 fn rule_text(interface: &str, deferral: Deferral) -> String {
     let Deferral { count, timeout_ns } = deferral;
     include_str!("persist/nicpoll.rules")
@@ -229,7 +228,7 @@ fn rule_text(interface: &str, deferral: Deferral) -> String {
         .replace("INTERFACE", interface)
 }
 
-/// As systemd-escape(1) does: what is not a letter, a digit, `:`, `_` or `.` is written as `\xNN`.
+/// Escapes a name as systemd-escape(1) does: every byte except letters, digits, `:`, `_` and `.` becomes `\xNN`.
 fn escape(name: &str) -> String {
     let mut escaped = String::new();
     for (index, byte) in name.bytes().enumerate() {

@@ -1,8 +1,8 @@
 //! Plans: from the state of interfaces and the requested values to a list of writes, or a reason for refusal.
 //!
-//! Nothing here reads or writes anything. Every write says the present value. What cannot work is refused before
-//! anything is changed. [`check`] refuses, [`features`], [`preconditions`], [`settings`] and [`threads`] are the writes
-//! in their order, [`preview`] is all of them.
+//! Nothing here reads or writes an interface. Every write states the present value. Requests that cannot work are
+//! refused before the first change. [`check`] refuses; [`features`], [`preconditions`], [`settings`] and [`threads`]
+//! return the writes in their order; [`preview`] returns all of them.
 
 use std::collections::BTreeSet;
 
@@ -22,14 +22,14 @@ pub use facts::{InterfaceFacts, Peer, VETH_RING_SLOTS};
 pub struct Write {
     /// The interface.
     pub target: Target,
-    /// The knob, its value now and the value to write, as the record has them.
+    /// The knob with its present value and the value to write, as it is recorded.
     pub change: Change,
-    /// Whether another write changes it too, or its value stays. It is recorded, and written only if needed.
+    /// Whether another write changes it too, or the value stays. It is recorded, but written only if needed.
     pub is_implied: bool,
 }
 
 impl Write {
-    /// A write. One that changes nothing is only recorded.
+    /// Makes a write. One that changes nothing is only recorded.
     fn new(target: &Target, knob: Knob, before: Value, written: Value) -> Self {
         Write {
             target: target.clone(),
@@ -42,7 +42,7 @@ impl Write {
         }
     }
 
-    /// A write of a value of 0 or 1.
+    /// Makes a write of 0 or 1.
     fn of_flag(target: &Target, knob: Knob, on: bool) -> Self {
         Write::new(target, knob, Value::flag(!on), Value::flag(on))
     }
@@ -53,22 +53,23 @@ impl Write {
 pub struct Preview {
     /// The writes, in order.
     pub writes: Vec<Write>,
-    /// Whether NAPI instances or threads come only with these writes, and cannot be listed yet.
+    /// Whether some NAPI instances or threads appear only with these writes and cannot be listed yet.
     pub is_open_ended: bool,
 }
 
-/// How unmet preconditions of polling are treated: the interface is up, GRO is on, and TSO is off at a veth's other end.
+/// What happens when preconditions of polling are unmet. They are: the interface is up, GRO is on, and TSO is off at a
+/// veth's other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// The command is refused.
     Refuse,
-    /// They are changed with the rest (`--fix`).
+    /// They are met along with the rest (`--fix`).
     Fix,
-    /// They are not looked at: the caller has seen to them, perhaps on another host.
+    /// They are not checked: the caller has met them, perhaps on another host.
     Trust,
 }
 
-/// Whether any of the values belongs to NAPI instances or to the threads that poll.
+/// Whether any value belongs to NAPI instances or to the threads that poll.
 pub fn needs_napi(values: &Values) -> bool {
     has_phase(values, Phase::Napi) || has_phase(values, Phase::Thread)
 }
@@ -77,7 +78,7 @@ fn has_phase(values: &Values, phase: Phase) -> bool {
     values.iter().any(|(row, _)| row.place.phase() == phase)
 }
 
-/// Refuses what can never work on this interface or kernel.
+/// Refuses values that this interface or kernel can never take.
 pub fn check(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Refusal> {
     let values = &facts.asked.values;
     if needs_napi(values) {
@@ -87,7 +88,7 @@ pub fn check(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Refusa
     for (row, to) in values.iter() {
         let is_needed = match row.place.phase() {
             Phase::Card | Phase::Host => true,
-            // A feature that cannot be on is off.
+            // A feature that the driver lacks is off already.
             Phase::Feature => to.number() != Some(0),
             Phase::Link | Phase::Napi | Phase::Thread => false,
         };
@@ -102,7 +103,7 @@ fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
     if let Place::Sysctl(name) = row.place {
         return facts.refusal(
             format!("its network namespace has no sysctl {name} of its own"),
-            "sysctl -a shows those that there are; one of the whole machine is set outside of every namespace",
+            "sysctl -a lists those it has; set one of the whole machine in the host's own namespace",
         );
     }
     let (kind, _) = row.place.describe();
@@ -112,7 +113,7 @@ fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
     let known = table::TABLE.iter().filter(is_like);
     let names: Vec<&str> = known.map(|known| known.name).collect();
     let remedy = match names.is_empty() {
-        true => String::from("it has none at all; polling by a timer works without"),
+        true => String::from("it has none at all; polling by a timer works without it"),
         false => format!("it has {}", names.join(", ")),
     };
     facts.refusal(format!("its driver has no {kind} {}", row.name), remedy)
@@ -176,8 +177,8 @@ fn check_kernel(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Ref
     Ok(())
 }
 
-/// Whether a value of NAPI instances is set on each of them, because only some are concerned or the interface's
-/// own file does not take it.
+/// Whether a value has to be set on each NAPI instance, because only some are concerned or the interface's own file
+/// does not take it.
 fn is_by_instance(row: &KnobRow, value: &Value, part: &Part) -> bool {
     let Place::Napi(place) = &row.place else {
         return false;
@@ -186,7 +187,7 @@ fn is_by_instance(row: &KnobRow, value: &Value, part: &Part) -> bool {
     *part != Part::Whole || !place.file.is_some_and(takes)
 }
 
-/// The offload features and the state of the links that a command sets. The rest may need them.
+/// Returns the writes of offload features and link state, which the other writes may need.
 pub fn features(all: &[InterfaceFacts]) -> Vec<Write> {
     let mut writes = Vec::new();
     for facts in all {
@@ -202,10 +203,10 @@ pub fn features(all: &[InterfaceFacts]) -> Vec<Write> {
     writes
 }
 
-/// The preconditions of a command's settings, each with the interface whose settings need it.
+/// Returns the writes that meet the preconditions of a command, each with the interface that needs it.
 ///
 /// # Errors
-/// A refusal when something has to be changed and `needs` does not allow it, or nothing would help.
+/// A refusal when a precondition is unmet and `needs` forbids the change, or no change would help.
 pub fn preconditions(
     all: &[InterfaceFacts],
     needs: Needs,
@@ -219,7 +220,7 @@ pub fn preconditions(
     Ok(needed)
 }
 
-/// The changes on an interface and on its other end without which its settings cannot work. `planned` is changed anyhow.
+/// The writes on an interface and its other end without which its settings cannot work, except those in `planned`.
 fn preconditions_of(
     facts: &InterfaceFacts,
     planned: &[Write],
@@ -259,7 +260,7 @@ fn preconditions_of(
     ))
 }
 
-/// The reason for a write of [`preconditions_of`].
+/// Why a write of [`preconditions_of`] is needed.
 fn reason_of(knob: &Knob) -> &'static str {
     if *knob.row() == table::UP {
         "it is down, and its NAPI instances can be reached only while it is up"
@@ -270,7 +271,7 @@ fn reason_of(knob: &Knob) -> &'static str {
     }
 }
 
-/// With an XDP program instead of GRO the kernel keeps TSO off at the other end by itself.
+/// With an XDP program instead of GRO, the kernel itself keeps TSO off at the other end.
 fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, Refusal> {
     if !facts.has_gro && !lacks_napi {
         return Ok(Vec::new());
@@ -287,7 +288,7 @@ fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, R
     Ok(on.filter_map(off).collect())
 }
 
-/// The writes of the settings themselves, in the order in which they are made.
+/// Returns the writes of card and NAPI values, in order.
 pub fn settings(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
     let Order {
         target,
@@ -310,10 +311,10 @@ pub fn settings(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
     Ok(writes)
 }
 
-/// Knobs that are recorded together, with their new values; `None` for one that is only recorded.
+/// Knobs that are recorded together, with their new values; `None` for a knob that is only recorded.
 type Group<'a> = Vec<(&'static KnobRow, Option<&'a Value>)>;
 
-/// The values of NAPI instances. All deferral knobs are one group: putting one of them back disturbs the others.
+/// Groups the values of NAPI instances. The deferral knobs form one group: restoring one disturbs the others.
 fn napi_groups(values: &Values) -> Vec<Group<'_>> {
     let is_deferral = |row: &KnobRow| row.rule == WriteRule::FromRest;
     let rows = table::TABLE
@@ -339,7 +340,7 @@ fn written(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Writ
     Write::new(target, knob, from, to)
 }
 
-/// A write to the interface goes to every instance at once, so the values of each of them are recorded too.
+/// Writes the interface's own values. The kernel copies them to every instance, so those are recorded too.
 fn of_device(facts: &InterfaceFacts, group: &Group) -> Vec<Write> {
     let mut writes = Vec::new();
     for (row, to) in group {
@@ -379,7 +380,7 @@ fn of_instance(target: &Target, napi: &Napi, group: &Group) -> Vec<Write> {
     group.iter().filter_map(of).collect()
 }
 
-/// Adaptive moderation goes off before the numbers are written, and on after.
+/// Writes the card's values. Adaptive moderation is turned off before the numbers are written, and on after.
 fn of_card(facts: &InterfaceFacts) -> Vec<Write> {
     let card = facts
         .asked
@@ -401,7 +402,7 @@ fn of_card(facts: &InterfaceFacts) -> Vec<Write> {
     writes.filter(|write| !write.is_implied).collect()
 }
 
-/// The writes to the threads, once they exist.
+/// Returns the writes to the threads, once they exist.
 pub fn threads(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
     let mut writes = Vec::new();
     let values = &facts.asked.values;
@@ -428,7 +429,7 @@ pub fn threads(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
     Ok(writes)
 }
 
-/// The NAPI instances concerned.
+/// The NAPI instances that the order concerns.
 fn chosen(facts: &InterfaceFacts) -> Result<Vec<&Napi>, Refusal> {
     let napis = facts.napis();
     let find = |id: &u32| napis.iter().find(|napi| napi.id == *id);
@@ -459,10 +460,10 @@ fn chosen(facts: &InterfaceFacts) -> Result<Vec<&Napi>, Refusal> {
     }
 }
 
-/// The writes of a command. Nothing is changed.
+/// Returns all writes of a command. Nothing is changed.
 ///
 /// # Errors
-/// A refusal, as the command itself would get it.
+/// The refusal that the command itself would get.
 pub fn preview(all: &[InterfaceFacts], needs: Needs) -> Result<Preview, SwitchError> {
     let mut writes = features(all);
     let needed = preconditions(all, needs)?;
@@ -471,7 +472,7 @@ pub fn preview(all: &[InterfaceFacts], needs: Needs) -> Result<Preview, SwitchEr
     let mut is_open_ended = false;
     for facts in all {
         let values = &facts.asked.values;
-        // Instances and threads may come with the first writes.
+        // Instances and threads may appear only with the first writes.
         let makes_threads = values.get(&table::THREADED).is_some();
         let steps = [
             (settings(facts), needs_more),

@@ -1,4 +1,4 @@
-//! Recovery: confirms, puts back or closes what earlier commands and processes left in the journal.
+//! Recovery: confirms, restores or closes the records that earlier commands and processes left in the journal.
 //!
 //! [`recover`] runs at every start, [`restore`] for `nicpoll restore`, [`confirm`] for `set --confirm`, and
 //! [`undo_unconfirmed`] in the guard.
@@ -18,25 +18,25 @@ use crate::transaction::{document, locate_entry, undo_attempt};
 /// The outcome for a record that an earlier process left.
 #[derive(Debug)]
 pub enum Recovered {
-    /// Its owner still runs, or it still waits to be confirmed.
+    /// The owner still runs, or the change still waits to be confirmed.
     Busy,
-    /// The values went with the boot or with their interface.
+    /// The values ended with the boot or with their interface.
     Gone,
-    /// The interface was not found, and not every network namespace could be searched. The file is still there.
+    /// The interface was not found, and not every network namespace could be searched. The file was kept.
     NotFound,
-    /// The values were put back.
+    /// The values were restored.
     Restored,
-    /// The values stay until they are undone.
+    /// The values stand until they are undone.
     Standing,
-    /// It is not a record, or putting back failed; the file is still there.
+    /// The file is not a record, or restoring failed. It was kept.
     Failed(SwitchError),
 }
 
-/// Puts back the changes of processes that have ended, and closes records without changes in force.
+/// Restores the changes of processes that have ended, and closes records without changes in force.
 pub fn recover(journal: &Journal) -> Result<Vec<(PathBuf, Recovered)>, SwitchError> {
     let mut outcomes = Vec::new();
     let mut machine = Machine::new();
-    // Before the settings: whether those were settled decides about the files.
+    // Files first: whether the settings were settled decides about the files.
     match put_back_files(journal) {
         Ok(files) => outcomes.extend(files.into_iter().map(|path| (path, Recovered::Restored))),
         Err(SwitchError::Busy(_)) => {}
@@ -89,8 +89,8 @@ fn recover_entry(
     end_attempt(journal, entry, &target, machine)
 }
 
-/// Ends an attempt whose owner does not: it stays when another part of its command was settled, and is put
-/// back otherwise. `target` is where the interface is now.
+/// Ends an attempt whose owner is gone or whose time is over: it stands if another interface of its command is settled,
+/// and is undone otherwise. `target` is where the interface is now.
 fn end_attempt(
     journal: &Journal,
     mut entry: Entry,
@@ -112,24 +112,24 @@ fn end_attempt(
     })
 }
 
-/// The result of putting an interface back.
+/// The result of restoring an interface.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Restored {
-    /// The interface as it was last changed.
+    /// The interface at its last change.
     pub recorded: Target,
     /// The interface as it is now.
     pub target: Target,
-    /// The changes put back.
+    /// The restored changes.
     pub changes: Vec<Change>,
     /// The values that somebody else had changed meanwhile.
     pub drift: Vec<Drift>,
-    /// Whether nothing was left to put back: the interface or the boot is another one.
+    /// Whether nothing was left to restore, because the interface or the boot ended.
     pub is_gone: bool,
 }
 
 impl Restored {
-    /// The result as documents have it, as seen from a namespace.
+    /// Returns the result as documents have it, with names as seen from a namespace.
     pub fn document(&self, own_netns_inode: u64) -> SwitchRestored {
         let interface = self.target.label(own_netns_inode);
         let drift = self.drift.iter();
@@ -142,7 +142,7 @@ impl Restored {
         }
         if self.is_gone {
             notes.push(format!(
-                "{interface} is gone, and what was set on it went along"
+                "{interface} no longer exists, and neither do the values set on it"
             ));
         }
         SwitchRestored {
@@ -152,7 +152,7 @@ impl Restored {
         }
     }
 
-    /// Each value: from the one found to the original one.
+    /// Returns the writes, each from the value found to the original one.
     pub fn writes(&self) -> Vec<SwitchWrite> {
         let of = |change: &Change| {
             let drift = self.drift.iter().find(|one| one.knob == change.knob);
@@ -167,7 +167,7 @@ impl Restored {
     }
 }
 
-/// Puts one interface back entirely, and its companions.
+/// Restores one interface entirely, and its companions.
 ///
 /// # Errors
 /// [`SwitchError::Busy`] while a study holds it.
@@ -182,14 +182,14 @@ pub fn restore(switch: &mut Switch, path: &Path) -> Result<Vec<Restored>, Switch
             done.push(entry);
         }
     }
-    // The interface's own record goes last: it leads to the others after a kill.
+    // The interface's own record goes last: after a kill it leads to the companions.
     for entry in done.into_iter().rev() {
         entry.close()?;
     }
     Ok(restored)
 }
 
-/// The changes that [`restore`] would put back, by interface. One that no longer exists is left out.
+/// Returns the changes that [`restore`] would undo, by interface. Interfaces that no longer exist are left out.
 pub fn would_restore(
     switch: &mut Switch,
     path: &Path,
@@ -209,7 +209,7 @@ pub fn would_restore(
     Ok(all)
 }
 
-/// A record, and those of its interface's companions.
+/// Lists a record and those of its interface's companions.
 fn with_companions(journal: &Journal, path: &Path) -> Result<Vec<PathBuf>, SwitchError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut paths = vec![path.to_path_buf()];
@@ -245,8 +245,8 @@ fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, Swit
     })
 }
 
-/// Confirms the last change of an interface, and everything that the same command changed. Returns the
-/// changes in force, by interface; none when nothing waits to be confirmed.
+/// Confirms the last change of an interface and every other change of the same command. Returns the changes in force,
+/// by interface; none if nothing waits to be confirmed.
 pub fn confirm(journal: &Journal, path: &Path) -> Result<Vec<(Target, Vec<Change>)>, SwitchError> {
     let Some(first) = journal.lock(path)? else {
         return Ok(Vec::new());
@@ -274,7 +274,7 @@ pub fn confirm(journal: &Journal, path: &Path) -> Result<Vec<(Target, Vec<Change
     Ok(confirmed)
 }
 
-/// The records with an unconfirmed change of this owner.
+/// Lists the records with an unconfirmed change of this owner.
 pub fn attempts_of(journal: &Journal, owner: Owner) -> Result<Vec<PathBuf>, SwitchError> {
     let is_own = |record: &Result<Record, SwitchError>| {
         let attempt = record.as_ref().ok().and_then(|one| one.attempt.as_ref());
@@ -285,10 +285,10 @@ pub fn attempts_of(journal: &Journal, owner: Owner) -> Result<Vec<PathBuf>, Swit
     Ok(own.map(|(path, _)| path).collect())
 }
 
-/// Undoes a change that was not confirmed; it stays when another part of its command was settled.
+/// Undoes an unconfirmed change; it stands if another interface of its command is settled.
 ///
 /// # Errors
-/// [`SwitchError::Busy`] while somebody else has the record.
+/// [`SwitchError::Busy`] while another process has the record.
 pub fn undo_unconfirmed(
     journal: &Journal,
     machine: &mut Machine,
@@ -308,7 +308,7 @@ pub fn undo_unconfirmed(
     }
 }
 
-/// The values of an interface that somebody else changed since; none when nothing is recorded of it.
+/// Returns the interface's values that somebody else has changed since; none if it has no record.
 ///
 /// # Errors
 /// When its record cannot be read.
@@ -323,7 +323,7 @@ pub fn drift_of(
     }
 }
 
-/// The unconfirmed change of an interface.
+/// Returns the unconfirmed change of an interface.
 ///
 /// # Errors
 /// When its record cannot be read.

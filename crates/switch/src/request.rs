@@ -1,7 +1,7 @@
 //! Requests: values for knobs of an interface. A setting is a name with a request for each host.
 //!
-//! A request in a file and one in memory are the same. Unknown knobs, numbers without a unit and values out of range
-//! are refused by name when the file is read.
+//! A request in a file and one in memory are equal. Unknown knobs, numbers without a unit and values out of range are
+//! refused when the file is read, with their name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,15 +25,15 @@ pub struct Values(Vec<(&'static KnobRow, Value)>);
 /// The NAPI instances of an interface that a request concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All, including those created later.
+    /// All of them, including later ones.
     Whole,
-    /// Those of receive queues.
+    /// Those of some receive queues.
     RxQueues(Vec<u32>),
-    /// Those of these ids.
+    /// Those with these ids.
     Napis(Vec<u32>),
 }
 
-/// An interface by name, with the part of it concerned: `eth0`, `eth0:rx0-3`, `eth0:napi257`.
+/// An interface by name, whole or in part: `eth0`, `eth0:rx0-3`, `eth0:napi257`.
 /// ```
 /// use nicpoll_switch::{Name, Part};
 ///
@@ -46,11 +46,11 @@ pub enum Part {
 pub struct Name {
     /// The interface.
     pub interface: String,
-    /// Which of its NAPI instances.
+    /// The part of it concerned.
     pub part: Part,
 }
 
-/// Values for one interface, and the interface as it was found.
+/// Values for one interface that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The interface.
@@ -86,18 +86,19 @@ pub struct Setting {
     /// Its description, one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The request of each host, by the host's name; other hosts are not changed.
+    /// The request of each host, by the host's name; hosts that are not listed are not changed.
     #[serde(default)]
     pub hosts: BTreeMap<String, Request>,
 }
 
 impl Values {
-    /// No knob.
+    /// Makes an empty set of values.
     pub fn new() -> Self {
         Values::default()
     }
 
-    /// The values that `nicpoll set IF polling` sets: a timer begins the rounds, and the interrupt stays masked.
+    /// Returns the values that `nicpoll set IF polling` sets: a timer starts the rounds, and the interrupt stays
+    /// masked.
     pub fn polling(period_ns: u64) -> Self {
         let count = u64::from(table::DEFER_HARD_IRQS_MAX);
         Values::new()
@@ -105,17 +106,17 @@ impl Values {
             .with(&table::GRO_FLUSH_TIMEOUT, period_ns)
     }
 
-    /// The same with one number more. It has to be in the knob's range, or writing it fails.
+    /// Adds a number. It must be within the knob's range, or writing it fails.
     #[must_use]
     pub fn with(mut self, row: &'static KnobRow, number: u64) -> Self {
         self.insert(row, Value::Number(number));
         self
     }
 
-    /// Gives a knob a value, in place of one that it has here.
+    /// Gives a knob a value, replacing an earlier one.
     pub fn insert(&mut self, row: &'static KnobRow, value: Value) {
         self.0.retain(|(known, _)| *known != row);
-        // Sysctls and features of any name come after the table's rows, by name.
+        // Sysctls and features without a row in the table come last, by name.
         let place = |row: &KnobRow| (table::position_of(row), row.name);
         let at = self
             .0
@@ -123,23 +124,23 @@ impl Values {
         self.0.insert(at, (row, value));
     }
 
-    /// The value of a knob.
+    /// Returns the value of a knob.
     pub fn get(&self, row: &KnobRow) -> Option<&Value> {
         let found = self.0.iter().find(|(known, _)| *known == row);
         found.map(|(_, value)| value)
     }
 
-    /// The number of a knob.
+    /// Returns the number of a knob.
     pub fn number(&self, row: &KnobRow) -> Option<u64> {
         self.get(row)?.number()
     }
 
-    /// Knobs with their values, in the order of the table.
+    /// Iterates over knobs and values, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (&'static KnobRow, &Value)> {
         self.0.iter().map(|(row, value)| (*row, value))
     }
 
-    /// Names and values as the kernel's own tools write them, for the record.
+    /// Returns names and values as the kernel's own tools write them, for the study's record.
     pub fn list(&self) -> Vec<(String, String)> {
         let written = |(row, value): (&'static KnobRow, &Value)| {
             let value = match row.unit {
@@ -158,7 +159,7 @@ impl Values {
 }
 
 impl Request {
-    /// Values for a whole interface.
+    /// Requests values for a whole interface.
     pub fn of(interface: &str, set: Values) -> Self {
         Request {
             interface: Name::whole(interface),
@@ -168,7 +169,7 @@ impl Request {
 }
 
 impl Name {
-    /// All of an interface.
+    /// Names a whole interface.
     pub fn whole(interface: &str) -> Self {
         Name {
             interface: String::from(interface),
@@ -176,7 +177,7 @@ impl Name {
         }
     }
 
-    /// Reads `IF`, `IF:rx0-3` or `IF:napi257`.
+    /// Parses `IF`, `IF:rx0-3` or `IF:napi257`.
     pub fn parse(word: &str) -> Result<Name, ValueError> {
         let Some((interface, part)) = word.rsplit_once(':') else {
             return Ok(Name::whole(word));
@@ -247,7 +248,7 @@ impl Serialize for Values {
     }
 }
 
-/// A value as a file may write it.
+/// A value in the forms that a file may write it.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -310,12 +311,12 @@ fn value_of(
     Ok((row, value))
 }
 
-/// Words of fewer letters are not corrected.
+/// Shorter words are not corrected, in letters per mistake.
 const LETTERS_MIN: usize = 3;
-/// The number of wrong letters that are corrected.
+/// Most wrong letters that are corrected.
 const MISTAKES_MAX: usize = 2;
 
-/// The candidate nearest to a mistyped word; `None` when none is near.
+/// Returns the candidate nearest to a mistyped word; `None` if none is near.
 pub fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = MISTAKES_MAX.min(word.chars().count() / LETTERS_MIN);
     let near = candidates
@@ -326,7 +327,7 @@ pub fn similar<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// A correction of a mistyped word, as the end of a sentence; empty when no candidate is near.
+/// Returns a suggestion for a mistyped word, as the end of a sentence; empty if no candidate is near.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     similar(word, candidates).map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
 }
@@ -380,7 +381,7 @@ mod tests {
             threaded = 1 | threaded = 3 | threaded: 3 is out of range; give 0 to 2
             threaded = 1 | threaded = -1 | threaded: '-1' is not a number
             threaded = 1 | threaded = 1.5 | threaded: '1.5' is not a number
-            share 50% | share | thread_policy: 'share' is no scheduling
+            share 50% | share | thread_policy: 'share' is not a scheduling policy
             veth0:rx0-1 | veth0:tx0 | after the colon comes a part
             name = | nom = | nom"#;
         for case in cases.trim().lines() {

@@ -1,7 +1,8 @@
-//! A transaction: everything that one command changes, on one interface or many. All of it is changed, or nothing.
+//! A transaction: everything that one command changes, on one interface or many. Either all of it is changed, or
+//! nothing.
 //!
 //! Each old value is on disk before its new one is written. A process killed at any moment leaves records from which
-//! everything can be put back. Once one of the interfaces is settled, all are. `undo` has the order of putting back.
+//! every value can be restored. Once one of the interfaces is settled, all are. `undo` has the order of restoring.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,23 +18,23 @@ use crate::plan::Write;
 
 pub(crate) mod undo;
 
-/// The locked interfaces of a command, and the changes made on them. Nobody else can change the interfaces meanwhile.
+/// The locked interfaces of a command, and the changes made on them. Nobody else can change these interfaces meanwhile.
 ///
-/// Dropping it does *not* put anything back, since that needs the [`crate::Switch`]: `restore` does. If it is
-/// dropped unrestored, the owner's guard or [`crate::recover()`] at the next start puts everything back.
+/// Dropping it does *not* undo the changes, since that needs the [`crate::Switch`]: `restore` does. If it is dropped
+/// unrestored, the owner's guard or [`crate::recover()`] at the next start undoes them.
 #[derive(Debug)]
 pub struct Held {
     entries: Vec<Entry>,
 }
 
 impl Held {
-    /// Takes the interfaces. Nothing is changed yet.
+    /// Locks the interfaces, before any change.
     ///
-    /// A companion is an interface that is changed only because another one needs it, such as the other end of
-    /// a pair. It is put back with that one.
+    /// A companion is an interface that is changed only because another one needs it, such as the other end of a pair.
+    /// It is restored with that one.
     ///
     /// # Errors
-    /// When somebody else has one of them, or an earlier change of one waits to be confirmed.
+    /// When another process has one of them, or an earlier change of one waits to be confirmed.
     pub fn begin(
         journal: &Journal,
         owner: Owner,
@@ -48,7 +49,7 @@ impl Held {
                 wanted.push((target, Some(of)));
             }
         }
-        // The same order everywhere: of two commands, one gets all.
+        // Every command locks in the same order: of two commands, one gets all interfaces.
         wanted.sort_by_key(|(target, _)| Journal::file_name(target));
         let group = wanted.iter().map(|(target, _)| Journal::file_name(target));
         let attempt = Attempt {
@@ -84,7 +85,7 @@ impl Held {
                 }
                 record.attempt = Some(attempt.clone());
             };
-            // A new record names its owner from the first moment: a guard looks for its own.
+            // A new record names its owner from the start: a guard looks for its own records.
             let mut entry = journal.take(target, begin)?;
             let taken = match &entry.record().attempt {
                 Some(own) if own == attempt => Ok(()),
@@ -97,7 +98,7 @@ impl Held {
         Ok(())
     }
 
-    /// Makes changes: records them all, writes one after the other, then checks that each took effect.
+    /// Makes changes: records them all, writes them one by one, then checks that each took effect.
     pub fn write(&mut self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
         self.record(writes)?;
         self.carry_out(kernel, writes)
@@ -118,7 +119,7 @@ impl Held {
         Ok(())
     }
 
-    /// Makes recorded changes: writes one after the other, then checks that each took effect.
+    /// Makes recorded changes: writes them one by one, then checks that each took effect.
     pub fn carry_out(&self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
         for entry in &self.entries {
             let target = entry.record().target();
@@ -129,7 +130,7 @@ impl Held {
         }
         for write in writes {
             let (target, Change { knob, written, .. }) = (&write.target, &write.change);
-            // Another write has changed it too, unless it was set to 0 to come to rest.
+            // Another write has changed it already, unless coming to rest set it to 0.
             if write.is_implied && kernel.read(target, knob)?.as_ref() == Some(written) {
                 continue;
             }
@@ -147,7 +148,7 @@ impl Held {
         Ok(())
     }
 
-    /// Undoes changes that were carried out. Their record stays: they can be carried out again.
+    /// Undoes changes that were carried out. Their record stays, so they can be carried out again.
     pub fn take_back(&self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
         for entry in self.entries.iter().rev() {
             let target = entry.record().target();
@@ -159,7 +160,7 @@ impl Held {
         Ok(())
     }
 
-    /// Every held value that differs from the one before.
+    /// Returns every held value that differs from the one before.
     pub fn writes(&self) -> Vec<SwitchWrite> {
         let of = |entry: &Entry| {
             let attempt = entry.record().attempt.as_ref();
@@ -180,10 +181,10 @@ impl Held {
         Ok(())
     }
 
-    /// Leaves the changes to their owner, until they are confirmed.
+    /// Leaves the changes to their owner until they are confirmed.
     pub fn leave(self) {}
 
-    /// Puts back everything that was changed since the transaction began, last interface first.
+    /// Undoes every change of the transaction, last interface first.
     pub fn undo(self, kernel: &mut dyn Kernel) -> Result<(), SwitchError> {
         for entry in self.entries.into_iter().rev() {
             let target = entry.record().target();
@@ -192,8 +193,8 @@ impl Held {
         Ok(())
     }
 
-    /// The same, wherever the interfaces are now. Those that no longer exist have taken their values along. One
-    /// that cannot be put back does not prevent the others.
+    /// Undoes every change wherever the interfaces are now. The values of interfaces that no longer exist are gone. An
+    /// interface that cannot be restored does not keep the others from it.
     pub(crate) fn undo_wherever(self, machine: &mut Machine) -> Result<(), SwitchError> {
         let mut outcome = Ok(());
         for entry in self.entries.into_iter().rev() {
@@ -208,10 +209,10 @@ impl Held {
     }
 }
 
-/// Where the interface of a record is now; `None` when its values are gone, with the interface or the boot.
+/// Finds the interface of a record; `None` if its values ended with the interface or the boot.
 ///
 /// # Errors
-/// [`SwitchError::NotFound`] when it may be where nothing can be searched.
+/// [`SwitchError::NotFound`] if it may be in a namespace that cannot be searched.
 pub(crate) fn locate_entry(
     entry: &Entry,
     machine: &mut Machine,
@@ -228,7 +229,7 @@ pub(crate) fn locate_entry(
     }
 }
 
-/// Puts an attempt's changes back; earlier changes stay. `target` is where the interface is now.
+/// Undoes an attempt; earlier changes stay. `target` is where the interface is now.
 pub(crate) fn undo_attempt(
     entry: Entry,
     target: &Target,
@@ -241,8 +242,8 @@ pub(crate) fn undo_attempt(
     end_attempt(entry)
 }
 
-/// Ends an attempt without changes in force. A record without other changes is removed in one step: without its
-/// attempt it would be nobody's.
+/// Removes an attempt without changes in force. A record with nothing else is removed in one step: without its attempt
+/// it would have no owner.
 fn end_attempt(mut entry: Entry) -> Result<(), SwitchError> {
     if entry.record().standing.is_empty() {
         return entry.close();
@@ -250,13 +251,13 @@ fn end_attempt(mut entry: Entry) -> Result<(), SwitchError> {
     entry.update(|record| record.attempt = None)
 }
 
-/// The changes of one interface.
+/// Returns the changes of one interface.
 pub(crate) fn changes_of(target: &Target, writes: &[Write]) -> Vec<Change> {
     let own = writes.iter().filter(|write| write.target == *target);
     own.map(|write| write.change.clone()).collect()
 }
 
-/// An earlier change of an interface still waits to be confirmed.
+/// The error when an earlier change of an interface still waits to be confirmed.
 fn unconfirmed(target: &Target) -> SwitchError {
     let (name, netns) = (&target.interface.name, target.netns_option());
     SwitchError::Failed(format!(
@@ -265,7 +266,7 @@ fn unconfirmed(target: &Target) -> SwitchError {
     ))
 }
 
-/// The interface of a record was not found, but may still exist.
+/// The error when the interface of a record was not found but may still exist.
 fn not_found(entry: &Entry) -> SwitchError {
     let record = entry.record();
     let changed = record.all_changes().into_iter().filter(Change::is_any);
@@ -274,7 +275,7 @@ fn not_found(entry: &Entry) -> SwitchError {
     SwitchError::NotFound(format!(
         "{} is in no network namespace that can be searched from here. It may still have these values: {}; \
          its record {} is kept. Move the interface to a namespace that 'ip netns' lists, then: nicpoll restore. If \
-         the interface is no more, remove the record",
+         the interface no longer exists, remove the record",
         record.interface.name,
         changed.map(text).collect::<Vec<_>>().join(", "),
         entry.path().display()
@@ -289,7 +290,7 @@ impl From<&Write> for SwitchWrite {
     }
 }
 
-/// A write as documents have it.
+/// Makes the form of a write that documents have.
 pub(crate) fn document(
     target: &Target,
     knob: &Knob,
@@ -317,7 +318,7 @@ impl From<&Value> for SwitchValue {
     }
 }
 
-/// The changed values of an interface as documents have them: from the value before to the one written.
+/// Returns the changed values of an interface as documents have them, from the value before to the written one.
 pub fn writes_kept(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
     let changed = changes.iter().filter(|change| change.is_any());
     let write = |Change {
@@ -330,14 +331,14 @@ pub fn writes_kept(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
     changed.map(write).collect()
 }
 
-/// The writes that would put changes back.
+/// Returns the writes that would undo changes.
 pub fn writes_back(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
     let changed = changes.iter().filter(|change| change.is_any());
     let back = |one: &Change| document(target, &one.knob, [&one.written, &one.before], false);
     changed.map(back).collect()
 }
 
-/// An idle NAPI goes on counting down the old number, so a smaller one has to start from rest.
+/// An idle NAPI keeps counting down its old number, so a smaller one has to start from rest.
 fn lowers_count(changes: &[Change]) -> bool {
     changes.iter().any(|change| {
         change.knob.is_deferral()
@@ -346,7 +347,7 @@ fn lowers_count(changes: &[Change]) -> bool {
     })
 }
 
-/// Unique in this boot.
+/// Makes an id that is unique in this boot.
 fn transaction_id(owner: Owner) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! docs/switch.md lists every knob as the table has it.
+//! docs/switch.md lists every knob as the table does.
 
 use nicpoll_switch::knob::KnobRow;
 use nicpoll_switch::knob::table::TABLE;

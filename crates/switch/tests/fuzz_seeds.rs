@@ -1,5 +1,5 @@
-//! The seeds of the fuzz target `journal_record` are records of today: from others it would hardly find one that is
-//! read at all.
+//! The seeds of the fuzz target `journal_record` are records of the present version: mutations of others would rarely
+//! parse.
 
 use nicpoll_switch::Record;
 

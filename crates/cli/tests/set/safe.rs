@@ -67,7 +67,7 @@ fn a_pipe_or_a_link_in_the_place_of_a_record_is_named_and_holds_nothing_up() {
         let output = pair.run("restore");
         assert!(began.elapsed() < Duration::from_secs(60));
         assert_code(&output, 1);
-        assert!(said(&output).contains("is no file"), "{}", said(&output));
+        assert!(said(&output).contains("is not a file"), "{}", said(&output));
         fs::remove_file(&record).unwrap();
     }
     fs::rename(&kept, &record).unwrap();

@@ -134,7 +134,7 @@ fn a_reset_card_is_polled_still_and_a_new_one_is_not_touched() {
     assert!(
         console
             .0
-            .contains("eth0 is gone, and what was set on it went along")
+            .contains("eth0 no longer exists, and neither do the values set on it")
     );
     let [before, polled, new] =
         ["before", "polled", "new"].map(|when| interrupts(console, &format!("reset-{when}")));

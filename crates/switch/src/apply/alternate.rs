@@ -1,8 +1,8 @@
-//! Two settings of interfaces that take turns while traffic goes on: the one found, and another one.
+//! Two settings of the same interfaces that take turns under live traffic: the one found, and another one.
 //!
-//! The values found are on disk once, before the first write. A turn writes nothing to disk, and a process killed at
-//! any turn leaves a record of everything. What the other setting needs and does not find, such as GRO, is changed
-//! before the first turn and stays in both. Only knobs that disturb no packet take turns unless asked otherwise.
+//! The values found are on disk once, before the first write. A turn writes nothing to disk; a process killed at any
+//! turn leaves a record of everything. Missing preconditions of the other setting, such as GRO, are met before the
+//! first turn and stay met in both. Only knobs that disturb no packet take turns unless asked otherwise.
 
 use super::change::{Switch, gather, require_napi, undone};
 use crate::error::{Refusal, SwitchError};
@@ -18,18 +18,18 @@ use crate::transaction::{Held, changes_of};
 /// Which of the two settings is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arm {
-    /// The one found.
+    /// The setting found.
     Reference,
-    /// The other one, which is judged against it.
+    /// The other setting, which is judged against the reference.
     Judged,
 }
 
 /// How two settings take turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnRules {
-    /// Values whose change restarts the queues may, too.
+    /// Whether knobs whose change restarts the queues may take turns.
     pub is_disruptive: bool,
-    /// The other setting is the one found as well: each turn writes what is there, and nothing is changed.
+    /// Whether both settings are the one found: each turn writes the present values, and nothing changes.
     pub is_null: bool,
 }
 
@@ -43,7 +43,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Rows whose change disturbs packets with some drivers: it has to be tried first.
+    /// Returns the rows whose change disturbs packets with some drivers: the caller has to try them first.
     pub fn to_be_tried(&self) -> Vec<&'static KnobRow> {
         let rows = self.each.iter().map(|write| write.change.knob.row());
         let mut rows: Vec<_> = rows
@@ -54,7 +54,7 @@ impl Turns {
     }
 }
 
-/// Interfaces on which two settings take turns. Nobody else can change them meanwhile.
+/// Interfaces on which two settings take turns, locked against other changes.
 ///
 /// Dropping it does *not* put anything back: [`Alternation::restore`] does, or the owner's guard.
 #[derive(Debug)]
@@ -66,11 +66,11 @@ pub struct Alternation {
 }
 
 impl Switch {
-    /// The writes of two settings that would take turns. Nothing is changed.
+    /// Returns the writes with which two settings would take turns. Nothing is changed.
     ///
     /// # Errors
-    /// A refusal, when they cannot take turns. Settings with unmet preconditions may still be refused later:
-    /// a veth has no instance before GRO is on.
+    /// A refusal, when the settings cannot take turns. With unmet preconditions a refusal may still come later: a veth
+    /// has no NAPI instance before GRO is on.
     pub fn turns(&mut self, orders: &[Order], rules: TurnRules) -> Result<Turns, SwitchError> {
         let facts = self.survey(orders)?;
         let mut turns = Turns {
@@ -85,11 +85,11 @@ impl Switch {
         Ok(turns)
     }
 
-    /// Locks interfaces for two settings that take turns: meets the preconditions of the setting of `orders`, and
+    /// Locks interfaces for two settings that take turns, meets the preconditions of the setting in `orders`, and
     /// records everything. The reference is in force until the first turn.
     ///
     /// # Errors
-    /// A refusal, when they cannot take turns or nothing would change; earlier changes were put back.
+    /// A refusal, when the settings cannot take turns or nothing would change; changes made so far are restored.
     pub fn alternate(
         &mut self,
         orders: &[Order],
@@ -111,13 +111,13 @@ impl Switch {
 }
 
 impl Alternation {
-    /// The writes before and at each turn.
+    /// Returns the writes before and at each turn.
     pub fn turns(&self) -> &Turns {
         &self.turns
     }
 
-    /// Puts a setting in force, unless it is. The reference comes back from rest, which takes one period of the timer
-    /// and 10 ms.
+    /// Puts a setting in force, unless it is already. Going back to the reference first sets the deferral to 0, which
+    /// takes one period of the timer and 10 ms.
     pub fn turn_to(&mut self, switch: &mut Switch, arm: Arm) -> Result<(), SwitchError> {
         if self.arm == Some(arm) {
             return Ok(());
@@ -132,7 +132,7 @@ impl Alternation {
         Ok(())
     }
 
-    /// The values that somebody else changed since a setting was put in force. The next turn writes all values again.
+    /// Returns the values that somebody else changed since the last turn. The next turn then writes all values again.
     pub fn drift(&mut self, switch: &mut Switch) -> Result<Vec<(Target, Drift)>, SwitchError> {
         let Some(arm) = self.arm else {
             return Ok(Vec::new());
@@ -154,7 +154,7 @@ impl Alternation {
         Ok(found)
     }
 
-    /// Every interface that was changed, each once.
+    /// Returns every changed interface once.
     pub fn targets(&self) -> Vec<Target> {
         let mut targets: Vec<Target> = Vec::new();
         for write in self.turns.once.iter().chain(&self.turns.each) {
@@ -165,7 +165,7 @@ impl Alternation {
         targets
     }
 
-    /// Puts everything back, wherever the interfaces are by now, and closes the records.
+    /// Restores every value, in whichever namespace the interfaces are by now, and closes the records.
     pub fn restore(self, switch: &mut Switch) -> Result<(), SwitchError> {
         self.held.undo_wherever(switch.machine())
     }
@@ -198,7 +198,7 @@ fn prepare(
     Ok(each)
 }
 
-/// The changes before the first turn: none where no setting is changed.
+/// The changes before the first turn; none if both settings are the one found.
 fn once(all: &[InterfaceFacts], rules: TurnRules) -> Result<Vec<Write>, Refusal> {
     for facts in all {
         if !facts.link.is_up {
@@ -221,7 +221,7 @@ fn once(all: &[InterfaceFacts], rules: TurnRules) -> Result<Vec<Write>, Refusal>
     Ok(writes)
 }
 
-/// The writes of each turn. Features are written before values of instances, which may come with them.
+/// The writes of each turn. Features come before values of NAPI instances, because instances may appear with them.
 fn each(all: &[InterfaceFacts], rules: TurnRules) -> Result<Vec<Write>, Refusal> {
     let mut writes = features(all);
     for facts in all {
@@ -251,7 +251,7 @@ fn check_turn(facts: &InterfaceFacts, row: &KnobRow, is_disruptive: bool) -> Res
                 "each change of {} restarts the queues, and packets in them are lost",
                 row.name
             ),
-            "add --disruptive if the traffic may suffer that at every block",
+            "add --disruptive to accept that at every block",
         ),
         Disturbance::TakesLinkDown => (
             String::from("an interface that is down has no traffic"),

@@ -1,6 +1,6 @@
 //! The switch: makes the changes of a command on all of its interfaces, or on none.
 //!
-//! Every value is recorded before it is changed. What cannot work is refused before anything is.
+//! Every value is recorded before it is changed. Requests that cannot work are refused before the first change.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ use crate::plan::{self, InterfaceFacts, Needs, Write, features, needs_napi, prec
 use crate::request::Order;
 use crate::transaction::Held;
 
-/// The numbers of the CPUs that run.
+/// The CPUs online, as a list of ranges.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Checks that this process may change interfaces.
@@ -34,7 +34,7 @@ pub fn require_privileges() -> Result<(), SwitchError> {
     }
 }
 
-/// Refuses CPUs for threads that are not there. Where the machine does not tell, the kernel decides.
+/// Refuses CPUs that are not online for threads. If the list of CPUs cannot be read, the kernel decides.
 fn require_cpus(orders: &[Order]) -> Result<(), SwitchError> {
     let online = fs::read_to_string(ONLINE).unwrap_or_default();
     let online = online.trim();
@@ -65,7 +65,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch that has entered no namespace yet.
+    /// Creates a switch that has entered no namespace yet.
     pub fn new(journal: Journal) -> Self {
         Switch {
             journal,
@@ -74,20 +74,20 @@ impl Switch {
         }
     }
 
-    /// The namespaces that have been entered.
+    /// Returns the namespaces that have been entered.
     pub fn machine(&mut self) -> &mut Machine {
         &mut self.machine
     }
 
-    /// The journal of the present changes, whoever made them.
+    /// Returns the journal of all present changes, whichever process made them.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// The state of a command's interfaces.
+    /// Returns the state of a command's interfaces.
     ///
     /// # Errors
-    /// When one of them can never take its values.
+    /// A refusal when one of them can never take its values.
     pub fn survey(&mut self, orders: &[Order]) -> Result<Vec<InterfaceFacts>, SwitchError> {
         let all = gather(&mut self.machine, orders)?;
         for facts in &all {
@@ -113,7 +113,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Makes changes that are held: the owner undoes them if this process does not.
+    /// Makes held changes: the owner undoes them if this process does not.
     pub fn hold(
         &mut self,
         orders: &[Order],
@@ -124,7 +124,7 @@ impl Switch {
         Ok(held)
     }
 
-    /// Locks the interfaces of a command and their companions. Nothing is changed yet.
+    /// Locks the interfaces of a command and their companions, before any change.
     pub(super) fn begin(
         &mut self,
         orders: &[Order],
@@ -146,8 +146,8 @@ impl Switch {
         Held::begin(journal, owner, until_boottime_ns, &targets, &companions)
     }
 
-    /// Makes the changes of a command, and returns the writes. They last until they are undone if they are settled
-    /// ([`Held::settle`]); otherwise `owner` undoes them, at a time if there is one.
+    /// Makes the changes of a command, and returns the writes. Settled changes ([`Held::settle`]) last until they are
+    /// undone; otherwise `owner` undoes them, at `until_boottime_ns` if that is set.
     pub fn write(
         &mut self,
         orders: &[Order],
@@ -164,7 +164,7 @@ impl Switch {
     }
 }
 
-/// Undoes a held after a failure, and adds to the failure if that failed too.
+/// Undoes the held changes after `first` failed, and adds the second error if undoing fails too.
 pub(super) fn undone(held: Held, machine: &mut Machine, first: SwitchError) -> SwitchError {
     match held.undo(machine) {
         Ok(()) => first,
@@ -173,7 +173,7 @@ pub(super) fn undone(held: Held, machine: &mut Machine, first: SwitchError) -> S
 }
 
 impl Held {
-    /// Changes what is held.
+    /// Makes further changes on held interfaces.
     pub fn change(
         &mut self,
         switch: &mut Switch,
@@ -184,7 +184,7 @@ impl Held {
         Ok(())
     }
 
-    /// Puts everything back, last interface first, and closes the records.
+    /// Restores every value, last interface first, and closes the records.
     pub fn restore(self, switch: &mut Switch) -> Result<(), SwitchError> {
         self.undo_wherever(&mut switch.machine)
     }
@@ -200,7 +200,7 @@ pub(super) fn gather(
         .collect()
 }
 
-/// In three steps, because NAPI instances may come with the first and threads with the second.
+/// Writes in three steps: NAPI instances may appear with the first, threads with the second.
 fn change(
     held: &mut Held,
     machine: &mut Machine,
@@ -228,7 +228,7 @@ fn change(
     Ok(all)
 }
 
-/// After all preconditions: without a NAPI instance nothing would poll.
+/// Refuses an interface that has no NAPI instance even with all preconditions met: nothing would poll.
 pub(super) fn require_napi(facts: &InterfaceFacts) -> Result<(), Refusal> {
     let is_missing = facts.napis.as_ref().is_some_and(Vec::is_empty);
     if needs_napi(&facts.asked.values) && is_missing {

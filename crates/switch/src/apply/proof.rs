@@ -1,7 +1,7 @@
-//! Proof that a setting is in force: the cause of each round of polls just after it was set.
+//! Proof that a setting is in force: what started each round of polls just after the change.
 //!
-//! Watching changes nothing. A watch that fails does not make the change fail, which is done by then. Without a packet
-//! nothing is proven: a timer that nothing started does not run.
+//! Watching changes nothing, and a failed watch does not undo the change. Without a packet nothing is proven: no packet
+//! has started the timer.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::kernel::Machine;
 use crate::knob::table;
 use crate::request::{POLLING_PERIOD_NS, Values};
 
-/// Rounds that a watch should see, if a timer begins them.
+/// Rounds that a watch should see if the timer starts them.
 const ROUNDS: u32 = 25;
-/// The least number of rounds that decides, by nine of ten.
+/// Rounds needed for a verdict, which takes nine of ten.
 const ROUNDS_ENOUGH: u64 = 10;
-/// The limits of a watch, whatever the period: packets need time to come.
+/// Limits of a watch at any period: packets need time to arrive.
 const WATCH_MIN: Duration = Duration::from_millis(250);
 const WATCH_MAX: Duration = Duration::from_secs(2);
 
-/// Each watched interface's observation, not judged yet, with its rounds of polls, or polls where no round ended.
+/// The unjudged observation of each watched interface, with its number of rounds, or of polls if no round ended.
 pub type Sightings = Vec<(SwitchProof, u64)>;
 
-/// The default length of a watch.
+/// Returns the default length of a watch.
 pub fn watch_time(values: &Values) -> Duration {
     let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
     Duration::from_nanos(period_ns.unwrap_or(POLLING_PERIOD_NS))
@@ -31,8 +31,8 @@ pub fn watch_time(values: &Values) -> Duration {
         .clamp(WATCH_MIN, WATCH_MAX)
 }
 
-/// Has `watch` look at interfaces inside a namespace that has been entered, and judges what it saw. It fails when
-/// nothing can be seen at all.
+/// Runs `watch` in a namespace that has been entered, and judges its observations. If the watch fails, no interface is
+/// judged, and each proof says why.
 pub fn prove(
     machine: &Machine,
     watch: impl FnOnce(&[String], Duration) -> Result<Sightings, Refused> + Send + 'static,
@@ -77,11 +77,11 @@ fn judged((mut proof, rounds): (SwitchProof, u64)) -> SwitchProof {
     proof
 }
 
-/// Whether polls agree with the values; `None` when they do not tell.
+/// Whether the polls agree with the setting; `None` if they cannot tell.
 fn agree(setting: Discipline, evidence: Discipline) -> Option<bool> {
     match (setting, evidence) {
         (_, Discipline::Idle) => None,
-        // Now a timer, now an arrival: which of the two depends on the traffic of the moment.
+        // Hybrid: timer or arrival, depending on the traffic of the moment.
         (Discipline::Hybrid, Discipline::Polling) => Some(true),
         (Discipline::Hybrid, Discipline::Interrupt) => None,
         _ => Some(setting == evidence),

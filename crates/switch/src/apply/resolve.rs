@@ -1,5 +1,5 @@
-//! From names to interfaces: whole ones or parts, the interfaces below them, their records, and the one that carries
-//! the caller's ssh connection.
+//! Resolves names to interfaces: whole ones or parts, the interfaces below stacked ones, their records, and the
+//! interface that carries the caller's ssh connection.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,39 +15,39 @@ use crate::kernel::{Interface, LinkInfo, Target, is_stacked, lowest};
 use crate::plan::{Needs, preconditions};
 use crate::request::{Name, Order, Part, Values, did_you_mean};
 
-/// Every interface of a namespace that can be polled.
+/// The name that means every interface of a namespace that can be polled.
 const ALL: &str = "all";
-/// The word that follows the names.
+/// The word after the names on the command line.
 const POLLING: &str = "polling";
 
 /// Set by sshd: the client's address and port, then this machine's.
 const SSH_VARIABLE: &str = "SSH_CONNECTION";
 const ENTERING: &str = "entering the network namespace";
-/// More ancestors than a shell under sudo under ssh has.
+/// Limit of the search; a shell under sudo under ssh has fewer ancestors.
 const ANCESTORS_MAX: u32 = 32;
 
-/// The positions of the client's address and of this machine's among the words of the variable.
+/// Positions of the client's and of this machine's address in the variable.
 const CLIENT: usize = 0;
 const SERVER: usize = 2;
 
-/// The interfaces of names.
+/// The result of resolving names.
 #[derive(Debug, Default)]
 pub struct Resolved {
     /// The orders, each once.
     pub orders: Vec<Order>,
-    /// Notes about how they were found.
+    /// Notes on how the names were resolved.
     pub notes: Vec<String>,
 }
 
-/// Whether the names are the word for every interface.
+/// Whether the names are the single word `all`.
 pub fn is_all(names: &[Name]) -> bool {
     matches!(names, [name] if name.interface == ALL && name.part == Part::Whole)
 }
 
-/// The namespace of a name that ip-netns(8) gave it, or the caller's own.
+/// Opens the namespace that ip-netns(8) named `netns`, or the caller's own.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When no namespace has that name.
 pub fn namespace_named(netns: Option<&str>) -> Result<NetNamespace, SwitchError> {
     let Some(name) = netns else {
         return NetNamespace::current().map_err(SwitchError::of_io(ENTERING));
@@ -58,20 +58,20 @@ pub fn namespace_named(netns: Option<&str>) -> Result<NetNamespace, SwitchError>
 }
 
 impl Switch {
-    /// Enters the namespace of a name, or the caller's own, and returns its number.
+    /// Enters the namespace of that name, or the caller's own, and returns its inode number.
     pub fn enter(&mut self, netns: Option<&str>) -> Result<u64, SwitchError> {
         let namespace = namespace_named(netns)?;
         let entered = self.machine().enter(namespace);
         entered.map_err(SwitchError::of_io(ENTERING))
     }
 
-    /// Every interface of a namespace that has been entered.
+    /// Returns every interface of a namespace that has been entered.
     pub fn links(&mut self, netns_inode: u64) -> Result<Vec<LinkInfo>, SwitchError> {
         self.machine().run(netns_inode, |control| control.links())?
     }
 
-    /// The orders for names: VLANs, bonds and bridges are replaced by the interfaces below them, and 'all' by every
-    /// interface that is up and can do what is asked.
+    /// Returns the orders for names. VLANs, bonds and bridges are replaced by the interfaces below them, and 'all' by
+    /// every interface that is up and can take the values.
     pub fn resolve(
         &mut self,
         names: &[Name],
@@ -105,7 +105,7 @@ impl Switch {
         needs: Needs,
     ) -> Result<Resolved, SwitchError> {
         let mut resolved = Resolved::default();
-        // Below a stacked interface are others of the list.
+        // A stacked interface is left out: the interfaces below it are in the list themselves.
         let is_meant = |link: &&LinkInfo| link.is_up && !is_stacked(&link.interface.driver);
         for link in links.iter().filter(is_meant) {
             let order = order(link, netns_inode, Part::Whole, values);
@@ -128,7 +128,7 @@ impl Switch {
         Ok(resolved)
     }
 
-    /// The records of interfaces, with those that lie below them.
+    /// Returns the records of interfaces and of those below them.
     pub fn records_of(
         &mut self,
         names: &[Name],
@@ -163,8 +163,8 @@ impl Switch {
             .collect())
     }
 
-    /// Names and files of interfaces that were changed in this namespace and are no longer in it: they were moved to
-    /// another one or removed. A name that another interface has by now means that one.
+    /// Names and files of interfaces that were changed in this namespace and have left it since, moved or removed. If
+    /// another interface has such a name now, the name means that one.
     fn of_absent(
         &self,
         links: &[LinkInfo],
@@ -186,8 +186,7 @@ impl Switch {
             .collect())
     }
 
-    /// Whether one of the interfaces carries the ssh connection that the caller came by, be it through a bridge, bond
-    /// or VLAN.
+    /// Whether one of the interfaces carries the caller's ssh connection, directly or below a bridge, bond or VLAN.
     pub fn carries_own_ssh(
         &mut self,
         netns_inode: u64,
@@ -216,7 +215,7 @@ impl Switch {
     }
 }
 
-/// The interfaces of a name, and a note about it.
+/// Finds the interfaces that a name stands for. The note says so if they are below a stacked one.
 fn below<'a>(
     name: &Name,
     links: &'a [LinkInfo],
@@ -236,7 +235,7 @@ fn below<'a>(
         })?;
     let below = lowest(links, top);
     if below.is_empty() {
-        // It is refused later, with the reason.
+        // The survey refuses it later, with the reason.
         return Ok((vec![top], None));
     }
     let Interface { name, driver, .. } = &top.interface;
@@ -265,12 +264,12 @@ fn order(link: &LinkInfo, netns_inode: u64, part: Part, values: &Values) -> Orde
     }
 }
 
-/// This machine's address in the ssh connection that the caller came by.
+/// This machine's address in the caller's ssh connection.
 fn own_address() -> Option<IpAddr> {
     address(&connection()?, SERVER)
 }
 
-/// The address of the host that the caller came from by ssh.
+/// Returns the client's address in the caller's ssh connection.
 pub fn client_address() -> Option<IpAddr> {
     address(&connection()?, CLIENT)
 }
@@ -279,7 +278,7 @@ fn connection() -> Option<String> {
     if let Ok(connection) = std::env::var(SSH_VARIABLE) {
         return Some(connection);
     }
-    // sudo takes the variable away; the shell above it still has it.
+    // sudo removes the variable; an ancestor shell still has it.
     let mut pid = rustix::process::getppid()?.as_raw_nonzero().get() as u32;
     for _ in 0..ANCESTORS_MAX {
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
@@ -302,13 +301,13 @@ fn variable(environment: &[u8]) -> Option<String> {
 
 fn address(connection: &str, word: usize) -> Option<IpAddr> {
     let address = connection.split_whitespace().nth(word)?;
-    // A link-local address comes with its interface after a percent sign.
+    // A link-local address has its interface after a percent sign.
     let address = address.split('%').next()?;
     let address: IpAddr = address.parse().ok()?;
     Some(address.to_canonical())
 }
 
-/// Field 4 of `/proc/PID/stat`; the command's name before it may hold anything.
+/// Parses field 4 of `/proc/PID/stat`. The command's name in field 2 may hold any bytes.
 fn parent(stat: &str) -> Option<u32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -1,4 +1,4 @@
-//! Warnings before a timer is set: a period that lets rings overflow, or one that leaves a CPU no time.
+//! Warnings before a timer is set: the period overflows rings, or costs too much CPU.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,21 +11,21 @@ use crate::knob::table;
 use crate::plan::InterfaceFacts;
 use crate::request::Values;
 
-/// How long arrivals are counted at first.
+/// How long arrivals are counted in a first glance.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How long they are counted where a ring may fill up.
+/// How long arrivals are counted if a ring may overflow.
 const COUNTING: Duration = Duration::from_millis(200);
-/// The real rate may be this many times that of a glance: packets come in bursts.
+/// The real rate may be this many times the rate of a glance: packets come in bursts.
 const GLANCE_FACTOR: f64 = 10.0;
-/// CPU time of a timer's round that finds nothing: an interrupt, a softirq, a poll and setting the timer again. Measured
-/// on a virtual machine, where 31,000 rounds a second took 34 % of a CPU; hardware is faster.
+/// CPU time of a round that finds nothing: interrupt, softirq, poll, and setting the timer again. Measured on a virtual
+/// machine, where 31,000 rounds a second took 34 % of a CPU; hardware is faster.
 const ROUND_NS: u64 = 10_000;
-/// Share of a CPU that idle rounds may take without a warning.
+/// Share of a CPU above which idle rounds cause a warning.
 const IDLE_SHARE_MAX: f64 = 0.5;
 
 impl Switch {
-    /// Warnings about a command's values. Arrivals are counted for a moment, and for longer where a ring may overflow.
-    /// `facts` were gathered just before.
+    /// Returns warnings about a command's values. Counts arrivals for a moment, longer if a ring may overflow. `facts`
+    /// must have been gathered just before.
     pub fn warnings(
         &mut self,
         facts: &[InterfaceFacts],
@@ -54,7 +54,7 @@ impl Switch {
         Ok(found)
     }
 
-    /// Packets per second that each interface received since the moment of its facts; 0 if it is gone.
+    /// Packets per second that each interface received since its facts were gathered; 0 if it is gone.
     fn arrivals_per_second(
         &mut self,
         facts: &[InterfaceFacts],
@@ -75,7 +75,7 @@ impl Switch {
     }
 }
 
-/// Whether rounds of this period take much of a CPU by themselves.
+/// Warns if idle rounds of this period take much of a CPU.
 fn busy_timer(facts: &InterfaceFacts, period_ns: u64) -> Option<String> {
     let cpu_share = ROUND_NS as f64 / (ROUND_NS as f64 + period_ns as f64);
     (cpu_share > IDLE_SHARE_MAX).then(|| {
@@ -90,7 +90,7 @@ fn busy_timer(facts: &InterfaceFacts, period_ns: u64) -> Option<String> {
     })
 }
 
-/// Whether the rate seen would overflow the rings between two polls of this period.
+/// Warns if this packet rate would overflow the rings between two polls.
 fn overflow(facts: &InterfaceFacts, packets_per_second: f64, period_ns: u64) -> Option<String> {
     let slots = u64::from(facts.ring_slots?) * (facts.napis().len().max(1) as u64);
     let packets_per_period = packets_per_second * period_ns as f64 / 1e9;

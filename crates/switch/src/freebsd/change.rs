@@ -1,7 +1,7 @@
-//! Changes of a host, and putting them back.
+//! Changes and restores the settings of a FreeBSD host.
 //!
-//! The old values are in the journal before the first command that changes something. A command line that fails leaves
-//! the host as it found it, or says that it could not. Only recorded values are put back, and they are read again.
+//! The old values are in the journal before the first write. If a command fails, the host is restored, or the message
+//! says that it could not be. Only recorded values are restored, and they are read back.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ use super::target::FreebsdTarget;
 use crate::error::SwitchError;
 use crate::journal::{Entry, Journal, fault_point};
 
-/// A variable under kern.polling that can be set.
+/// A writable variable under kern.polling.
 #[derive(Debug)]
 pub struct Variable {
-    /// Which.
+    /// The variable.
     pub knob: Knob,
     /// The option of `nicpoll set` that sets it, without the dashes.
     pub option: &'static str,
-    /// The largest value that means anything, where the kernel takes any.
+    /// The largest meaningful value, if the kernel itself has no limit.
     pub max: Option<u32>,
-    /// Its range, for people.
+    /// Its range, as text.
     pub range: &'static str,
     /// Its help text.
     pub help: &'static str,
@@ -31,8 +31,8 @@ pub struct Variable {
     pub on_linux: &'static str,
 }
 
-/// In this order any values can be written: `each_burst` may not exceed `burst_max`, and lowering
-/// `burst_max` changes it.
+/// Every writable variable. In this order any values can be written: `each_burst` may not exceed `burst_max`, and
+/// lowering `burst_max` lowers it.
 static TABLE: [Variable; 5] = [
     Variable {
         knob: Knob::BurstMax,
@@ -76,18 +76,18 @@ static TABLE: [Variable; 5] = [
     },
 ];
 
-/// Every variable, in an order in which any values can be written.
+/// Returns every writable variable, in an order in which any values can be written.
 pub fn variables() -> impl Iterator<Item = &'static Variable> {
     TABLE.iter()
 }
 
 impl Variable {
-    /// Its name, without `kern.polling.` before it.
+    /// Its name without the prefix `kern.polling.`.
     pub fn name(&self) -> &'static str {
         self.knob.name()
     }
 
-    /// The row of a variable that can be set.
+    /// The table's entry of a variable, if it is writable.
     pub(crate) fn of(knob: Knob) -> Option<&'static Variable> {
         TABLE.iter().find(|variable| variable.knob == knob)
     }
@@ -96,7 +96,7 @@ impl Variable {
 /// A requested change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreebsdChange {
-    /// The interface is to poll.
+    /// Whether the interface is to poll.
     pub polling: bool,
     /// Variables under kern.polling.
     pub knobs: Vec<(Knob, u32)>,
@@ -105,7 +105,8 @@ pub struct FreebsdChange {
 /// One value that changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreebsdWrite {
-    /// A variable under kern.polling, for all interfaces of the host; `None`: whether the interface polls, 0 or 1.
+    /// A variable under kern.polling, which all interfaces of the host share; `None` stands for the interface's
+    /// polling, 0 or 1.
     knob: Option<Knob>,
     from: u32,
     to: u32,
@@ -117,7 +118,7 @@ impl FreebsdWrite {
         FreebsdWrite { knob, from, to }
     }
 
-    /// The command that makes it.
+    /// Returns the command that makes this write.
     pub fn command(&self, interface: &str) -> String {
         match self.knob {
             Some(_) => format!("sysctl {}={}", self.name(), self.to),
@@ -137,7 +138,7 @@ impl FreebsdWrite {
         }
     }
 
-    /// The value on the host; `None` when it has no such variable.
+    /// The present value on the host; `None` if the kernel has no such variable.
     fn now(&self, survey: &Survey) -> Option<i64> {
         match self.knob {
             Some(knob) => survey.polling.get(knob),
@@ -162,7 +163,8 @@ impl fmt::Display for FreebsdWrite {
     }
 }
 
-/// The writes of a requested change. The kernel's own rules ([`nicpoll_core`]) decide the ranges and what else changes.
+/// Returns the writes of a requested change. The kernel's own rules ([`nicpoll_core`]) decide the ranges and the side
+/// effects.
 pub fn plan(
     survey: &Survey,
     target: &FreebsdTarget,
@@ -217,7 +219,7 @@ pub(crate) fn take(journal: &Journal, host: &str) -> Result<Entry<HostRecord>, S
     journal.take_as(&HostRecord::file_of(host), |_| Ok(true), new)
 }
 
-/// Leaves a record as it is to be, or none when it says nothing.
+/// Saves a changed record, or removes it if nothing is left to restore.
 pub(crate) fn leave(
     mut entry: Entry<HostRecord>,
     change: impl FnOnce(&mut HostRecord),
@@ -231,10 +233,10 @@ pub(crate) fn leave(
     entry.update(|old| *old = record)
 }
 
-/// Makes the changes, and checks that they took effect.
+/// Makes the changes and checks that they took effect.
 ///
 /// # Errors
-/// Everything has been put back then, unless the message says that this failed, too.
+/// When a write failed. The old values have been restored then, unless the message says otherwise.
 pub fn set(
     journal: &Journal,
     host: &FreebsdHost,
@@ -293,18 +295,18 @@ fn carry_out(
     }
 }
 
-/// The result of putting an interface back.
+/// The result of restoring an interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FreebsdRestored {
     /// The writes.
     pub writes: Vec<FreebsdWrite>,
-    /// The result as documents have it, with the values that somebody else had changed since. It is not as before when
-    /// the kernel no longer has polling: every value went with the kernel that had it.
+    /// The result as documents have it, with the values that somebody else had changed. `is_as_before` is false if the
+    /// kernel no longer has polling: the values went with the old kernel.
     pub document: SwitchRestored,
 }
 
-/// The interfaces on which something is in force, by the journal. Records of killed commands that had changed
-/// nothing yet are closed.
+/// Returns the interfaces with a change in force, by the journal. Closes records of killed commands that had changed
+/// nothing yet.
 pub fn changed_targets(journal: &Journal) -> Result<Vec<FreebsdTarget>, SwitchError> {
     let mut targets = Vec::new();
     for path in journal.paths_ending(EXTENSION)? {
@@ -336,7 +338,7 @@ fn lock(
     Ok(None)
 }
 
-/// Closes the record of a command that was killed before it had changed anything.
+/// Closes the record of a command that was killed before its first change.
 fn close_if_empty(entry: Entry<HostRecord>) -> Result<(), SwitchError> {
     match entry.record().is_empty() {
         true => entry.close(),
@@ -344,7 +346,7 @@ fn close_if_empty(entry: Entry<HostRecord>) -> Result<(), SwitchError> {
     }
 }
 
-/// What was changed on an interface: the record, the host, and the result that [`restore`] would have.
+/// The changes of an interface: the record, the host, and the result that [`restore`] would have.
 type Found = (Entry<HostRecord>, FreebsdHost, FreebsdRestored);
 
 fn find(journal: &Journal, target: &FreebsdTarget) -> Result<Option<Found>, SwitchError> {
@@ -356,7 +358,7 @@ fn find(journal: &Journal, target: &FreebsdTarget) -> Result<Option<Found>, Swit
     Ok(Some((entry, host, restored)))
 }
 
-/// The result that [`restore`] would have; `None` when nothing was changed there.
+/// Returns the result that [`restore`] would have; `None` if nothing was changed there.
 pub fn would_restore(
     journal: &Journal,
     target: &FreebsdTarget,
@@ -364,8 +366,8 @@ pub fn would_restore(
     Ok(find(journal, target)?.map(|(_, _, restored)| restored))
 }
 
-/// Puts an interface back, and the variables of kern.polling with the last interface of the host; `None`
-/// when nothing was changed there.
+/// Restores an interface, and with the last interface of the host the variables of kern.polling; `None` if nothing was
+/// changed there.
 pub fn restore(
     journal: &Journal,
     target: &FreebsdTarget,
@@ -404,7 +406,7 @@ fn compare(
         Ok(now) => now,
         Err(SwitchError::Missing(_)) => {
             document.is_as_before = false;
-            let gone = "its kernel has polling no more, and what was set went along";
+            let gone = "its kernel no longer has polling, so there is nothing to put back";
             document.notes.push(String::from(gone));
             return Ok(FreebsdRestored { writes, document });
         }
@@ -412,7 +414,7 @@ fn compare(
     };
     let own = record.interfaces.get(target.interface());
     let polling = own.and_then(|own| own.polling.as_ref());
-    // From the value written to the one before.
+    // Each goes from the written value back to the old one.
     let mut recorded: Vec<FreebsdWrite> = Vec::new();
     recorded.extend(polling.map(|one| FreebsdWrite::new(None, one.written, one.before)));
     let mut others = record.interfaces.iter();

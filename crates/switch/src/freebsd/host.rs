@@ -1,6 +1,7 @@
-//! A FreeBSD host: commands through the system's ssh(1), its state, and whether an interface can poll.
+//! A FreeBSD host: runs commands through the system's ssh(1), reads the host's state, and checks whether an interface
+//! can poll.
 //!
-//! Nobody is asked for a password, an unreachable host is given up, and output is read within a limit.
+//! ssh never asks for a password, gives up on an unreachable host, and its output is read up to a limit.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +12,7 @@ use super::target::FreebsdTarget;
 use crate::error::SwitchError;
 use crate::knob::ValueError;
 
-/// Ticks a second that polling(4) recommends at least.
+/// The least clock rate that polling(4) recommends, in ticks per second.
 pub const HZ_ADVISED: u32 = 1000;
 
 /// The drivers that polling(4) lists; `em` and `igb` in older releases only.
@@ -19,12 +20,12 @@ const DRIVERS: [&str; 19] = [
     "bge", "dc", "em", "fwe", "fwip", "fxp", "igb", "ixgb", "nfe", "nge", "re", "rl", "sf", "sis",
     "ste", "stge", "vge", "vr", "xl",
 ];
-/// sysctl(8)'s messages about an unknown name: today's, and that of FreeBSD 6 to 9.
+/// sysctl(8)'s messages about an unknown name: the present one, and the one of FreeBSD 6 to 9.
 const NO_SUCH_NAME: [&str; 2] = ["unknown oid", "is invalid"];
 
-/// More than any of the commands prints, or /etc/rc.conf holds.
+/// More bytes than any of the commands prints or /etc/rc.conf holds.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
-/// ssh's own exit code when it cannot reach the host or log in.
+/// ssh's own exit code if it cannot reach the host or log in.
 const EXIT_NOT_REACHED: i32 = 255;
 const SSH_OPTIONS: [&str; 4] = [
     "BatchMode=yes",
@@ -33,7 +34,7 @@ const SSH_OPTIONS: [&str; 4] = [
     "ServerAliveCountMax=3",
 ];
 
-/// A host that says it runs FreeBSD.
+/// A host that reports FreeBSD as its system.
 #[derive(Clone, Debug)]
 pub struct FreebsdHost {
     /// Its name for ssh.
@@ -43,19 +44,19 @@ pub struct FreebsdHost {
 /// The state of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
-    /// Ticks a second.
+    /// Clock rate, in ticks per second.
     pub hz: u32,
     /// kern.polling.
     pub polling: Polling,
-    /// The interface.
+    /// The interface's polling.
     pub interface: Capabilities,
 }
 
 impl FreebsdHost {
-    /// Asks the host of a target what it is.
+    /// Connects to the host of a target and checks its system.
     ///
     /// # Errors
-    /// When it cannot be reached, or is no FreeBSD.
+    /// When the host cannot be reached or does not run FreeBSD.
     pub fn reach(target: &FreebsdTarget) -> Result<FreebsdHost, SwitchError> {
         let host = FreebsdHost {
             name: String::from(target.host()),
@@ -72,10 +73,10 @@ impl FreebsdHost {
         )))
     }
 
-    /// Looks at the kernel, the clock and an interface.
+    /// Reads kern.polling, the clock rate and an interface's capabilities.
     ///
     /// # Errors
-    /// [`SwitchError::Missing`] when the kernel was built without it.
+    /// [`SwitchError::Missing`] if the kernel was built without polling.
     pub fn survey(&self, interface: &str) -> Result<Survey, SwitchError> {
         let polling = self.polling()?;
         let hz = self.read("sysctl kern.clockrate", parse_hz)?;
@@ -98,7 +99,7 @@ impl FreebsdHost {
             SwitchError::Missing(format!(
                 "the kernel of {} has no kern.polling: it was built without DEVICE_POLLING. Build one with the \
                  lines 'options DEVICE_POLLING' and 'options HZ=1000' in its configuration (cd /usr/src && make \
-                 buildkernel installkernel KERNCONF=NAME), boot it, and say this again",
+                 buildkernel installkernel KERNCONF=NAME), boot it, and repeat the command",
                 self.name
             ))
         })
@@ -113,7 +114,7 @@ impl FreebsdHost {
         read.map_err(|error| SwitchError::Failed(format!("'{command}' on {}: {error}", self.name)))
     }
 
-    /// Runs a command that reads `input`, and returns what it printed.
+    /// Runs a command with `input` on its stdin, and returns its output.
     pub(crate) fn run(&self, command: &str, input: &str) -> Result<String, SwitchError> {
         let host = &self.name;
         let mut ssh = Command::new("ssh");
@@ -131,7 +132,7 @@ impl FreebsdHost {
             run().map_err(SwitchError::of_io("running ssh; is it installed?"))?;
         let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
         let why = match code {
-            // First: a command whose output is not read to its end fails, too.
+            // First: a command whose output is cut off fails, too.
             _ if output.len() as u64 > OUTPUT_BYTES_MAX => format!(
                 "'{command}' on {host} printed more than {OUTPUT_BYTES_MAX} bytes; see what it prints: ssh {host} {command}"
             ),
@@ -149,10 +150,10 @@ impl FreebsdHost {
 }
 
 impl Survey {
-    /// Whether the interface can poll.
+    /// Checks that the interface can poll.
     ///
     /// # Errors
-    /// When it cannot, with the known facts about the driver.
+    /// When it cannot; the message says what polling(4) lists.
     pub fn check(&self, target: &FreebsdTarget) -> Result<(), SwitchError> {
         if self.interface.can_poll {
             return Ok(());
@@ -169,7 +170,7 @@ impl Survey {
     }
 }
 
-/// Writes the input and reads both outputs up to the limit, all at once: no pipe fills up.
+/// Writes the input and reads both outputs up to the limit at the same time: no pipe fills up.
 fn exchange(child: &mut Child, input: &str) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let stdin = child.stdin.take();
     let stderr = child.stderr.take();
@@ -177,7 +178,7 @@ fn exchange(child: &mut Child, input: &str) -> io::Result<(Vec<u8>, Vec<u8>)> {
     thread::scope(|scope| {
         let said = scope.spawn(move || bounded(stderr));
         let writer = scope.spawn(move || match stdin {
-            // A command that does not read it all is judged by its exit code.
+            // The exit code judges a command that does not read all of its input.
             Some(mut stdin) => stdin
                 .write_all(input.as_bytes())
                 .or_else(ignore_broken_pipe),
@@ -190,7 +191,7 @@ fn exchange(child: &mut Child, input: &str) -> io::Result<(Vec<u8>, Vec<u8>)> {
     })
 }
 
-/// Reads one byte past the limit at the most; the rest is lost with the pipe.
+/// Reads at most one byte past the limit; closing the pipe drops the rest.
 fn bounded(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {

@@ -1,14 +1,13 @@
-//! Readers of the output of FreeBSD's uname(1), sysctl(8) and ifconfig(8).
+//! Parsers for the output of FreeBSD's uname(1), sysctl(8) and ifconfig(8).
 //!
-//! Any text is read or refused with the wrong line, never with a panic. `nicpoll study import` also reads these forms,
-//! however broken. The readers are separate on purpose: the values read here decide what is written to a host, and a
-//! line that is not exactly as its command prints it is refused.
+//! Text that does not parse is refused with the wrong line, never with a panic. `nicpoll study import` has its own,
+//! lenient parsers of these forms. These here are strict on purpose: their values decide what is written to a host.
 
 use nicpoll_core::{Access, HZ_MAX, Knob};
 
 use crate::knob::ValueError;
 
-/// Longer lines are quoted up to here.
+/// Longer lines are cut here when quoted.
 const QUOTED_CHARS_MAX: usize = 80;
 /// IFCAP_POLLING of `sys/net/if.h`.
 const IFCAP_POLLING: u64 = 0x40;
@@ -20,7 +19,7 @@ fn wrong(line: &str, wanted: &str) -> ValueError {
     ValueError(format!("'{line}' is not as expected: {wanted}"))
 }
 
-/// The system's name: what `uname -s` prints.
+/// Parses the output of `uname -s`: the system's name.
 pub fn parse_uname(text: &str) -> Result<&str, ValueError> {
     let name = text.trim();
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
@@ -31,8 +30,8 @@ pub fn parse_uname(text: &str) -> Result<&str, ValueError> {
     }
 }
 
-/// Clock ticks a second, from `sysctl kern.clockrate`:
-/// `kern.clockrate: { hz = 1000, tick = 1000, profhz = 2000, stathz = 133 }`.
+/// Parses the clock rate in ticks per second from `sysctl kern.clockrate`: `kern.clockrate: { hz = 1000, tick = 1000,
+/// profhz = 2000, stathz = 133 }`.
 pub fn parse_hz(text: &str) -> Result<u32, ValueError> {
     let line = text.trim();
     let wanted = "kern.clockrate: { hz = 1000, ... }";
@@ -54,7 +53,7 @@ pub struct Polling {
 }
 
 impl Polling {
-    /// A variable's value; `None` when this kernel has no such variable.
+    /// Returns a variable's value; `None` if this kernel has no such variable.
     pub fn get(&self, knob: Knob) -> Option<i64> {
         let mut values = self.values.iter();
         values
@@ -62,7 +61,7 @@ impl Polling {
             .map(|(_, value)| *value)
     }
 
-    /// Those that can be written, each with its value.
+    /// Returns the writable variables with their values.
     pub fn writable(&self) -> impl Iterator<Item = (Knob, u32)> + '_ {
         let values = self.values.iter();
         values.filter_map(|(knob, value)| {
@@ -71,16 +70,16 @@ impl Polling {
         })
     }
 
-    /// All of them, in the order of the output.
+    /// Returns all variables, in the order of the output.
     pub fn all(&self) -> &[(Knob, i64)] {
         &self.values
     }
 }
 
-/// Reads `sysctl kern.polling`. Unknown variables, such as the old `enable`, are left out.
+/// Parses `sysctl kern.polling`. Unknown variables, such as the old `enable`, are left out.
 ///
 /// # Errors
-/// When one that can be written is missing, or a value is no number.
+/// When a writable variable is missing, or a value is not a number.
 pub fn parse_polling(text: &str) -> Result<Polling, ValueError> {
     let mut values: Vec<(Knob, i64)> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -111,19 +110,19 @@ pub fn parse_polling(text: &str) -> Result<Polling, ValueError> {
     Ok(Polling { values })
 }
 
-/// The state of polling by `ifconfig -m IF`.
+/// What `ifconfig -m IF` says about polling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The driver can poll.
+    /// Whether the driver can poll.
     pub can_poll: bool,
-    /// It polls now.
+    /// Whether the interface polls now.
     pub is_polling: bool,
 }
 
-/// Reads `ifconfig -m IF`: the lines `options=` (what is on) and `capabilities=` (what can be).
+/// Parses `ifconfig -m IF`: the lines `options=` (enabled) and `capabilities=` (supported).
 ///
 /// # Errors
-/// When the output is not of that interface, or the bits of a line do not fit its names.
+/// When the output is not about that interface, or the bits of a line do not match its names.
 pub fn parse_interface(text: &str, interface: &str) -> Result<Capabilities, ValueError> {
     let first = text.lines().next().unwrap_or_default();
     let rest = first.strip_prefix(interface);
@@ -134,7 +133,7 @@ pub fn parse_interface(text: &str, interface: &str) -> Result<Capabilities, Valu
         can_poll: false,
         is_polling: false,
     };
-    // A line that does not begin with white space is of another interface.
+    // A line without leading white space begins another interface.
     let own = text.lines().skip(1);
     for line in own.take_while(|line| line.starts_with([' ', '\t'])) {
         let line = line.trim();
@@ -147,7 +146,7 @@ pub fn parse_interface(text: &str, interface: &str) -> Result<Capabilities, Valu
     Ok(found)
 }
 
-/// `4b<RXCSUM,TXCSUM,VLAN_MTU,POLLING>`: a number in base 16, then the names of its bits.
+/// Parses `4b<RXCSUM,TXCSUM,VLAN_MTU,POLLING>`: a hexadecimal number, then the names of its bits.
 fn has_polling(bits: &str, line: &str) -> Result<bool, ValueError> {
     let wanted = "a number in base 16, then the names of its bits";
     let (number, names) = bits.split_once('<').unwrap_or((bits, ">"));

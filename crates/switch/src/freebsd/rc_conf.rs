@@ -1,8 +1,8 @@
-//! The host's /etc/rc.conf: the word `polling` in the line that configures an interface at boot, and its removal.
+//! The word `polling` in the host's /etc/rc.conf, in the line that configures an interface at boot.
 //!
-//! rc.conf is a shell script. Only a line of the plain form is changed and all others are refused: a misread line could
-//! leave the host without its network. The file is replaced as a whole, keeps its mode and owner, and only if nobody
-//! changed it meanwhile. The old line is in the journal before.
+//! rc.conf is a shell script. Only a line of the plain form is changed, all others are refused: a misread line could
+//! leave the host without its network. The file is replaced as a whole, keeps its mode and owner, and only if its
+//! checksum is still the one read. The old line is in the journal before the write.
 
 use super::change::{leave, take};
 use super::host::FreebsdHost;
@@ -15,10 +15,10 @@ use crate::knob::ValueError;
 /// ifconfig(8)'s word.
 const POLLING: &str = "polling";
 
-/// The interface's line as it is, and with the word `polling`; `None` when the word is there.
+/// Returns the interface's line as it is and with the word `polling`; `None` if the word is there already.
 ///
 /// # Errors
-/// Why the line cannot be changed by rule, and what to do.
+/// Why the line cannot be changed automatically, and what to do.
 pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, String)>, ValueError> {
     let start = format!("ifconfig_{interface}=");
     let mut lines = text
@@ -26,7 +26,7 @@ pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, Strin
         .filter(|line| line.trim_start().starts_with(&start));
     let line = lines.next().ok_or_else(|| {
         ValueError(format!(
-            "there is no line {start}\"...\", and a new one would hide what configures {interface} now; write one with \
+            "there is no line {start}\"...\", and a new one would override the present configuration of {interface}; write one with \
              the word polling in it"
         ))
     })?;
@@ -54,7 +54,7 @@ pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, Strin
     Ok(Some((String::from(line), changed)))
 }
 
-/// The text with one line replaced; `None` when it is not there exactly once.
+/// Returns the text with one line replaced; `None` unless the line is there exactly once.
 fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
     if text.lines().filter(|line| *line == from).count() != 1 {
         return None;
@@ -69,10 +69,10 @@ fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
     Some(text.split_inclusive('\n').map(replace).collect())
 }
 
-/// A checksum first, by which it is seen that nobody wrote to it meanwhile.
+/// Prints the checksum first: a later write compares it to see whether somebody else wrote meanwhile.
 const READ: &str = "/bin/sh -c 'cksum </etc/rc.conf && cat /etc/rc.conf'";
 
-/// The difference between a line of a host's /etc/rc.conf and the new one, as `diff -u` would mark it.
+/// Returns the change of a host's /etc/rc.conf, as `diff -u` would mark it.
 pub fn diff(target: &FreebsdTarget, change: &Changed<String>) -> String {
     let (host, Changed { before, written }) = (target.host(), change);
     format!("--- {host}:/etc/rc.conf\n+++ {host}:/etc/rc.conf\n-{before}\n+{written}\n")
@@ -98,7 +98,7 @@ fn refused(host: &FreebsdHost, reason: ValueError) -> SwitchError {
     SwitchError::Failed(format!("/etc/rc.conf of {}: {reason}", host.name))
 }
 
-/// The change that [`persist`] would make; `None` when the word is there already.
+/// Returns the change that [`persist`] would make; `None` if the word is there already.
 pub fn would_persist(
     host: &FreebsdHost,
     target: &FreebsdTarget,
@@ -108,7 +108,7 @@ pub fn would_persist(
     Ok(lines.map(|(before, written)| Changed { before, written }))
 }
 
-/// Makes a change that was shown.
+/// Makes a change that [`would_persist`] returned.
 pub fn persist(
     journal: &Journal,
     host: &FreebsdHost,
@@ -117,7 +117,7 @@ pub fn persist(
 ) -> Result<(), SwitchError> {
     let mut entry = take(journal, target.host())?;
     let earlier = entry.record().clone();
-    // The line as it is now counts: one that nicpoll had changed earlier would need no change.
+    // The present line is recorded as the old one: a line with nicpoll's word in it would need no change.
     entry.update(|record| {
         record.interface(target.interface()).rc_conf = Some(change.clone());
     })?;
@@ -125,14 +125,14 @@ pub fn persist(
     let Err(error) = write(host, change) else {
         return Ok(());
     };
-    // What was sent may have arrived nevertheless.
+    // The write may have succeeded before the error.
     if !is_there(host, &change.written)? {
         leave(entry, |record| *record = earlier)?;
     }
     Err(error)
 }
 
-/// The change that [`no_persist`] would make; `None` when nicpoll changed nothing there.
+/// Returns the change that [`no_persist`] would make; `None` if nicpoll changed nothing there.
 pub fn would_no_persist(
     journal: &Journal,
     target: &FreebsdTarget,
@@ -149,7 +149,7 @@ pub fn would_no_persist(
     }))
 }
 
-/// Puts back the line that [`persist`] changed. One that was put back already is left.
+/// Restores the line that [`persist`] changed, unless it is restored already.
 pub fn no_persist(
     journal: &Journal,
     host: &FreebsdHost,
@@ -179,11 +179,11 @@ fn write(host: &FreebsdHost, change: &Changed<String>) -> Result<(), SwitchError
     let text = replaced(&text, &change.before, &change.written).ok_or_else(|| {
         let line = &change.before;
         let reason = format!(
-            "the line '{line}' is not there once, so nothing was changed; say it again, or edit it by hand"
+            "the line '{line}' is not there exactly once, so nothing was changed; repeat the command, or edit the file"
         );
         refused(host, ValueError(reason))
     })?;
-    // A connection that breaks looks like the end of the text, so its length is part of the command.
+    // A broken connection looks like the end of the text, so the command checks the length.
     let length = text.len();
     let command = format!(
         "/bin/sh -c 'test \"$(cksum </etc/rc.conf)\" = \"{checksum}\" && \

@@ -1,6 +1,6 @@
-//! The record of a host: the interfaces that were changed, and the variables of kern.polling, which they share.
+//! The record of a host: the changed interfaces, and the variables of kern.polling, which they share.
 //!
-//! Bytes that are not exactly a record of this version are refused. Every name in a record may appear in a command.
+//! Bytes that are not exactly a record of this version are refused: every name in a record may appear in a command.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::target::{is_host, is_interface};
 use crate::journal::{Content, check_version};
 
 const VERSION: u32 = 1;
-/// The extension of the files.
+/// The extension of record files.
 pub(crate) const EXTENSION: &str = "host";
 
 /// A value that was changed.
@@ -26,7 +26,7 @@ pub struct Changed<T> {
 }
 
 impl<T> Changed<T> {
-    /// The same change, with the value that `earlier` found, if there is one.
+    /// Merges with an `earlier` change of the same value, whose old value counts.
     fn after(self, earlier: Option<Self>) -> Self {
         let before = earlier.map_or(self.before, |earlier| earlier.before);
         Changed { before, ..self }
@@ -37,27 +37,27 @@ impl<T> Changed<T> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InterfaceRecord {
-    /// Whether a change of this interface or made along with it is in force.
+    /// Whether a change of this interface, or one made with it, is in force.
     pub is_set: bool,
-    /// Whether it polls; null when that was not changed.
+    /// The change of its polling; null if it was not changed.
     pub polling: Option<Changed<bool>>,
-    /// Its line of /etc/rc.conf; null when that was not changed.
+    /// The change of its line in /etc/rc.conf; null if it was not changed.
     pub rc_conf: Option<Changed<String>>,
 }
 
-/// Everything needed to put one host back.
+/// Everything needed to restore one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostRecord {
     version: u32,
     pub(crate) host: String,
     pub(crate) interfaces: BTreeMap<String, InterfaceRecord>,
-    /// By their names, without `kern.polling.` before them.
+    /// By name, without the prefix `kern.polling.`.
     pub(crate) knobs: BTreeMap<String, Changed<u32>>,
 }
 
 impl HostRecord {
-    /// A record of a host on which nothing is changed yet.
+    /// Creates a record of a host without changes.
     pub(crate) fn new(host: &str) -> Self {
         HostRecord {
             version: VERSION,
@@ -67,15 +67,15 @@ impl HostRecord {
         }
     }
 
-    /// The name of a host's file: every letter of a host's name is allowed in a file's.
+    /// The name of a host's file. Every letter that a host's name may have is allowed in file names.
     pub(crate) fn file_of(host: &str) -> String {
         format!("{host}.{EXTENSION}")
     }
 
-    /// Reads a record.
+    /// Parses a record.
     ///
     /// # Errors
-    /// When the bytes are not exactly a record of this version. Any bytes are handled.
+    /// When the bytes are not exactly a record of this version. No input panics.
     pub fn parse(bytes: &[u8]) -> Result<HostRecord, serde_json::Error> {
         let record: HostRecord = serde_json::from_slice(bytes)?;
         check_version(record.version, VERSION)?;
@@ -100,7 +100,7 @@ impl HostRecord {
         }
     }
 
-    /// The changes of an interface.
+    /// Returns the changes of an interface, empty ones if it is new.
     pub(crate) fn interface(&mut self, name: &str) -> &mut InterfaceRecord {
         self.interfaces.entry(String::from(name)).or_default()
     }
@@ -116,18 +116,18 @@ impl HostRecord {
         self.knobs.insert(String::from(knob.name()), changed);
     }
 
-    /// Whether something is in force on the host now.
+    /// Whether any change is in force on the host.
     pub(crate) fn is_set(&self) -> bool {
         self.interfaces.values().any(|interface| interface.is_set)
     }
 
-    /// Takes out what has been put back.
+    /// Removes interfaces whose values have all been restored.
     pub(crate) fn tidy(&mut self) {
         self.interfaces
             .retain(|_, interface| interface.is_set || interface.rc_conf.is_some());
     }
 
-    /// Whether there is nothing left to put back.
+    /// Whether nothing is left to restore.
     pub(crate) fn is_empty(&self) -> bool {
         self.interfaces.is_empty() && self.knobs.is_empty()
     }

@@ -1,14 +1,14 @@
-//! `HOST:IF`: an interface of a host that ssh reaches.
+//! `HOST:IF`: an interface of a host that is reached by ssh.
 
 use std::fmt;
 
 use crate::knob::ValueError;
 
-/// IFNAMSIZ of FreeBSD, without the byte that ends the name.
+/// FreeBSD's IFNAMSIZ without the terminating zero.
 const INTERFACE_LENGTH_MAX: usize = 15;
-/// More than any name in the DNS with a user before it.
+/// Longer than any DNS name with a user before it.
 const HOST_LENGTH_MAX: usize = 200;
-/// The beginnings of a part of an interface of this machine, such as `eth0:rx0-3`.
+/// Prefixes that name a part of an interface of this machine, such as `eth0:rx0-3`.
 const PARTS: [&str; 3] = ["rx", "tx", "napi"];
 
 /// An interface of a host.
@@ -19,11 +19,11 @@ pub struct FreebsdTarget {
 }
 
 impl FreebsdTarget {
-    /// Reads `[user@]name:IF`, with an IPv6 address in brackets. `None` when the word is no such thing: a name
-    /// of an interface here, or a part of one.
+    /// Parses `[user@]name:IF`, with an IPv6 address in brackets. `None` if the word has another form: the name of an
+    /// interface of this machine, or of a part of one.
     ///
     /// # Errors
-    /// When the host's name cannot be one.
+    /// When the host's part is not a valid name.
     pub fn parse(word: &str) -> Result<Option<FreebsdTarget>, ValueError> {
         let Some((host, interface)) = word.rsplit_once(':') else {
             return Ok(None);
@@ -54,7 +54,7 @@ impl FreebsdTarget {
             .ok_or_else(|| ValueError(format!("{word}: '{host}' cannot be a host's name for ssh")))
     }
 
-    /// The interface of a host that is named; `None` when only interfaces of this machine are.
+    /// Finds the FreeBSD interface among the words; `None` if all name interfaces of this machine.
     pub fn among(words: &[String]) -> Result<Option<FreebsdTarget>, ValueError> {
         let targets = words
             .iter()
@@ -68,7 +68,7 @@ impl FreebsdTarget {
         }
     }
 
-    /// The target of two names, if they can be names.
+    /// Makes a target of two names, if they are valid.
     pub(super) fn from_parts(host: &str, interface: &str) -> Option<FreebsdTarget> {
         let is_good = is_host(host) && is_interface(interface);
         is_good.then(|| FreebsdTarget {
@@ -77,7 +77,7 @@ impl FreebsdTarget {
         })
     }
 
-    /// The host, as ssh(1) takes it.
+    /// The host as ssh(1) takes it: `[user@]name`.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -87,7 +87,7 @@ impl FreebsdTarget {
         &self.interface
     }
 
-    /// The driver that an interface's name begins with; another name when it was renamed.
+    /// The driver, by the interface's name without its number; wrong for a renamed interface.
     pub fn driver(&self) -> &str {
         let name = self.interface.split('.').next().unwrap_or_default();
         name.trim_end_matches(|c: char| c.is_ascii_digit())
@@ -108,7 +108,7 @@ impl fmt::Display for FreebsdTarget {
     }
 }
 
-/// Letters that neither ssh, nor a shell, nor a file system reads as anything else.
+/// Whether the name has only letters that ssh, a shell and a file system all take literally.
 pub(crate) fn is_host(host: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:%@".contains(c);
     let name = host.split('@').next_back().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Files and folders that nicpoll acts on as root.
+//! Files and folders that nicpoll trusts when it runs as root.
 //!
-//! They are created with an exact mode. Nothing is read or written through a symbolic link, or where a user other than
-//! root and this one could have put something else.
+//! They are created with an exact mode. Nothing is read or written through a symbolic link, or where another user than
+//! root and the caller could have put something else.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io;
@@ -13,18 +13,19 @@ use rustix::process::geteuid;
 
 use crate::error::SwitchError;
 
-/// Write permission of the group and of others.
+/// Write permission of the owner's group and of others.
 const WRITE_OF_OTHERS: u32 = 0o022;
-/// In such a folder nobody can replace another user's file.
+/// In a sticky folder nobody can replace another user's file.
 const STICKY: u32 = 0o1000;
-/// As many links as the kernel follows (`MAXSYMLINKS`).
+/// Symbolic links followed at most, as in the kernel (`MAXSYMLINKS`).
 const LINKS_MAX: u32 = 40;
 
 fn io(path: &Path) -> impl Fn(io::Error) -> SwitchError {
     SwitchError::of_io(path.display().to_string())
 }
 
-/// Opens a regular file that only root and this user can change, and its folder too. A pipe is not waited for.
+/// Opens a regular file. Refuses it if other users than root and the caller can change it or its folder. Does not block
+/// on a pipe.
 pub fn open(path: &Path) -> Result<File, SwitchError> {
     let file = OpenOptions::new()
         .read(true)
@@ -43,10 +44,10 @@ pub fn open(path: &Path) -> Result<File, SwitchError> {
     Ok(file)
 }
 
-/// Makes a file of exactly this mode, whatever the umask is.
+/// Creates a file of exactly this mode at any umask.
 ///
 /// # Errors
-/// `AlreadyExists` when there is anything of that name, a symbolic link included.
+/// `AlreadyExists` when the name is taken, by a symbolic link too.
 pub fn create(path: &Path, mode: u32) -> io::Result<File> {
     let file = OpenOptions::new()
         .write(true)
@@ -58,7 +59,7 @@ pub fn create(path: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Makes a folder of exactly this mode; those above it that are missing can be read by everybody.
+/// Creates a folder of exactly this mode. Missing parents become readable by everybody.
 pub fn create_folder(path: &Path, mode: u32) -> io::Result<()> {
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
     if let Some(above) = above.filter(|above| !above.exists()) {
@@ -71,7 +72,7 @@ pub fn create_folder(path: &Path, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Refuses a folder in which another user could put a file, or above which one could put another folder.
+/// Refuses a folder in which another user could put a file, or which another user could replace.
 pub fn check_folder(path: &Path) -> Result<(), SwitchError> {
     let found = fs::symlink_metadata(path).map_err(io(path))?;
     if found.is_symlink() {
@@ -85,7 +86,8 @@ pub fn check_folder(path: &Path) -> Result<(), SwitchError> {
     check_above(path, is_root_or_own)
 }
 
-/// Refuses a program that anybody but root could replace: the file, each folder above it, and each link on the way.
+/// Refuses a program that anybody but root could replace: checks the file, each folder above it, and each link on the
+/// way.
 pub fn check_program(path: &Path) -> Result<(), SwitchError> {
     let mut path = std::path::absolute(path).map_err(io(path))?;
     for _ in 0..LINKS_MAX {
@@ -104,7 +106,7 @@ pub fn check_program(path: &Path) -> Result<(), SwitchError> {
     Err(kind(&path, "program", "a symbolic link"))
 }
 
-/// Each folder above, as it is named and as it is reached.
+/// Checks each folder above, by its given path and by its real one.
 fn check_above(path: &Path, is_trusted: fn(u32) -> bool) -> Result<(), SwitchError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let real = fs::canonicalize(folder).map_err(io(folder))?;
@@ -141,7 +143,7 @@ fn check_owner(
     }
 }
 
-/// `unless` has a bit with which write permission does no harm.
+/// Refuses a file that others can write. Write permission is harmless if the mode has a bit of `unless`.
 fn check_mode(path: &Path, found: &Metadata, unless: u32) -> Result<(), SwitchError> {
     let mode = found.mode() & 0o7777;
     match mode & WRITE_OF_OTHERS == 0 || mode & unless != 0 {
@@ -158,7 +160,7 @@ fn check_mode(path: &Path, found: &Metadata, unless: u32) -> Result<(), SwitchEr
 fn kind(path: &Path, wanted: &str, is: &str) -> SwitchError {
     let path = path.display();
     SwitchError::Failed(format!(
-        "{path} is no {wanted} but {is}; if nobody needs it, remove it"
+        "{path} is not a {wanted} but {is}; remove it if nobody needs it"
     ))
 }
 
@@ -209,7 +211,7 @@ mod tests {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         let refused = open(&pipe).unwrap_err();
-        assert!(refused.to_string().contains("is no file"), "{refused}");
+        assert!(refused.to_string().contains("is not a file"), "{refused}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Records: what was changed on one interface, what it was before, and the process that owns the change.
+//! Records: the changes of one interface, the values before, and the process that owns the changes.
 //!
-//! Bytes that are not exactly a record of this version are refused. Only what a record says is ever put back.
+//! Bytes that are not exactly a record of this version are refused. Only recorded values are ever restored.
 
 use std::fs;
 use std::io;
@@ -21,14 +21,14 @@ const VERSION: u32 = 3;
 pub struct Change {
     /// The knob.
     pub knob: Knob,
-    /// Its value before.
+    /// The value before.
     pub before: Value,
     /// The value written.
     pub written: Value,
 }
 
 impl Change {
-    /// Whether the value is another one than before.
+    /// Whether the change has an effect: the written value differs from the one before.
     pub(crate) fn is_any(&self) -> bool {
         self.before != self.written
     }
@@ -38,29 +38,29 @@ impl Change {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attempt {
-    /// The process that owns the change; it is put back when this process ends.
+    /// The process that owns the changes; they are undone when it ends.
     pub owner: Owner,
-    /// The same for all interfaces that one command changes.
+    /// The transaction's id, the same on all interfaces that one command changes.
     pub transaction: String,
-    /// The files of all of them.
+    /// The record files of all these interfaces.
     pub group: Vec<String>,
-    /// When it is put back unless confirmed, in ns of CLOCK_BOOTTIME; null: not while the owner runs.
+    /// When the changes are undone unless confirmed, in ns of CLOCK_BOOTTIME; null: only when the owner ends.
     pub until_boottime_ns: Option<u64>,
     /// The changes, in order.
     pub changes: Vec<Change>,
 }
 
-/// Everything needed to put one interface back.
+/// Everything needed to restore one interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     version: u32,
     boot_id: String,
-    /// Inode number of the network namespace in which the interface was when it was last changed.
+    /// Inode number of the interface's network namespace at the last change.
     pub netns_inode: u64,
-    /// The interface as it was then.
+    /// The interface at the last change.
     pub interface: Interface,
-    /// The file of the interface that alone needed this one changed, such as the other end of a pair.
+    /// The record file of the only interface that needed this one changed, such as the other end of a pair.
     pub companion_of: Option<String>,
     /// The last transaction that was confirmed.
     pub transaction: Option<String>,
@@ -71,7 +71,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record of an interface on which nothing is changed yet.
+    /// Creates a record of an interface without changes.
     pub fn new(target: &Target) -> io::Result<Self> {
         Ok(Record {
             version: VERSION,
@@ -85,33 +85,33 @@ impl Record {
         })
     }
 
-    /// Reads a record.
+    /// Parses a record.
     ///
     /// # Errors
-    /// When the bytes are not exactly a record of this version. Any bytes are handled.
+    /// When the bytes are not exactly a record of this version. No input panics.
     pub fn parse(bytes: &[u8]) -> Result<Record, serde_json::Error> {
         let record: Record = serde_json::from_slice(bytes)?;
         check_version(record.version, VERSION)?;
         Ok(record)
     }
 
-    /// Whether the record was made since the machine was last started.
+    /// Whether the record was made during this boot.
     pub(crate) fn is_of_this_boot(&self) -> io::Result<bool> {
         Ok(self.boot_id == boot_id()?)
     }
 
-    /// Notes where the device is now, and its name.
+    /// Updates the device's namespace and name.
     pub(super) fn move_to(&mut self, target: &Target) {
         self.netns_inode = target.netns_inode;
         self.interface = target.interface.clone();
     }
 
-    /// The interface with its namespace, as of its last change.
+    /// Returns the interface with its namespace, as of the last change.
     pub fn target(&self) -> Target {
         Target::new(self.netns_inode, self.interface.clone())
     }
 
-    /// Makes the attempt permanent until undone.
+    /// Makes the attempt stand until it is undone.
     pub fn settle(&mut self) {
         if let Some(attempt) = self.attempt.take() {
             self.transaction = Some(attempt.transaction.clone());
@@ -119,7 +119,7 @@ impl Record {
         }
     }
 
-    /// Every change in force, unconfirmed ones included.
+    /// Returns every change in force, unconfirmed ones included.
     pub fn all_changes(&self) -> Vec<Change> {
         let attempt = self.attempt.as_ref();
         let attempted = attempt.map_or(&[][..], |attempt| &attempt.changes);
@@ -137,7 +137,7 @@ pub fn check_version(found: u32, written: u32) -> Result<(), serde_json::Error> 
     }
 }
 
-/// `earlier` and `later` as one list, with each knob's first value before and last value written.
+/// Merges `earlier` and `later`: each knob keeps its first value before and its last value written.
 pub fn merged(earlier: &[Change], later: &[Change]) -> Vec<Change> {
     let mut all: Vec<Change> = Vec::new();
     for change in earlier.iter().chain(later) {
@@ -149,7 +149,7 @@ pub fn merged(earlier: &[Change], later: &[Change]) -> Vec<Change> {
     all
 }
 
-/// A process, identified beyond the reuse of its pid.
+/// A process, identified by pid and start time: pids are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Owner {
@@ -165,10 +165,10 @@ impl Owner {
         Self::of_process(std::process::id())
     }
 
-    /// A process that runs.
+    /// Identifies a running process.
     ///
     /// # Errors
-    /// When it does not, or `/proc` does not show it.
+    /// When it does not run, or `/proc` does not show it.
     pub(crate) fn of_process(pid: u32) -> io::Result<Self> {
         let start_time_ticks = start_time_of(pid)?.ok_or_else(|| {
             io::Error::other(format!("/proc does not show process {pid}; is it mounted?"))
@@ -179,19 +179,19 @@ impl Owner {
         })
     }
 
-    /// Whether that very process still runs. A zombie does not: it can put nothing back.
+    /// Whether this very process still runs. A zombie does not: it can undo nothing.
     pub fn is_alive(&self) -> io::Result<bool> {
         Ok(start_time_of(self.pid)? == Some(self.start_time_ticks))
     }
 }
 
-/// This boot's identity.
+/// Returns this boot's id.
 pub fn boot_id() -> io::Result<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     Ok(String::from(id.trim()))
 }
 
-/// Now, in ns of CLOCK_BOOTTIME: time since the machine was started, sleep included.
+/// Returns CLOCK_BOOTTIME in ns: the time since boot, suspend included.
 pub fn boottime_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -207,8 +207,8 @@ fn start_time_of(pid: u32) -> io::Result<Option<u64>> {
     }
 }
 
-/// The command's name is in parentheses and may itself hold spaces and parentheses, so the fields are
-/// counted from the last one.
+/// Parses field 22. Fields are counted from the last parenthesis: the command's name is in parentheses and may itself
+/// contain spaces and parentheses.
 fn parse_start_time(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();

@@ -1,10 +1,10 @@
 //! The files of the journal: one for each interface, named by its device, and one for each FreeBSD host.
 //!
-//! - A file appears and changes as a whole (written aside, synced, then linked or renamed, then the
-//!   directory synced), so a reader sees a record or none.
-//! - Whoever acts on a file holds its lock (flock(2)), which ends with the process. Two commands for one interface are
-//!   never interleaved; the second one is refused.
-//! - A file that is not exactly a record of this version is left alone and named.
+//! - A file appears and changes as a whole: written under another name, synced, then linked or renamed, then the
+//!   directory synced. A reader sees a whole record or none.
+//! - Only the holder of a file's lock (flock(2)) acts on it; the lock ends with the process. Of two commands for one
+//!   interface the second is refused.
+//! - A file that is not exactly a record of this version is reported and left alone.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -20,21 +20,21 @@ use super::record::{Attempt, Owner, Record};
 use crate::error::SwitchError;
 use crate::kernel::{Interface, Target};
 
-/// The directory of the journal unless the environment names another one.
+/// The directory of the journal, unless the environment names another one.
 pub const DEFAULT_DIRECTORY: &str = "/var/lib/nicpoll";
 /// Names another directory for the journal.
 pub const DIRECTORY_VARIABLE: &str = "NICPOLL_STATE_DIR";
 
-/// Only root, or whoever runs nicpoll, reads and writes the journal.
+/// Only root, or the user who runs nicpoll, reads and writes the journal.
 const DIRECTORY_MODE: u32 = 0o700;
 const RECORD_MODE: u32 = 0o600;
-/// A change takes under 200 bytes, and an interface with a thousand NAPI instances a few thousand
-/// changes; more than this is not a record.
+/// Longer files are not records: a change takes under 200 bytes, and an interface with a thousand NAPI instances a few
+/// thousand changes.
 const RECORD_BYTES_MAX: u64 = 4 << 20;
-/// How often a file that is replaced while it is being locked is tried.
+/// Tries to lock a file that is being replaced.
 const LOCK_TRIES: u32 = 100;
 
-/// The error of a file of the journal, or of its directory.
+/// Wraps an error of the journal's directory or of a file in it.
 pub fn journal_error(path: &Path) -> impl Fn(io::Error) -> SwitchError {
     SwitchError::of_io(format!(
         "journal {}: it must be writable before anything is changed",
@@ -42,23 +42,23 @@ pub fn journal_error(path: &Path) -> impl Fn(io::Error) -> SwitchError {
     ))
 }
 
-/// The error of a file that somebody else could have written.
+/// Wraps an error of a file that another user could have written.
 fn unsafe_file(path: &Path) -> impl Fn(SwitchError) -> SwitchError {
     move |error| match error {
         SwitchError::System { source, .. } => journal_error(path)(source),
         other => SwitchError::Failed(format!(
-            "the journal of what was changed is not safe: {other}. {DIRECTORY_VARIABLE} names another folder"
+            "the journal of changes is not safe: {other}. {DIRECTORY_VARIABLE} names another folder"
         )),
     }
 }
 
 /// The content of a file of the journal.
 pub trait Content: Clone + Serialize {
-    /// Reads it. Any bytes are handled.
+    /// Parses the content. No input panics.
     fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error>;
     /// The name that the file must have.
     fn file_name(&self) -> String;
-    /// The message while somebody else has it.
+    /// The message while another process holds the lock.
     fn busy(&self) -> String;
 }
 
@@ -85,7 +85,7 @@ impl Content for Record {
     }
 }
 
-/// A file of the journal, and the record in it if it is one.
+/// A file of the journal, and its record or the error of reading it.
 pub type JournalFile = (PathBuf, Result<Record, SwitchError>);
 
 /// The directory of records.
@@ -95,16 +95,16 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal of this machine: [`DIRECTORY_VARIABLE`], or `DEFAULT_DIRECTORY`.
+    /// Opens the journal of this machine: [`DIRECTORY_VARIABLE`], or `DEFAULT_DIRECTORY`.
     pub fn of_this_machine() -> Self {
         let directory = std::env::var_os(DIRECTORY_VARIABLE)
             .filter(|directory| !directory.is_empty())
             .map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from);
-        // A guard works in another folder than its client. Only an empty path cannot be made absolute.
+        // The guard has another working directory than its client. Only an empty path cannot be made absolute.
         Journal::at(std::path::absolute(&directory).unwrap_or(directory))
     }
 
-    /// A journal in `directory`, which is made with the first record.
+    /// Opens a journal in `directory`, which the first record creates.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         Journal {
             directory: directory.into(),
@@ -116,20 +116,20 @@ impl Journal {
         &self.directory
     }
 
-    /// The name of an interface's file, after the device itself: it stays the same wherever the device is moved.
+    /// Returns the name of an interface's file. It names the device, so it stays the same wherever the device is moved.
     pub fn file_name(target: &Target) -> String {
         match target.interface.device_id {
             Some(id) => format!("device-{id}.json"),
-            // Never made: such an interface cannot be taken.
+            // Never created: such an interface cannot be taken.
             None => String::from("no-device.json"),
         }
     }
 
-    /// Takes an interface for a change: locks its record, or creates one with what `begin` writes into it.
-    /// A record of another boot is replaced: its values went with the boot.
+    /// Takes an interface for a change: locks its record, or creates one that `begin` fills in. A record of an earlier
+    /// boot is replaced: its values ended with that boot.
     ///
     /// # Errors
-    /// [`SwitchError::Busy`] when somebody else has it; also when the device could not be found again after a move.
+    /// [`SwitchError::Busy`] when another process has it; also when the device has no id to find it by after a move.
     pub fn take(&self, target: &Target, begin: impl Fn(&mut Record)) -> Result<Entry, SwitchError> {
         if target.interface.device_id.is_none() {
             return Err(SwitchError::Failed(format!(
@@ -151,7 +151,7 @@ impl Journal {
         Ok(entry)
     }
 
-    /// Takes a file of any content, as [`Journal::take`] does.
+    /// Takes a file with other content, as [`Journal::take`] does.
     pub(crate) fn take_as<R: Content>(
         &self,
         name: &str,
@@ -169,7 +169,7 @@ impl Journal {
             }
             let record = new().map_err(journal_error(&path))?;
             let (aside, file) = write_aside(&path, &record)?;
-            // Unlike a rename, a link fails when the name is taken.
+            // Unlike a rename, a link fails if the name is taken.
             let linked = fs::hard_link(&aside, &path);
             fs::remove_file(&aside).map_err(journal_error(&aside))?;
             match linked {
@@ -195,17 +195,17 @@ impl Journal {
         files::check_folder(directory).map_err(unsafe_file(directory))
     }
 
-    /// The path of an interface's file.
+    /// Returns the path of an interface's file.
     pub(crate) fn path_of(&self, target: &Target) -> PathBuf {
         self.directory.join(Self::file_name(target))
     }
 
-    /// Locks a record; `None` when there is none.
+    /// Locks a record; `None` if there is none.
     pub fn lock(&self, path: &Path) -> Result<Option<Entry>, SwitchError> {
         self.lock_as(path)
     }
 
-    /// Locks a file of any content.
+    /// Locks a file with other content.
     pub(crate) fn lock_as<R: Content>(&self, path: &Path) -> Result<Option<Entry<R>>, SwitchError> {
         for _ in 0..LOCK_TRIES {
             let file = match open(path) {
@@ -233,12 +233,12 @@ impl Journal {
         Err(journal_error(path)(io::ErrorKind::WouldBlock.into()))
     }
 
-    /// The files that should be records, by name.
+    /// Lists the files that should be records, by name.
     pub fn paths(&self) -> Result<Vec<PathBuf>, SwitchError> {
         self.paths_ending("json")
     }
 
-    /// The files with an extension, by name.
+    /// Lists the files with an extension, by name.
     pub(crate) fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, SwitchError> {
         let listing = match fs::read_dir(&self.directory) {
             Ok(listing) => listing,
@@ -255,7 +255,7 @@ impl Journal {
         Ok(paths)
     }
 
-    /// Every record as it is now, without its lock, and every file that should be one and is not.
+    /// Reads every record without its lock; a file that is not a record yields an error.
     pub fn records(&self) -> Result<Vec<JournalFile>, SwitchError> {
         let read = |path: PathBuf| {
             let record = read_record(&path);
@@ -264,8 +264,7 @@ impl Journal {
         Ok(self.paths()?.into_iter().map(read).collect())
     }
 
-    /// Whether another interface of the same command is settled already: then the last write was made, and all
-    /// are to stay.
+    /// Whether another interface of the same command is settled: then the last write was made, and all changes stand.
     pub(crate) fn is_settled_elsewhere(&self, attempt: &Attempt) -> Result<bool, SwitchError> {
         let mut records = self.records()?.into_iter();
         Ok(records.any(|(path, record)| {
@@ -277,8 +276,7 @@ impl Journal {
         }))
     }
 
-    /// Whether what a process changed stays, now that it has ended: nothing that it tried is left, or another part of
-    /// that was settled.
+    /// Whether an ended process's changes stand: it left no attempt, or another interface of its command is settled.
     pub(crate) fn is_settled_by(&self, owner: Owner) -> Result<bool, SwitchError> {
         let attempts = self.records()?.into_iter();
         let mut attempts = attempts.filter_map(|(_, record)| record.ok()?.attempt);
@@ -288,7 +286,7 @@ impl Journal {
         }
     }
 
-    /// Removes unfinished files of writers that have ended.
+    /// Removes temporary files of writers that have ended.
     pub fn sweep(&self) -> Result<(), SwitchError> {
         let Ok(listing) = fs::read_dir(&self.directory) else {
             return Ok(());
@@ -316,7 +314,7 @@ impl Journal {
 pub struct Entry<R = Record> {
     path: PathBuf,
     record: R,
-    /// The lock; it goes when the file is closed.
+    /// The lock, which ends when the file is closed.
     lock: File,
 }
 
@@ -331,7 +329,7 @@ impl<R: Content> Entry<R> {
         &self.path
     }
 
-    /// Changes the record. It is on disk when this returns.
+    /// Changes the record, which is on disk when this returns.
     pub fn update(&mut self, change: impl FnOnce(&mut R)) -> Result<(), SwitchError> {
         let mut record = self.record.clone();
         change(&mut record);
@@ -340,12 +338,12 @@ impl<R: Content> Entry<R> {
         sync_directory(directory_of(&self.path))?;
         fault_point();
         self.record = record;
-        // The lock of the replaced file ends here; the new one was locked before it had its name.
+        // Closing the replaced file ends its lock; the new file was locked before it got the name.
         self.lock = file;
         Ok(())
     }
 
-    /// Removes the record: everything in it has been put back, or went with its boot or namespace.
+    /// Removes the record: all its values are restored, or ended with their boot or interface.
     pub fn close(self) -> Result<(), SwitchError> {
         let directory = directory_of(&self.path).to_path_buf();
         self.close_keeping_directory()?;
@@ -361,9 +359,9 @@ impl<R: Content> Entry<R> {
     }
 }
 
-/// A journal without records leaves nothing behind.
+/// Removes the directory of a journal without records.
 fn remove_if_empty(directory: &Path) {
-    // Fails while other records are there, which is as it should be.
+    // Fails while other records exist, as intended.
     let _ = fs::remove_dir(directory);
 }
 
@@ -377,7 +375,7 @@ fn write_aside(path: &Path, record: &impl Serialize) -> Result<(PathBuf, File), 
     let count = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
     let write = || -> io::Result<File> {
-        // What a killed process with this pid left.
+        // A killed process with this pid may have left the file.
         let _ = fs::remove_file(&aside);
         let mut file = files::create(&aside, RECORD_MODE)?;
         file.write_all(&serde_json::to_vec_pretty(record)?)?;
@@ -396,7 +394,7 @@ fn sync_directory(directory: &Path) -> Result<(), SwitchError> {
         .map_err(journal_error(directory))
 }
 
-/// Opens a record that nobody else could have written.
+/// Opens a record, and refuses one that another user could have written.
 fn open(path: &Path) -> Result<File, SwitchError> {
     let is_safe = files::check_folder(directory_of(path));
     is_safe
@@ -427,19 +425,19 @@ fn read_file<R: Content>(file: &File, path: &Path) -> Result<R, SwitchError> {
         .file_name()
         .is_some_and(|name| *name == *record.file_name());
     if !is_own {
-        let reason = "it says that it is of something else than its name";
+        let reason = "its content and its name disagree";
         return Err(refuse(String::from(reason)));
     }
     Ok(record)
 }
 
-/// Names the point, counted from 1, at which the process kills itself.
+/// Names the number of the point, from 1, at which the process kills itself.
 #[cfg(debug_assertions)]
 const KILL_VARIABLE: &str = "NICPOLL_TEST_KILL_AT_POINT";
 
-/// A point where a test may kill the process: after each step of the journal and before each write. With the
-/// variable set it ends here as by `kill -9`: nothing is unwound, flushed or put back. A release build has no such
-/// points.
+/// A point where a test may kill the process: after each step of the journal and before each write. If the variable
+/// names this point, the process ends as by `kill -9`: nothing is unwound, flushed or restored. A release build has no
+/// such points.
 #[cfg(debug_assertions)]
 pub fn fault_point() {
     use std::sync::LazyLock;
@@ -456,7 +454,7 @@ pub fn fault_point() {
     }
 }
 
-/// A point; nothing in this build.
+/// Does nothing in a release build.
 #[cfg(not(debug_assertions))]
 pub fn fault_point() {}
 

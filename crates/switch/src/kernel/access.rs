@@ -1,7 +1,7 @@
-//! Reading and writing one knob at a time: by netlink, sysfs, `/proc/sys` and the scheduler.
+//! Reads and writes one knob at a time: by netlink, sysfs, `/proc/sys` and the scheduler.
 //!
-//! Reading changes nothing. A write changes its knob and, for a knob of the whole interface, the same knob of its
-//! NAPI instances. The decisions about what to write are made above [`Kernel`], where tests need no kernel.
+//! Reading changes nothing. A write changes its knob; for a knob of the whole interface, the kernel also changes the
+//! same knob of its NAPI instances. Decisions about writes are made by callers of [`Kernel`], which tests replace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::knob::table::{TABLE, all_rows};
 use crate::knob::{Knob, KnobRow, Scope, Value};
 
 const SYSCTL_ROOT: &str = "/proc/sys";
-/// Write permission of the owner, who is root.
+/// Write permission of the owner, root.
 const OWNER_WRITES: u32 = 0o200;
 const ESRCH: i32 = rustix::io::Errno::SRCH.raw_os_error();
 
@@ -44,13 +44,13 @@ impl Target {
         }
     }
 
-    /// The option that names the interface's namespace: ` --netns lab`, or nothing in the program's own.
+    /// Returns the option that names the interface's namespace: ` --netns lab`, or nothing for the program's own.
     pub fn netns_option(&self) -> String {
         self.named_netns()
             .map_or_else(String::new, |netns| format!(" --netns {netns}"))
     }
 
-    /// The command that brings the interface up.
+    /// Returns the command that brings the interface up.
     pub(crate) fn bring_up(&self) -> String {
         let netns = self
             .named_netns()
@@ -58,7 +58,7 @@ impl Target {
         format!("ip{netns} link set {} up", self.interface.name)
     }
 
-    /// The name of the interface's namespace, when that is not the program's own and has one.
+    /// The name of the interface's namespace, if it is not the program's own and has one.
     fn named_netns(&self) -> Option<String> {
         let own = NetNamespace::open(Path::new("/proc/self/ns/net"));
         if own.is_ok_and(|own| own.inode() == self.netns_inode) {
@@ -67,13 +67,14 @@ impl Target {
         netns::name_of(self.netns_inode)
     }
 
-    /// The interface's name, with its namespace when that is another one: both ends of a pair may have one name.
+    /// Returns the interface's name, with its namespace if that is another one: both ends of a pair may have the same
+    /// name.
     pub fn label(&self, own_netns_inode: u64) -> String {
         label(&self.interface.name, self.netns_inode, own_netns_inode)
     }
 }
 
-/// An interface's name as seen from a namespace.
+/// Returns an interface's name as seen from a namespace.
 pub fn label(interface: &str, netns_inode: u64, own_netns_inode: u64) -> String {
     if netns_inode == own_netns_inode {
         return String::from(interface);
@@ -86,21 +87,21 @@ pub fn label(interface: &str, netns_inode: u64, own_netns_inode: u64) -> String 
 
 /// Where knobs are read and written.
 pub trait Kernel {
-    /// The knob's value now; `None` when there is no such knob (any more): its NAPI instance or thread is gone, or the
-    /// device or kernel lacks it.
+    /// Reads the knob's value; `None` if the knob does not exist (any more): its NAPI instance or thread is gone, or
+    /// the device or kernel lacks it.
     fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError>;
 
     /// Writes a knob.
     fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError>;
 
-    /// Lets time pass for the timers of the interface.
+    /// Waits for the timers of the interface.
     fn wait(&mut self, time: Duration) {
         thread::sleep(time);
     }
 }
 
-/// A control is the kernel for its own namespace. The calling thread must see that namespace
-/// under `/sys` ([`nicpoll_sys::netns::enter_with_private_sysfs`]).
+/// Accesses the control's own namespace. The calling thread must see that namespace under `/sys`
+/// ([`nicpoll_sys::netns::enter_with_private_sysfs`]).
 impl Kernel for Control {
     fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError> {
         let ifindex = target.interface.ifindex;
@@ -186,7 +187,7 @@ impl Kernel for Control {
 }
 
 impl Control {
-    /// Every value of the interface's own, as far as this kernel and driver have them.
+    /// Reads every value of the interface itself that this kernel and driver have.
     pub(crate) fn read_own(
         &mut self,
         target: &Target,
@@ -198,7 +199,7 @@ impl Control {
             .iter()
             .filter_map(|(name, &on)| Some((Knob::of_feature(name)?, Value::flag(on))))
             .collect();
-        // Features are read already; the values of threads need a pid.
+        // The features are read above; values of threads need a pid.
         for row in all_rows().filter(|row| !row.is_offload()) {
             let knob = Knob::of_interface(row);
             own.extend(self.read(target, &knob)?.map(|value| (knob, value)));
@@ -206,7 +207,7 @@ impl Control {
         Ok(own)
     }
 
-    /// The parameters of interrupt moderation that the driver has.
+    /// Reads the driver's parameters of interrupt moderation.
     ///
     /// # Errors
     /// Of kind `Unsupported` when it has none.
@@ -241,7 +242,7 @@ impl Control {
         Ok(Some(Value::Number(number)))
     }
 
-    /// A file of the interface's directory, by its present name.
+    /// The path of a file in the interface's sysfs directory, under its present name.
     fn device_file(&mut self, interface: &Interface, file: &str) -> Result<PathBuf, SwitchError> {
         let Interface { ifindex, name, .. } = interface;
         let directory = |name: &str| Path::new("/sys/class/net").join(name);
@@ -276,7 +277,7 @@ fn of_thread<T>(
     doing: &str,
     ask: impl FnOnce(u32) -> io::Result<T>,
 ) -> Result<Option<T>, SwitchError> {
-    // Kernel threads that poll are called napi/IF-ID; another process may have the pid by now.
+    // Kernel threads that poll are called napi/IF-ID; the pid may belong to another process by now.
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     if !name.starts_with("napi/") {
         return Ok(None);
@@ -295,22 +296,22 @@ fn of_thread<T>(
 pub enum SysctlOwner {
     /// Each network namespace has its own.
     Namespace,
-    /// The machine's, whatever the namespace: it affects every interface and program.
+    /// The machine has one for all namespaces: it affects every interface and program.
     Machine,
-    /// This kernel has none of that name, or nobody can write it.
+    /// This kernel has no such sysctl, or nobody can write it.
     Nobody,
 }
 
 impl SysctlOwner {
-    /// The owners of sysctls with their values, by whether a namespace created for the purpose may write them, and why
-    /// it does not take the value. Nothing is written elsewhere.
+    /// Tells which sysctls belong to a namespace, and why one refuses its value. Values are written only in a namespace
+    /// created for this test.
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.
     pub fn of(values: Vec<(String, String)>) -> io::Result<Vec<(SysctlOwner, Option<io::Error>)>> {
         let is_here: Vec<bool> = values.iter().map(|(name, _)| is_writable(name)).collect();
         let thread = NetnsThread::enter(NetNamespace::create()?, || ())?;
-        // Only those below `net` are ever a namespace's own.
+        // Only sysctls below `net` can belong to a namespace.
         let tried = |(name, value): &(String, String)| {
             let is_net = name.starts_with("net.") || name.starts_with("net/");
             (is_net && is_writable(name)).then(|| fs::write(sysctl_path(name), value).err())
@@ -334,13 +335,13 @@ fn sysctl_path(name: &str) -> PathBuf {
     PathBuf::from(SYSCTL_ROOT).join(path)
 }
 
-/// The kernel shows a sysctl of the whole machine as not writable in a namespace that does not own it.
+/// In a namespace that does not own a sysctl of the whole machine, the kernel shows it as not writable.
 fn is_writable(name: &str) -> bool {
     let found = fs::metadata(sysctl_path(name));
     found.is_ok_and(|found| found.is_file() && found.permissions().mode() & OWNER_WRITES != 0)
 }
 
-/// Its value; `None` when the namespace has none that can be written.
+/// Reads a sysctl; `None` if the namespace has none that can be written.
 fn read_sysctl(name: &str) -> Result<Option<Value>, SwitchError> {
     if !is_writable(name) {
         return Ok(None);

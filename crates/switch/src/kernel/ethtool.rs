@@ -1,8 +1,8 @@
 //! Offload features, interrupt moderation, ring sizes and link speed: the ethtool family of generic netlink.
 //!
-//! netlink-bindings 0.3.5 numbers the family's commands one after another as its specification lists them, unlike
-//! include/uapi/linux/ethtool_netlink.h (its features-get goes out as 15, the kernel's is 11). Its attributes are
-//! right, so only the header of a request is written here.
+//! netlink-bindings 0.3.5 numbers the family's commands in the order of its specification, not as
+//! include/uapi/linux/ethtool_netlink.h does (its features-get goes out as 15, the kernel's is 11). Its attributes are
+//! right, so only the request's header is written here.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub const GRO_FEATURE: &str = "rx-gro";
 const ETHTOOL_GENL_VERSION: u8 = 1;
 /// include/uapi/linux/ethtool_netlink.h
 const RINGS_RX: u16 = 6;
-/// The speed in Mbit/s.
+/// Attribute of the link speed, in Mbit/s.
 const LINKMODES_SPEED: u16 = 5;
 /// `SPEED_UNKNOWN`, include/uapi/linux/ethtool.h.
 const SPEED_UNKNOWN: u32 = u32::MAX;
@@ -31,7 +31,7 @@ const LINKMODES_GET: u8 = 4;
 const FEATURES_GET: u8 = 11;
 const FEATURES_SET: u8 = 12;
 
-/// The command that reads a table, the one that sets a number in it, and its name.
+/// The command numbers that read a table and set one of its numbers, and the table's name.
 fn commands(table: CardTable) -> (u8, u8, &'static str) {
     match table {
         CardTable::Coalescing => (19, 20, "interrupt moderation"),
@@ -39,7 +39,7 @@ fn commands(table: CardTable) -> (u8, u8, &'static str) {
     }
 }
 
-/// A request about an interface. The header is the first attribute of every message of the family.
+/// Starts a request about an interface. The header is the first attribute of every message of the family.
 fn about(command: u8, ifindex: u32) -> RawRequest {
     let mut payload = vec![command, ETHTOOL_GENL_VERSION, 0, 0];
     PushFeatures::new(&mut payload)
@@ -56,9 +56,9 @@ fn about(command: u8, ifindex: u32) -> RawRequest {
 /// Offload features by name: requested and in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Requested.
+    /// Which features are requested.
     pub wanted: BTreeMap<String, bool>,
-    /// In force.
+    /// Which features are in force.
     pub active: BTreeMap<String, bool>,
 }
 
@@ -69,8 +69,7 @@ impl Control {
         let request = about(FEATURES_GET, ifindex);
         self.ask_one(doing, &request, |answer| {
             let features = ethtool::Features::new(answer);
-            // The "hw" set has a mask and so names every feature that exists; the others name those
-            // that are on.
+            // The "hw" set has a mask, so it names every feature that exists; the others name those that are on.
             let all = names(features.get_hw()?)?;
             let with = |on: Vec<String>| -> BTreeMap<String, bool> {
                 let off = all.iter().map(|name| (name.clone(), false));
@@ -83,7 +82,7 @@ impl Control {
         })
     }
 
-    /// Requests features to be on or off; [`Control::features`] tells the driver's decision.
+    /// Requests features to be on or off; [`Control::features`] reads the driver's decision.
     pub fn set_features(
         &mut self,
         ifindex: u32,
@@ -99,12 +98,12 @@ impl Control {
             bits = bit.end_nested();
         }
         bits.end_nested().end_nested();
-        // The kernel answers with the features that changed before it acknowledges.
+        // Before it acknowledges, the kernel answers with the features that changed.
         let doing = format!("setting features of interface {ifindex}");
         self.ask(doing, &request, |_| Ok(())).map(drop)
     }
 
-    /// The numbers of a table that the driver has.
+    /// Reads the numbers of a table that the driver has.
     pub(super) fn card_numbers(
         &mut self,
         table: CardTable,
@@ -123,7 +122,7 @@ impl Control {
         })
     }
 
-    /// Sets a number of a table. `row` is the knob.
+    /// Sets a number of a table; `row` is its knob.
     pub(super) fn set_card_number(
         &mut self,
         (table, attribute): (CardTable, u16),
@@ -141,19 +140,19 @@ impl Control {
         self.ask(doing, &request, |_| Ok(())).map(drop)
     }
 
-    /// The present size of one receive ring.
+    /// Reads the present size of one receive ring, in slots.
     ///
     /// # Errors
-    /// Of kind `Unsupported` when the driver does not say.
+    /// Of kind `Unsupported` when the driver does not report it.
     pub fn rx_ring_slots(&mut self, ifindex: u32) -> Result<Option<u32>, SwitchError> {
         let rings = self.card_numbers(CardTable::Rings, ifindex)?;
         Ok(rings.get(&RINGS_RX).copied())
     }
 
-    /// The speed of the link in bit/s; `None` when the driver does not know it.
+    /// Reads the link speed in bit/s; `None` if the driver does not know it.
     ///
     /// # Errors
-    /// Of kind `Unsupported` when the driver has no such thing.
+    /// Of kind `Unsupported` when the driver does not report a speed.
     pub fn link_bits_per_second(&mut self, ifindex: u32) -> Result<Option<u64>, SwitchError> {
         let doing = format!("asking for the speed of interface {ifindex}");
         let request = about(LINKMODES_GET, ifindex);

@@ -24,16 +24,16 @@ const IFLA_VXLAN_LINK: u16 = 3;
 const RTM_GETNSID: u16 = 90;
 const NETNSA_NSID: u16 = 1;
 const NETNSA_FD: u16 = 3;
-/// struct rtgenmsg, padded: one byte of family.
+/// Length of struct rtgenmsg: one byte of family, padded.
 const RTGENMSG_BYTES: usize = 4;
 
-/// Kinds that are stacked on one other interface (`IFLA_LINK`, and of vxlan `IFLA_VXLAN_LINK`).
+/// Kinds that are stacked on one other interface: attribute `IFLA_LINK`, for vxlan `IFLA_VXLAN_LINK`.
 const ON_ANOTHER: [&str; 7] = [
     "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "vxlan", "macsec",
 ];
-/// Kinds that other interfaces are ports of (`IFLA_MASTER`).
+/// Kinds whose ports are other interfaces (attribute `IFLA_MASTER`).
 const OF_PORTS: [&str; 3] = ["bond", "bridge", "team"];
-/// Deeper stacks than the kernel builds (`MAX_NEST_DEV`).
+/// Deepest stack that is searched; the kernel builds none so deep (`MAX_NEST_DEV`).
 const DEPTH_MAX: u32 = 8;
 
 /// An interface, as the kernel identifies it.
@@ -43,70 +43,69 @@ pub struct Interface {
     pub ifindex: u32,
     /// Name.
     pub name: String,
-    /// Kind of virtual device (`veth`), or empty for one that is not virtual.
+    /// Kind of virtual device (`veth`), or empty for a physical one.
     pub driver: String,
-    /// Hardware address: the permanent one where there is one.
+    /// Hardware address; the permanent one, if it has one.
     pub address: String,
-    /// Inode number of the device's directory in sysfs. The kernel keeps it when the device gets another name,
-    /// address or network namespace, and gives it to no other device until reboot; null where `/sys` does not
-    /// show the device.
+    /// Inode number of the device's directory in sysfs. The kernel keeps it when the device's name, address or network
+    /// namespace changes, and gives it to no other device until reboot; null if `/sys` does not show the device.
     pub device_id: Option<u64>,
 }
 
 impl Interface {
-    /// Whether `now` is the same device, whatever its name, address and network namespace; a later device with
-    /// the same index is another one.
+    /// Whether `now` is the same device, even with another name, address or network namespace. A later device with the
+    /// same index is another one.
     pub(crate) fn is_still(&self, now: &Interface) -> bool {
         self.device_id.is_some() && self.device_id == now.device_id
     }
 }
 
-/// An interface with its state and its place among the others.
+/// An interface with its state and its relations to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkInfo {
     /// Its identity.
     pub interface: Interface,
     /// Whether it is up.
     pub is_up: bool,
-    /// Whether its line carries: the cable is plugged in, the other end of a veth is up.
+    /// Whether it has carrier: the cable is plugged in, or the other end of a veth is up.
     pub has_carrier: bool,
-    /// The number of carrier changes since it was created.
+    /// Carrier changes since it was created.
     pub carrier_changes: Option<u32>,
-    /// Whether it is the loopback.
+    /// Whether it is the loopback interface.
     pub is_loopback: bool,
     /// Index of the interface below it or, for veth, of its other end.
     pub lower: Option<u32>,
-    /// Number of the namespace of `lower` as this one counts them, when it is another one.
+    /// The id by which this namespace knows that of `lower`, if it is another one.
     pub lower_netnsid: Option<i32>,
-    /// Index of the bond or bridge that it is a port of.
+    /// Index of the bond or bridge whose port it is.
     pub master: Option<u32>,
-    /// Receive queues that it was created with; [`Control::queues`] lists those in use.
+    /// Number of receive queues it was created with; [`Control::queues`] lists those in use.
     pub rx_queues: Option<u32>,
-    /// Transmit queues that it was created with.
+    /// Number of transmit queues it was created with.
     pub tx_queues: Option<u32>,
     /// Packets received since it was created.
     pub rx_packets: Option<u64>,
-    /// The longest packet that it carries.
+    /// MTU.
     pub mtu_bytes: u32,
-    /// The longest packet that it can be set to carry; null where the kernel does not say, or has no limit.
+    /// Largest MTU that can be set; null if the kernel does not report one or has no limit.
     pub max_mtu_bytes: Option<u32>,
 }
 
-/// The state that tells whether the traffic of an interface goes on undisturbed.
+/// The state that shows whether an interface's traffic is disturbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkHealth {
     /// Whether it is up.
     pub is_up: bool,
-    /// Whether its line carries.
+    /// Whether it has carrier.
     pub has_carrier: bool,
-    /// The number of carrier changes since it was created.
+    /// Carrier changes since it was created.
     pub carrier_changes: Option<u32>,
-    /// Its NAPI instances, in order; none where they cannot be listed. New queues have new instances.
+    /// Its NAPI instances, in order; empty if they cannot be listed. New queues have new instances.
     pub napi_ids: Vec<u32>,
 }
 
 impl Control {
-    /// Every interface of the namespace, by index.
+    /// Lists every interface of the namespace, by index.
     pub fn links(&mut self) -> Result<Vec<LinkInfo>, SwitchError> {
         let request = rt_link::Request::new().op_getlink_dump(&Ifinfomsg::new());
         let mut links = self.ask("listing the interfaces", &request, |(header, link)| {
@@ -116,7 +115,7 @@ impl Control {
         Ok(links)
     }
 
-    /// The interface of a name.
+    /// Returns the interface of a name with its state.
     ///
     /// # Errors
     /// `ENODEV` when this namespace has none of that name.
@@ -129,7 +128,7 @@ impl Control {
         })
     }
 
-    /// Finds an interface by name.
+    /// Returns the interface of a name.
     ///
     /// # Errors
     /// `ENODEV` when this namespace has none of that name.
@@ -137,7 +136,7 @@ impl Control {
         Ok(self.link_named(name)?.interface)
     }
 
-    /// The state of an interface; `None` when it no longer exists or is in another namespace.
+    /// Returns the state of an interface; `None` if it no longer exists or is in another namespace.
     pub fn link_health(
         &mut self,
         interface: &Interface,
@@ -171,19 +170,18 @@ impl Control {
         .map(drop)
     }
 
-    /// Every address of the namespace, with the index of its interface and its prefix length.
+    /// Lists every address of the namespace, with its interface's index and its prefix length.
     pub fn addresses(&mut self) -> Result<Vec<(u32, IpAddr, u8)>, SwitchError> {
         let request = rt_addr::Request::new().op_getaddr_dump(&rt_addr::Ifaddrmsg::new());
         let entries = self.ask("listing the addresses", &request, |(header, attributes)| {
-            // Of a point-to-point link, the other attribute is the far end's.
+            // On a point-to-point link, the attribute `address` is the far end's.
             let own = attributes.get_local().or(attributes.get_address()).ok();
             Ok(own.map(|own| (header.ifa_index, own, header.ifa_prefixlen)))
         })?;
         Ok(entries.into_iter().flatten().collect())
     }
 
-    /// The number that this namespace has for the one behind a descriptor (`RTM_GETNSID`);
-    /// `None` when it has none.
+    /// Returns the id that this namespace has for the one of a descriptor (`RTM_GETNSID`); `None` if it has none.
     pub(crate) fn netnsid_of(&mut self, descriptor: u32) -> Result<Option<i32>, SwitchError> {
         let mut request = RawRequest {
             protocol: Protocol::Raw {
@@ -233,7 +231,7 @@ fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> LinkInfo {
     }
 }
 
-/// The interface that a vxlan sends through, when it was created on one: it is among the data of its kind.
+/// The interface that a vxlan sends through, if it was created on one: an attribute within the data of its kind.
 fn vxlan_link(link: &IterableLinkAttrs<'_>) -> Option<u32> {
     let info = link.get_linkinfo().ok()?;
     if info.get_kind().ok()?.to_bytes() != b"vxlan" {
@@ -250,7 +248,7 @@ fn octets(address: &[u8]) -> String {
 }
 
 /// The inode number of the device's directory. A thread that changed only its network namespace may see another
-/// interface of the same name there, so index and address are compared, too.
+/// interface of the same name under /sys, so index and address are compared too.
 fn device_id(name: &str, ifindex: u32, address: &str) -> Option<u64> {
     let directory = Path::new("/sys/class/net").join(name);
     let holds = |file: &str, value: &str| {
@@ -262,18 +260,18 @@ fn device_id(name: &str, ifindex: u32, address: &str) -> Option<u64> {
         .map(|own| own.ino())
 }
 
-/// Whether an interface of this kind has no queue of its own to poll, only interfaces below it.
+/// Whether interfaces of this kind have no queue of their own to poll, only interfaces below them.
 pub fn is_stacked(driver: &str) -> bool {
     ON_ANOTHER.contains(&driver) || OF_PORTS.contains(&driver)
 }
 
-/// Whether packets of an interface of this kind go through the backlog of a CPU when it has no NAPI instance: those of
-/// cards with old drivers, of the loopback and of veth.
+/// Whether packets of such an interface pass a CPU's backlog when it has no NAPI instance: cards with old drivers, the
+/// loopback and veth.
 pub fn goes_by_backlog(driver: &str) -> bool {
     matches!(driver, "" | "veth")
 }
 
-/// The interfaces at the bottom of `top`, where its packets arrive: itself when it is not stacked, none when nothing
+/// Finds the interfaces at the bottom of `top`, where its packets arrive: itself if it is not stacked, none if nothing
 /// in this namespace is below it.
 pub fn lowest<'a>(links: &'a [LinkInfo], top: &'a LinkInfo) -> Vec<&'a LinkInfo> {
     let mut found = Vec::new();

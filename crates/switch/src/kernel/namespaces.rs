@@ -1,8 +1,8 @@
 //! The network namespaces of this machine, and the interfaces in them.
 //!
-//! Everything is read and written by a [`NetnsThread`] inside the interface's namespace, so it never meets an
-//! interface of the same name in another one. Devices move between namespaces and keep their values: [`locate`]
-//! searches all namespaces, and calls a device gone only when the search could see every process.
+//! A [`NetnsThread`] inside the interface's namespace reads and writes everything, so an interface of the same name in
+//! another namespace is never touched. Devices move between namespaces and keep their values: [`locate`] searches all
+//! namespaces, and calls a device gone only if the search could see every process.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ use crate::knob::{Knob, Value};
 
 /// `NSFS_MAGIC`, include/uapi/linux/magic.h: the file system of namespaces.
 const NSFS_MAGIC: rustix::fs::FsWord = 0x6e73_6673;
-/// How a link to a network namespace begins.
+/// Prefix of a link to a network namespace.
 const LINK: &str = "net:[";
 /// Inode number of the first PID namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h), whose `/proc` shows
 /// every process.
@@ -29,13 +29,13 @@ const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// The namespace that was looked for.
+    /// The wanted namespace.
     pub found: Option<NetNamespace>,
-    /// Whether every process could be looked at. A namespace that only a socket holds is not seen even so.
+    /// Whether every process could be searched. Even then, a namespace that only a socket keeps alive is missed.
     pub is_complete: bool,
 }
 
-/// Looks for a namespace: first where it costs little (this process, names, other processes), then everywhere.
+/// Searches for a namespace, cheap places first: this process, names, other processes, then all mounts.
 pub(crate) fn search(mut is_it: impl FnMut(&NetNamespace) -> bool) -> io::Result<Search> {
     let mut seen = BTreeSet::new();
     let pid_namespace = fs::read_link("/proc/self/ns/pid");
@@ -59,15 +59,15 @@ pub(crate) fn search(mut is_it: impl FnMut(&NetNamespace) -> bool) -> io::Result
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 search.is_complete &= !is_hidden(&path);
             }
-            // Processes and names come and go.
+            // Processes and names come and go meanwhile.
             Err(_) => {}
         }
     }
     Ok(search)
 }
 
-/// Paths that may lead to a namespace, in the order of the search. A study's own namespaces have no names and are
-/// looked for in each trial, so they come first.
+/// Paths that may lead to a namespace, in search order. This process's come first: a study's own namespaces have no
+/// names and are searched for in each trial.
 fn places(processes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + use<'_> {
     let own = std::iter::once(PathBuf::from("/proc/thread-self/ns/net"))
         .chain(held_by(Path::new("/proc/self")));
@@ -80,9 +80,8 @@ fn places(processes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + use<'_> {
         .chain(mounts(processes))
 }
 
-/// Whether a process is there and may not be looked at. The kernel refuses one that has just ended, too; and the
-/// first process, which may have more capabilities than root has here, is in the first namespace, as kernel threads
-/// are.
+/// Whether a process exists but may not be inspected. The kernel also refuses one that has just ended. The first
+/// process may have more capabilities than root has here; it is in the first namespace, as kernel threads are.
 fn is_hidden(path: &Path) -> bool {
     let process: PathBuf = path.iter().take(3).collect();
     process != Path::new("/proc/1") && process.join("status").exists()
@@ -102,21 +101,21 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     listing.map(|file| file.path())
 }
 
-/// Namespaces that the threads of a process are in, and those that it holds open.
+/// The namespaces of a process's threads, and those that it holds open.
 fn held_by(process: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let threads = entries(&process.join("task")).map(|thread| thread.join("ns/net"));
     let descriptors = entries(&process.join("fd")).filter(|path| inode_of_link(path).is_some());
     threads.chain(descriptors)
 }
 
-/// The inode number in `net:[4026531840]`.
+/// Parses the inode number in a link to `net:[4026531840]`.
 fn inode_of_link(path: &Path) -> Option<u64> {
     let target = fs::read_link(path).ok()?;
     let inode = target.to_str()?.strip_prefix(LINK)?.strip_suffix(']')?;
     inode.parse().ok()
 }
 
-/// Namespaces that are mounted somewhere else than where `ip netns` does it, in each mount namespace.
+/// Namespaces mounted in places other than `ip netns` uses, in each mount namespace.
 fn mounts(processes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + use<'_> {
     let mut seen = BTreeSet::new();
     let is_new = move |process: &&PathBuf| {
@@ -133,7 +132,8 @@ fn mounts(processes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + use<'_> {
     })
 }
 
-/// Mount points of network namespaces in `/proc/PID/mountinfo` (proc_pid_mountinfo(5)), relative to the root.
+/// Parses the mount points of network namespaces in `/proc/PID/mountinfo` (proc_pid_mountinfo(5)), relative to the
+/// root.
 fn mounted(table: &str) -> Vec<String> {
     let point = |line: &str| {
         let mut fields = line.split(' ').skip(3);
@@ -144,27 +144,27 @@ fn mounted(table: &str) -> Vec<String> {
     table.lines().filter_map(point).collect()
 }
 
-/// A name whose namespace is gone is a plain file.
+/// Whether it is a namespace: a name whose namespace is gone is a plain file.
 fn is_namespace(namespace: &NetNamespace) -> bool {
     rustix::fs::fstatfs(namespace).is_ok_and(|stat| stat.f_type == NSFS_MAGIC)
 }
 
-/// The namespaces that have been entered so far, and [`Control`]s in them.
+/// The namespaces entered so far, with a [`Control`] in each.
 #[derive(Default)]
 pub struct Machine {
     threads: BTreeMap<u64, NetnsThread<Control>>,
 }
 
 impl Machine {
-    /// No namespace entered yet.
+    /// Creates a machine with no namespace entered.
     pub fn new() -> Self {
         Machine::default()
     }
 
-    /// Enters a namespace and returns its inode number, which names it from then on.
+    /// Enters a namespace and returns its inode number, which identifies it from then on.
     ///
     /// # Errors
-    /// `EPERM` without CAP_SYS_ADMIN, unless it is the calling thread's own, and `/sys` shows it.
+    /// `EPERM` without CAP_SYS_ADMIN, unless the namespace is the calling thread's own and `/sys` shows it.
     pub fn enter(&mut self, namespace: NetNamespace) -> io::Result<u64> {
         let inode = namespace.inode();
         if let Entry::Vacant(place) = self.threads.entry(inode) {
@@ -186,8 +186,7 @@ impl Machine {
         entered.map_err(SwitchError::of_io("entering the network namespace"))
     }
 
-    /// Enters the namespace of an inode number if it has not been entered. `false` when there is none
-    /// (any more).
+    /// Enters the namespace of an inode number unless it has been entered. Returns `false` if there is none (any more).
     fn enter_inode(&mut self, inode: u64) -> io::Result<bool> {
         if self.threads.contains_key(&inode) {
             return Ok(true);
@@ -212,7 +211,7 @@ impl Machine {
     }
 }
 
-/// A thread in the calling one's namespace; `None` where `/sys` shows another one, as after nsenter(1).
+/// Starts a thread in the caller's namespace; `None` if `/sys` shows another one, as after nsenter(1).
 fn stay() -> Option<NetnsThread<Control>> {
     let thread = NetnsThread::stay(Control::new).ok()?;
     let links = thread.run(Control::links).ok()?.ok()?;
@@ -247,7 +246,7 @@ impl Kernel for Machine {
 /// Where a device is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
-    /// Here; its namespace has been entered.
+    /// In this namespace, which has been entered.
     At(Target),
     /// It no longer exists, and its values went with it.
     Gone,
@@ -255,8 +254,7 @@ pub(crate) enum Location {
     Unknown,
 }
 
-/// Finds the device of `known`: where it was then, or in any other namespace. It is recognised by
-/// [`Interface::is_still`].
+/// Finds a device by [`Interface::is_still`], first in the namespace of `known`, then in every other one.
 pub(crate) fn locate(machine: &mut Machine, known: &Target) -> Result<Location, SwitchError> {
     let name = &known.interface.name;
     let failed = &SwitchError::of_io(format!("searching network namespaces for {name}"));
@@ -287,7 +285,7 @@ pub(crate) fn locate(machine: &mut Machine, known: &Target) -> Result<Location, 
     }
 }
 
-/// Looks from a thread that ends afterwards: a permanent one would keep the namespace alive.
+/// Looks into a namespace from a temporary thread: a permanent one would keep the namespace alive.
 fn look_into(
     namespace: &NetNamespace,
     device: &Interface,

@@ -1,5 +1,5 @@
-//! NAPI instances, queues and their counters, XDP features, and which of this the kernel can do: the netdev family of
-//! generic netlink. Features are asked for, never deduced from the kernel's version.
+//! NAPI instances, queues and their counters, XDP features, and the kernel's support for them: the netdev family of
+//! generic netlink. Support is always queried, never deduced from the kernel's version.
 
 use std::collections::BTreeMap;
 
@@ -43,30 +43,30 @@ const COUNTERS: [(u16, &str); 12] = [
 const CTRL_ATTR_POLICY: u16 = 8;
 /// `NL_POLICY_TYPE_ATTR_MAX_VALUE_U`, include/uapi/linux/netlink.h.
 const POLICY_MAX_VALUE_U: u16 = 5;
-/// `NL_POLICY_TYPE_ATTR_TYPE`: 0 (`NL_ATTR_TYPE_INVALID`) is refused.
+/// `NL_POLICY_TYPE_ATTR_TYPE`: an attribute of type 0 (`NL_ATTR_TYPE_INVALID`) is refused.
 const POLICY_TYPE: u16 = 1;
 
 /// The values of one NAPI instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Napi {
-    /// Id, unique in the machine while the instance exists.
+    /// Id, unique on the machine while the instance exists.
     pub id: u32,
-    /// The number of empty polls that keep the interrupt masked; null before Linux 6.13.
+    /// Empty polls for which the interrupt stays masked; null before Linux 6.13.
     pub defer_hard_irqs: Option<u32>,
-    /// From the end of one round to the next poll, in ns; 0: no timer; null before Linux 6.13.
+    /// Time from the end of one round to the next poll, in ns; 0: no timer; null before Linux 6.13.
     pub gro_flush_timeout_ns: Option<u64>,
-    /// How long an application may keep interrupts off, in ns; null before Linux 6.13.
+    /// How long an application may keep interrupts masked, in ns; null before Linux 6.13.
     pub irq_suspend_timeout_ns: Option<u64>,
-    /// Whether a kernel thread does the polling; null before Linux 6.17.
+    /// Polling mode: 0 softirq, 1 kernel thread, 2 thread that never sleeps; null before Linux 6.17.
     pub threaded: Option<u32>,
-    /// The thread that does the polling, if one does.
+    /// The kernel thread that polls, if any.
     pub thread_pid: Option<u32>,
-    /// Its interrupt, where the driver says so.
+    /// Its interrupt, if the driver reports it.
     pub irq: Option<u32>,
 }
 
 impl Napi {
-    /// The value of a knob of this instance; `None` when this kernel lacks it or the knob is another one's.
+    /// Returns the value of a knob of this instance; `None` if this kernel lacks it or the knob is another instance's.
     pub fn value_of(&self, knob: &Knob) -> Option<u64> {
         match knob.row().place {
             Place::Napi(place) if knob.napi_id() == Some(self.id) => match place.attribute {
@@ -84,26 +84,26 @@ impl Napi {
 /// A queue of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
-    /// Whether it receives; otherwise it sends.
+    /// Whether it is a receive queue; otherwise a transmit queue.
     pub is_rx: bool,
-    /// Its number among those of its direction.
+    /// Its number within its direction.
     pub id: u32,
-    /// The NAPI instance that serves it, where the driver says so.
+    /// The NAPI instance that serves it, if the driver reports it.
     pub napi_id: Option<u32>,
 }
 
 /// A driver's support of XDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XdpAbilities {
-    /// Whether programs run in the driver, before the kernel has made a packet of a frame.
+    /// Whether XDP programs run in the driver, before the kernel allocates a packet for the frame.
     pub is_native: bool,
-    /// Whether AF_XDP sockets share their memory with the card.
+    /// Whether AF_XDP sockets share their memory with the card (zero copy).
     pub has_zero_copy: bool,
 }
 
 impl Control {
-    /// Every NAPI instance of an interface. There are none while it is down, and on veth none unless
-    /// GRO is on or an XDP program is attached.
+    /// Lists the NAPI instances of an interface: none while it is down, and none on veth unless GRO is on or an XDP
+    /// program is attached.
     pub fn napis(&mut self, ifindex: u32) -> Result<Vec<Napi>, SwitchError> {
         let doing = format!("listing the NAPI instances of interface {ifindex}");
         let mut request = netdev::Request::new().op_napi_get_dump();
@@ -140,7 +140,7 @@ impl Control {
         self.ask(doing, &request, |_| Ok(())).map(drop)
     }
 
-    /// The queues in use, receive queues first. There are none while the interface is down.
+    /// Lists the queues in use, receive queues first; none while the interface is down.
     pub fn queues(&mut self, ifindex: u32) -> Result<Vec<Queue>, SwitchError> {
         let doing = format!("listing the queues of interface {ifindex}");
         let mut request = netdev::Request::new().op_queue_get_dump();
@@ -160,7 +160,7 @@ impl Control {
         Ok(queues)
     }
 
-    /// The NAPI instance of each receive queue, where the driver says so: veth does not.
+    /// Returns the NAPI instance of each receive queue, if the driver reports it: veth does not.
     pub fn rx_queues(&mut self, ifindex: u32) -> Result<BTreeMap<u32, u32>, SwitchError> {
         let queues = self.queues(ifindex)?.into_iter();
         let received = queues.filter(|queue| queue.is_rx);
@@ -168,8 +168,8 @@ impl Control {
         Ok(served.collect())
     }
 
-    /// The driver's counters of each receive queue, by the kernel's names (`qstats-get`, Linux 6.9 and later). A counter
-    /// that the driver lacks is absent, not 0.
+    /// Reads the driver's counters of each receive queue, by the kernel's names (`qstats-get`, Linux 6.9 and later). A
+    /// counter that the driver lacks is absent, not 0.
     ///
     /// # Errors
     /// When the driver or the kernel has none.
@@ -191,7 +191,7 @@ impl Control {
         Ok(queues.into_iter().flatten().collect())
     }
 
-    /// The driver's support of XDP.
+    /// Reads the driver's support of XDP.
     pub fn xdp_abilities(&mut self, ifindex: u32) -> Result<XdpAbilities, SwitchError> {
         let doing = format!("asking for the XDP features of interface {ifindex}");
         let mut request = netdev::Request::new().op_dev_get_do();
@@ -213,19 +213,19 @@ fn counters(attributes: &[u8]) -> BTreeMap<&'static str, u64> {
     COUNTERS.iter().filter_map(one).collect()
 }
 
-/// The abilities of `napi-set` in the running kernel.
+/// What `napi-set` can do in the running kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
     /// Whether values of a single NAPI instance can be set at all.
     pub has_napi_set: bool,
-    /// The highest mode of threads that a single instance can be given; null: none.
+    /// The highest `threaded` mode that a single instance can be given; null: none.
     pub threaded_max: Option<u32>,
     /// Whether `irq-suspend-timeout` can be set.
     pub has_suspend: bool,
 }
 
 impl Abilities {
-    /// Asks the kernel for the policy that it checks requests against (`CTRL_CMD_GETPOLICY`).
+    /// Queries the policy that the kernel checks requests against (`CTRL_CMD_GETPOLICY`).
     pub fn probe() -> Abilities {
         if per_napi_settings().is_err() {
             return Abilities::default();
@@ -238,7 +238,7 @@ impl Abilities {
         }
     }
 
-    /// The largest value of an attribute that a single instance can be given; `None`: none.
+    /// Returns the largest value of an attribute that a single instance can be given; `None`: none.
     pub(crate) fn napi_max(&self, attribute: u16) -> Option<u64> {
         match attribute {
             NAPI_THREADED => self.threaded_max.map(u64::from),
@@ -247,7 +247,7 @@ impl Abilities {
         }
     }
 
-    /// Each list is the answer to one message of the dump.
+    /// Reads abilities from the policy; each list is one message of the dump.
     fn of_policy(lists: &[Vec<u8>]) -> Abilities {
         let mut abilities = Abilities::default();
         let policies = lists
@@ -285,7 +285,7 @@ fn napi_set_policy() -> Result<Vec<Vec<u8>>, SwitchError> {
     Control::new().ask(doing, &request, |part| Ok(part.get_buf().to_vec()))
 }
 
-/// Whether the NAPI instances of an interface can be listed. Without the list nobody can tell whose polls are whose.
+/// Checks that NAPI instances can be listed. Without the list, polls cannot be assigned to an interface.
 pub fn napi_list() -> Result<(), SwitchError> {
     require(
         (NETDEV_CMD_NAPI_GET, "napi-get"),
@@ -294,7 +294,7 @@ pub fn napi_list() -> Result<(), SwitchError> {
     )
 }
 
-/// Whether the deferral of a single NAPI instance can be set.
+/// Checks that the deferral of a single NAPI instance can be set.
 pub fn per_napi_settings() -> Result<(), SwitchError> {
     require(
         (NETDEV_CMD_NAPI_SET, "napi-set"),
@@ -303,7 +303,7 @@ pub fn per_napi_settings() -> Result<(), SwitchError> {
     )
 }
 
-/// Whether the kernel takes a request about NAPI instances, by its number and its name.
+/// Checks that the kernel has a netdev command, by number and name.
 fn require((command, name): (u32, &str), feature: &str, minimum: &str) -> Result<(), SwitchError> {
     let detail = match netdev_commands() {
         Ok(commands) if commands.contains(&command) => return Ok(()),

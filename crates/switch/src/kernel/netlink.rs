@@ -1,6 +1,6 @@
 //! Requests over netlink: the connection of one network namespace, its errors, and attributes.
 //!
-//! Netlink answers for the namespace in which a socket was opened, so a [`Control`] may be used only by threads in
+//! A netlink socket answers for the namespace in which it was opened, so a [`Control`] may be used only by threads in
 //! one namespace.
 
 use std::io;
@@ -16,7 +16,7 @@ const HEADER_BYTES: usize = 4;
 /// `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER` are flags in the upper bits of an attribute's type.
 const TYPE_MASK: u16 = 0x3fff;
 
-/// The kernel's own explanation is in the text of the reply, not in the error number.
+/// Converts an error of a reply. The kernel's explanation is in the reply's text, not in the error number.
 fn of_reply(doing: String) -> impl FnOnce(ReplyError) -> SwitchError {
     move |reply| {
         let source = match reply.as_io_error().raw_os_error() {
@@ -27,12 +27,12 @@ fn of_reply(doing: String) -> impl FnOnce(ReplyError) -> SwitchError {
     }
 }
 
-/// `None` in place of an error where the device or kernel lacks the feature.
+/// Turns an error into `None` if the device or kernel lacks the feature.
 pub fn supported<T>(answer: Result<T, SwitchError>) -> Result<Option<T>, SwitchError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) => match error.kind() {
-            // A kernel without the family answers that there is none of that name.
+            // A kernel without the family answers that the name does not exist.
             io::ErrorKind::Unsupported | io::ErrorKind::NotFound => Ok(None),
             _ => Err(error),
         },
@@ -45,14 +45,14 @@ pub struct Control {
 }
 
 impl Control {
-    /// A control that connects at its first request, to the namespace that the caller is in then.
+    /// Creates a control that connects at its first request, to the caller's namespace at that time.
     pub fn new() -> Self {
         Control {
             socket: NetlinkSocket::new(),
         }
     }
 
-    /// Sends a request and reads each message of the answer. An acknowledgement alone yields none.
+    /// Sends a request and reads each message of the answer; an acknowledgement alone yields none.
     pub(super) fn ask<R: NetlinkRequest, T>(
         &mut self,
         doing: impl Into<String>,
@@ -72,7 +72,7 @@ impl Control {
         Ok(answers)
     }
 
-    /// The same for a request that one message answers.
+    /// Sends a request that one message answers.
     pub(super) fn ask_one<R: NetlinkRequest, T>(
         &mut self,
         doing: impl Into<String>,
@@ -92,15 +92,15 @@ impl Default for Control {
     }
 }
 
-/// A request whose header netlink-bindings lacks or has wrong. Its reply is a list of attributes.
+/// A request whose header netlink-bindings lacks or gets wrong. Its reply is a list of attributes.
 pub(super) struct RawRequest {
     pub protocol: Protocol,
     /// The header, then the attributes.
     pub payload: Vec<u8>,
 }
 
-/// Length of the header of both generic netlink (command, version, two bytes reserved) and struct rtgenmsg (family,
-/// padded).
+/// Length of the header, the same for generic netlink (command, version, two bytes reserved) and struct rtgenmsg
+/// (family, padded).
 const MESSAGE_HEADER_BYTES: usize = 4;
 
 impl NetlinkRequest for RawRequest {
@@ -123,7 +123,7 @@ impl NetlinkRequest for RawRequest {
     }
 }
 
-/// The attributes of a list, as type and payload; a torn one ends the list.
+/// Iterates over the attributes of a list, as type and payload; a truncated one ends the list.
 pub fn attributes(mut list: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header = list.first_chunk::<HEADER_BYTES>()?;
@@ -137,15 +137,15 @@ pub fn attributes(mut list: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// The payload of attribute `kind`.
+/// Returns the payload of attribute `kind`.
 pub fn attribute(list: &[u8], kind: u16) -> Option<&[u8]> {
     attributes(list)
         .find(|&(found, _)| found == kind)
         .map(|(_, payload)| payload)
 }
 
-/// Attribute `kind` as a `uint`: four bytes, or eight when the value needs them. `None` when it is absent or has
-/// another length. The generated bindings read four bytes only, which would lose a timeout above 4.29 s.
+/// Returns attribute `kind` as a `uint`: four bytes, or eight if the value needs them. `None` if it is absent or has
+/// another length. The generated bindings read only four bytes, which would truncate a timeout above 4.29 s.
 pub fn uint_attribute(list: &[u8], kind: u16) -> Option<u64> {
     match *attribute(list, kind)? {
         [a, b, c, d] => Some(u64::from(u32::from_ne_bytes([a, b, c, d]))),
@@ -163,7 +163,7 @@ pub fn push_uint(list: &mut Vec<u8>, kind: u16, value: u64) {
 
 /// Appends attribute `kind`; the payload is a few bytes.
 pub fn push_attribute(list: &mut Vec<u8>, kind: u16, payload: &[u8]) {
-    // The bindings pad an attribute when the next one begins, so the last one may still be ragged.
+    // The bindings pad an attribute only when the next one begins, so the last one may still be unpadded.
     list.resize(list.len().next_multiple_of(HEADER_BYTES), 0);
     let length = (HEADER_BYTES + payload.len()) as u16;
     list.extend_from_slice(&length.to_ne_bytes());

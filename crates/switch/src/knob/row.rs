@@ -1,4 +1,4 @@
-//! A row of the table: everything that nicpoll knows of a knob.
+//! A row of the table: all facts about one knob.
 
 use std::cmp::Ordering;
 
@@ -7,17 +7,17 @@ use super::value::{Unit, Value, ValueError};
 /// A row of the [table](super::table).
 #[derive(Debug)]
 pub struct KnobRow {
-    /// Its name in requests: the kernel's own, where it has one.
+    /// Its name in requests; the kernel's own, if it has one.
     pub name: &'static str,
     /// The unit of its numbers.
     pub unit: Unit,
-    /// The largest number; of a switch it is 1.
+    /// The largest number; 1 for a switch.
     pub max: u64,
     /// Where it is read and written.
     pub(crate) place: Place,
-    /// How its value has to be written and put back.
+    /// How its value has to be written and restored.
     pub(crate) rule: WriteRule,
-    /// How changing it affects packets that arrive meanwhile.
+    /// How a change affects packets that arrive meanwhile.
     pub disturbs: Disturbance,
     /// Its counterpart on FreeBSD.
     pub freebsd: Option<&'static str>,
@@ -36,38 +36,38 @@ pub struct KnobOption {
     pub value_name: Option<&'static str>,
     /// Its help text.
     pub help: &'static str,
-    /// Options of other knobs that it excludes. Those of the same knob always exclude each other.
+    /// Options of other knobs that it excludes. Options of the same knob always exclude each other.
     pub conflicts: &'static [&'static str],
-    /// Reads the value.
+    /// Parses the value.
     pub parse: fn(&str) -> Result<Value, ValueError>,
 }
 
-/// When a knob is written among those of a command.
+/// When a knob is written among the knobs of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// The host around the interface.
+    /// Sysctls of the host.
     Host,
     /// The link comes up first and goes down last.
     Link,
-    /// Offloads: NAPI instances come with some of them.
+    /// Offloads: NAPI instances appear with some of them.
     Feature,
-    /// NAPI instances: whether threads poll, and when.
+    /// NAPI instances: whether threads poll, and deferral.
     Napi,
     /// The card.
     Card,
-    /// Threads, which come with the instances' settings.
+    /// Threads, which appear with the instances' settings.
     Thread,
 }
 
-/// How a knob's value has to be written and put back.
+/// How a knob's value has to be written and restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteRule {
     /// Directly.
     Plain,
-    /// From rest. An idle NAPI goes on counting down the old number, so all knobs with this rule are first set to 0
-    /// for the length of one old timeout. They are recorded together.
+    /// From rest. An idle NAPI keeps counting down its old number, so all knobs with this rule are first set to 0 for
+    /// one old timeout. They are recorded together.
     FromRest,
-    /// While it is on, the driver changes neighbouring knobs by itself. It is turned off before they are written.
+    /// While the knob is on, the driver changes neighbouring knobs itself. It is turned off before they are written.
     Adaptive,
 }
 
@@ -85,7 +85,7 @@ pub enum Disturbance {
 }
 
 impl Disturbance {
-    /// The effect, for people.
+    /// Returns the effect as text.
     pub fn describe(self) -> &'static str {
         match self {
             Disturbance::Quiet => "nothing",
@@ -96,14 +96,14 @@ impl Disturbance {
     }
 }
 
-/// Where a knob is read and written: one kind for all knobs that the kernel treats alike.
+/// Where a knob is read and written: one variant for all knobs that the kernel treats alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Whether the interface is up, over rtnetlink.
     Link,
-    /// Offload features whose name matches, over ethtool netlink.
+    /// Offload features whose names match a pattern, over ethtool netlink.
     Feature(&'static str),
-    /// A value of each NAPI instance, and perhaps one of the interface.
+    /// A value of each NAPI instance, and perhaps of the interface too.
     Napi(NapiPlace),
     /// A number of a card, by its attribute in a table of ethtool netlink.
     Card(CardTable, u16),
@@ -115,7 +115,7 @@ pub(crate) enum Place {
     ThreadPolicy,
 }
 
-/// Numbers of a card that are read together and set one by one.
+/// A table of a card's numbers, read together and set one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CardTable {
     /// `ETHTOOL_A_COALESCE_*`: interrupt moderation.
@@ -127,20 +127,20 @@ pub(crate) enum CardTable {
 /// A value of NAPI instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NapiPlace {
-    /// The file of the interface's own value in its directory of sysfs, with the largest number that it takes.
+    /// The file of the interface's own value in its sysfs directory, with the largest number it takes.
     pub file: Option<(&'static str, u64)>,
     /// Its name in the journal.
     pub key: &'static str,
     /// Its number in `NETDEV_A_NAPI_*`.
     pub attribute: u16,
-    /// Why a kernel refuses it for single NAPI instances, largest value first.
+    /// Why a kernel refuses it on single NAPI instances, largest value first.
     pub lacking: &'static [Lacking],
 }
 
-/// Why a kernel does not set a value of single NAPI instances.
+/// Why a kernel cannot set a value on single NAPI instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lacking {
-    /// The smallest value concerned.
+    /// The smallest value that is refused.
     pub from: u64,
     /// The missing feature.
     pub reason: &'static str,
@@ -151,9 +151,9 @@ pub(crate) struct Lacking {
 /// The argument after a knob's key in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JournalArgument {
-    /// Nothing: there is one such knob.
+    /// Nothing: only one such knob exists.
     Nothing,
-    /// The name of the feature, or the row's own: the key covers several rows.
+    /// The name of the feature or of the row: the key covers several rows.
     Name,
     /// The interface or a NAPI instance.
     Scope,
@@ -163,7 +163,7 @@ pub(crate) enum JournalArgument {
     Thread,
 }
 
-/// A name that the table has no row for: the kernel has it.
+/// The kind of a kernel name without a row in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A value below `/proc/sys`.
@@ -173,7 +173,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The key in a request below which such names stand.
+    /// Returns the key under which a request lists such names.
     pub const fn key(self) -> &'static str {
         match self {
             Kind::Sysctl => "sysctl",
@@ -181,7 +181,7 @@ impl Kind {
         }
     }
 
-    /// The kind of a key in a request.
+    /// Returns the kind of a request's key.
     pub(crate) fn of_key(key: &str) -> Option<Kind> {
         let kinds = [Kind::Sysctl, Kind::Feature];
         kinds.into_iter().find(|kind| kind.key() == key)
@@ -189,7 +189,7 @@ impl Kind {
 }
 
 impl Place {
-    /// When knobs here are written among those of a command; putting back goes the other way round.
+    /// When knobs here are written among those of a command; they are restored in reverse.
     pub fn phase(&self) -> Phase {
         match self {
             Place::Sysctl(_) => Phase::Host,
@@ -201,7 +201,7 @@ impl Place {
         }
     }
 
-    /// The word before or after a knob's name that says which kind it is.
+    /// Returns the word before or after a knob's name that tells its kind.
     pub fn label(&self) -> Option<&'static str> {
         match self {
             Place::Card(CardTable::Coalescing, _) => Some("coalescing"),
@@ -212,7 +212,7 @@ impl Place {
         }
     }
 
-    /// The noun for values of this kind, and where they are, for people.
+    /// Returns the noun for values of this kind, and the interface that accesses them, as text.
     pub fn describe(&self) -> (&'static str, &'static str) {
         const ETHTOOL: &str = "ethtool netlink";
         const SYSFS: &str =
@@ -229,7 +229,7 @@ impl Place {
         }
     }
 
-    /// The knob's key in the journal, and what follows it.
+    /// Returns the knob's key in the journal, and the kind of argument after it.
     pub fn journal_key(&self) -> (&'static str, JournalArgument) {
         match self {
             Place::Link => ("up", JournalArgument::Nothing),
@@ -246,14 +246,14 @@ impl Place {
 }
 
 impl KnobRow {
-    /// Reads a value, with its unit, within its range.
+    /// Parses a value with its unit, and checks its range.
     pub fn parse(&self, text: &str) -> Result<Value, ValueError> {
         let value = self.unit.parse(text)?;
         self.check(&value)?;
         Ok(value)
     }
 
-    /// Writes a value in the form that [`KnobRow::parse`] reads.
+    /// Formats a value as [`KnobRow::parse`] reads it.
     pub fn show(&self, value: &Value) -> String {
         self.unit.show(value)
     }
@@ -274,7 +274,7 @@ impl KnobRow {
         }
     }
 
-    /// Whether the driver changes neighbouring knobs while it is on.
+    /// Whether the driver changes neighbouring knobs while this one is on.
     pub fn is_adaptive(&self) -> bool {
         self.rule == WriteRule::Adaptive
     }
@@ -284,7 +284,7 @@ impl KnobRow {
         matches!(self.place, Place::Feature(_))
     }
 
-    /// Whether only a card has it: rings and interrupt moderation.
+    /// Whether only physical cards have it: ring sizes and interrupt moderation.
     pub fn is_of_card(&self) -> bool {
         matches!(self.place, Place::Card(..))
     }
@@ -294,7 +294,7 @@ impl KnobRow {
         matches!(self.place, Place::Card(CardTable::Coalescing, _))
     }
 
-    /// Where its values are, for people.
+    /// Returns where its values are accessed, as text.
     pub fn location(&self) -> &'static str {
         self.place.describe().1
     }
@@ -314,7 +314,7 @@ impl KnobRow {
         }
     }
 
-    /// The kind of name that the row was made for; `None` for a row of the table.
+    /// Returns the kind of name that the row was created for; `None` for a row of the table.
     pub fn named_kind(&self) -> Option<Kind> {
         match self.place {
             Place::Sysctl(_) => Some(Kind::Sysctl),
@@ -323,7 +323,7 @@ impl KnobRow {
         }
     }
 
-    /// Whether an interface has a value of its own that goes to every NAPI instance.
+    /// Whether the interface has a value of its own that the kernel copies to every NAPI instance.
     pub(crate) fn has_file(&self) -> bool {
         matches!(&self.place, Place::Napi(own) if own.file.is_some())
     }

@@ -1,7 +1,7 @@
 //! Every knob that nicpoll changes: one row each.
 //!
-//! Everything that nicpoll knows of a knob is in its row. Code elsewhere asks the row and never which knob it is, so
-//! a new knob is a new row. Sysctls and offload features that the table lacks get a row when a request names them.
+//! A row has all facts about its knob. Other code asks the row and never checks which knob it is, so a new knob is a
+//! new row. Sysctls and offload features outside the table get a row when a request names them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ use super::row::{
 };
 use super::value::{Unit, Value, ValueError, parse_cpus, parse_fifo, parse_nice, parse_share};
 
-/// The largest count of empty polls: the interrupt stays masked once the timer runs.
+/// The largest number of empty polls: in effect the interrupt stays masked while the timer runs.
 pub const DEFER_HARD_IRQS_MAX: u32 = i32::MAX as u32;
 /// The value of `threaded` for threads that never sleep.
 pub const THREADED_BUSY_POLL: u64 = 2;
@@ -116,7 +116,7 @@ pub static THREADED: KnobRow = KnobRow {
     ..ROW
 };
 
-/// The number of empty polls that keep the interrupt masked.
+/// Empty polls for which the interrupt stays masked.
 pub static DEFER_HARD_IRQS: KnobRow = KnobRow {
     name: "napi_defer_hard_irqs",
     max: DEFER_HARD_IRQS_MAX as u64,
@@ -160,7 +160,7 @@ pub static GRO_FLUSH_TIMEOUT: KnobRow = KnobRow {
     ..ROW
 };
 
-/// How long an application may keep interrupts off.
+/// How long an application may keep interrupts masked.
 pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
     name: "irq-suspend-timeout",
     unit: Unit::Time,
@@ -196,7 +196,7 @@ const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> K
     }
 }
 
-/// A parameter that moves its neighbours by itself.
+/// A parameter with which the driver moves neighbouring values itself.
 const fn adaptive(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
     KnobRow {
         unit: Unit::Switch,
@@ -237,10 +237,10 @@ static TX_FRAMES: KnobRow = coalescing(
     7,
     "sent packets that raise an interrupt at once",
 );
-/// Whether the driver moves the receive values by itself.
+/// Whether the driver moves the receive values itself.
 pub(crate) static ADAPTIVE_RX: KnobRow =
     adaptive("adaptive-rx", 11, "whether the driver adapts the rx values");
-/// Whether the driver moves the transmit values by itself.
+/// Whether the driver moves the transmit values itself.
 pub(crate) static ADAPTIVE_TX: KnobRow =
     adaptive("adaptive-tx", 12, "whether the driver adapts the tx values");
 
@@ -301,7 +301,7 @@ pub static THREAD_POLICY: KnobRow = KnobRow {
             long: "cpu-share",
             value_name: Some("PERCENT"),
             help: "Upper limit of each thread's CPU time (SCHED_DEADLINE): 100 - user_frac, 1 to 95",
-            // A thread of that class may use every CPU.
+            // A SCHED_DEADLINE thread may use every CPU.
             conflicts: &["threaded-cpus"],
             parse: parse_share,
         },
@@ -310,7 +310,7 @@ pub static THREAD_POLICY: KnobRow = KnobRow {
     ..ROW
 };
 
-/// Every row. Earlier ones are written earlier within their phase.
+/// Every row. Within their phase, rows are written in this order.
 pub static TABLE: [&KnobRow; 19] = [
     &UP,
     &GRO,
@@ -333,36 +333,37 @@ pub static TABLE: [&KnobRow; 19] = [
     &THREAD_CPUS,
 ];
 
-/// Every adaptive parameter, in a list of knobs.
+/// The word for every adaptive parameter in a list of knobs.
 const ADAPTIVE: &str = "adaptive";
-/// The number of names without a row that a program may ask for. Their rows stay as long as it runs.
+/// Names without a row that a program may request. Their rows stay allocated until it ends.
 const NAMED_ROWS_MAX: usize = 1024;
-/// No sysctl or feature of the kernel has a longer name.
+/// Longer than any sysctl or feature of the kernel.
 const NAME_LENGTH_MAX: usize = 128;
 
 static NAMED_ROWS: Mutex<Vec<&'static KnobRow>> = Mutex::new(Vec::new());
 
-/// The row of a name.
+/// Returns the row of a name.
 pub fn named(name: &str) -> Option<&'static KnobRow> {
     TABLE.iter().copied().find(|row| row.name == name)
 }
 
-/// The rows of the table, then those that were made for names.
+/// Iterates over the rows of the table, then those created for names.
 pub(crate) fn all_rows() -> impl Iterator<Item = &'static KnobRow> {
     let made = NAMED_ROWS.lock().unwrap_or_else(PoisonError::into_inner);
     TABLE.into_iter().chain(made.clone())
 }
 
-/// The position of a row: earlier ones are written earlier.
+/// Returns the position of a row, in order of writing.
 pub(crate) fn position_of(row: &KnobRow) -> usize {
     let position = TABLE.iter().position(|known| *known == row);
     position.unwrap_or(TABLE.len())
 }
 
-/// The row of a name that the table may lack. A name that could lead out of `/proc/sys` is refused.
+/// Returns the row of a name outside the table, creating it if needed. A name that could lead out of `/proc/sys` is
+/// refused.
 ///
 /// # Errors
-/// When the kernel can have nothing of that name, or the table has its own name for it.
+/// When the kernel can have nothing of that name, or the table has another name for it.
 pub(crate) fn row_of(kind: Kind, name: &str) -> Result<&'static KnobRow, ValueError> {
     let refused = |why: String| ValueError(format!("{} '{name}': {why}", kind.key()));
     if name.len() > NAME_LENGTH_MAX || !accepts(kind, name) {
@@ -382,7 +383,7 @@ pub(crate) fn row_of(kind: Kind, name: &str) -> Result<&'static KnobRow, ValueEr
     }
     if rows.len() >= NAMED_ROWS_MAX {
         return Err(refused(format!(
-            "this program has been asked for {NAMED_ROWS_MAX} others, and takes no more"
+            "this program knows {NAMED_ROWS_MAX} other names already, which is its limit"
         )));
     }
     let name: &'static str = Box::leak(Box::from(name));
@@ -397,7 +398,7 @@ fn accepts(kind: Kind, name: &str) -> bool {
     match kind {
         Kind::Feature => name.chars().all(is_letter) && is_part(name),
         Kind::Sysctl => {
-            // As sysctl(8): with a slash in it, dots are letters of an interface's name.
+            // As in sysctl(8): in a name with slashes, dots belong to an interface's name.
             let between = if name.contains('/') { '/' } else { '.' };
             name.split(between).count() > 1
                 && name.split(between).all(is_part)
@@ -426,14 +427,14 @@ fn named_row(kind: Kind, name: &'static str) -> KnobRow {
     }
 }
 
-/// Every option with its row, in the order of the table.
+/// Iterates over every option with its row, in the order of the table.
 pub fn options() -> impl Iterator<Item = (&'static KnobRow, &'static KnobOption)> {
     let of = |row: &'static KnobRow| row.options.iter().map(move |option| (row, option));
     TABLE.iter().copied().flat_map(of)
 }
 
-/// Reads `NAME=VALUE,...`, as `--moderation` and `--knob` take it. `is_meant` says which rows may be named;
-/// `adaptive` is every adaptive one of them.
+/// Parses `NAME=VALUE,...` of `--moderation` and `--knob`. `is_meant` selects the rows that may be named; the name
+/// `adaptive` stands for every adaptive one of them.
 pub fn parse_list(
     text: &str,
     is_meant: impl Fn(&KnobRow) -> bool,

@@ -1,4 +1,4 @@
-//! Values of knobs: how a request writes them, how they are shown, and why a text is refused.
+//! Values of knobs: how they are parsed, checked and shown.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use nicpoll_sys::schedule::Policy;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The period of a share of the CPU.
+/// The SCHED_DEADLINE period of a CPU share.
 const SHARE_PERIOD_NS: u64 = 1_000_000;
-/// More than any machine has CPUs or any card has queues.
+/// More than any machine's CPUs or any card's queues.
 const RANGE_MAX: u32 = 65_536;
-/// Letters of a text: the kernel takes a page.
+/// Longest text; the kernel takes a page.
 const TEXT_MAX: usize = 4096;
 
 /// The value of a knob.
@@ -23,7 +23,7 @@ pub enum Value {
     Number(u64),
     /// CPUs, ascending.
     Cpus(Vec<u32>),
-    /// The text that the kernel shows, with single spaces.
+    /// The kernel's text, with single spaces.
     Text(String),
     /// A scheduling class with its numbers.
     Policy(Policy),
@@ -36,7 +36,7 @@ pub enum Unit {
     Count,
     /// Nanoseconds; written with a unit of time.
     Time,
-    /// Off or on.
+    /// Off or on, as 0 or 1.
     Switch,
     /// CPUs of a thread.
     Cpus,
@@ -56,19 +56,19 @@ impl ValueError {
         ValueError(format!("{value} is out of range; give {min} to {max}"))
     }
 
-    /// The same error of a named knob or word.
+    /// Adds the name of the knob or word to the error.
     pub(crate) fn of(self, name: &str) -> Self {
         ValueError(format!("{name}: {}", self.0))
     }
 }
 
 impl Value {
-    /// 0 or 1.
+    /// Makes a value of 0 or 1.
     pub fn flag(on: bool) -> Self {
         Value::Number(u64::from(on))
     }
 
-    /// A share of a CPU in percent, by SCHED_DEADLINE.
+    /// Makes a SCHED_DEADLINE share of a CPU, in percent.
     fn cpu_share(percent: u32) -> Self {
         Value::Policy(Policy::Deadline {
             runtime_ns: SHARE_PERIOD_NS / 100 * u64::from(percent),
@@ -77,7 +77,7 @@ impl Value {
         })
     }
 
-    /// The number, of a knob that holds one.
+    /// Returns the number, if the value is one.
     pub fn number(&self) -> Option<u64> {
         match self {
             Value::Number(number) => Some(*number),
@@ -97,7 +97,7 @@ impl Value {
 }
 
 impl Unit {
-    /// Reads a value.
+    /// Parses a value.
     pub fn parse(self, text: &str) -> Result<Value, ValueError> {
         match self {
             Unit::Count => number(text).map(Value::Number),
@@ -116,7 +116,7 @@ impl Unit {
         }
     }
 
-    /// Writes a value in the form that [`Unit::parse`] reads.
+    /// Formats a value as [`Unit::parse`] reads it.
     pub fn show(self, value: &Value) -> String {
         match (self, value) {
             (Unit::Time, Value::Number(ns)) => show_time(*ns),
@@ -127,7 +127,7 @@ impl Unit {
         }
     }
 
-    /// A description of its values, for people.
+    /// Describes its values for messages.
     pub fn describe(self) -> &'static str {
         match self {
             Unit::Count => "a number",
@@ -140,7 +140,7 @@ impl Unit {
     }
 }
 
-/// A number between bounds, both included.
+/// Parses a number within bounds, both included.
 pub(crate) fn bounded(text: &str, min: i64, max: i64) -> Result<i64, ValueError> {
     let value: i64 = number(text)?;
     match (min..=max).contains(&value) {
@@ -149,7 +149,7 @@ pub(crate) fn bounded(text: &str, min: i64, max: i64) -> Result<i64, ValueError>
     }
 }
 
-/// Numbers and words, with single spaces between them.
+/// Parses a text of words, with single spaces between them.
 pub(crate) fn text_of(text: &str) -> Result<Value, ValueError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.is_empty() || text.len() > TEXT_MAX || text.chars().any(|c| c == '\0') {
@@ -163,7 +163,7 @@ fn number<T: FromStr>(text: &str) -> Result<T, ValueError> {
         .map_err(|_| ValueError(format!("'{text}' is not a number")))
 }
 
-/// As the kernel writes lists: `0`, `2-3`, `0,2-3`.
+/// Parses a list of CPUs in the kernel's form: `0`, `2-3`, `0,2-3`.
 pub(crate) fn parse_cpus(text: &str) -> Result<Value, ValueError> {
     let mut cpus = parse_numbers(text)?;
     cpus.sort_unstable();
@@ -171,7 +171,7 @@ pub(crate) fn parse_cpus(text: &str) -> Result<Value, ValueError> {
     Ok(Value::Cpus(cpus))
 }
 
-/// Numbers and ranges of them, separated by commas.
+/// Parses numbers and ranges, separated by commas.
 pub(crate) fn parse_numbers(text: &str) -> Result<Vec<u32>, ValueError> {
     let mut numbers: Vec<u32> = Vec::new();
     for piece in text.split(',') {
@@ -190,19 +190,19 @@ pub(crate) fn parse_numbers(text: &str) -> Result<Vec<u32>, ValueError> {
     Ok(numbers)
 }
 
-/// `nice N`: the weight of a thread that shares the CPU.
+/// Parses a nice value: the weight of a thread that shares the CPU.
 pub(crate) fn parse_nice(text: &str) -> Result<Value, ValueError> {
     let nice = bounded(text, -20, 19)? as i32;
     Ok(Value::Policy(Policy::Fair { nice }))
 }
 
-/// `fifo N`: the priority of a real-time thread.
+/// Parses the priority of a real-time thread.
 pub(crate) fn parse_fifo(text: &str) -> Result<Value, ValueError> {
     let priority = bounded(text, 1, 99)? as u32;
     Ok(Value::Policy(Policy::Fifo { priority }))
 }
 
-/// `share N%`: the CPU time of a thread, and no more. The kernel gives 95 % away at the most.
+/// Parses the CPU share of a thread in percent. The kernel grants 95 % at most.
 pub(crate) fn parse_share(text: &str) -> Result<Value, ValueError> {
     Ok(Value::cpu_share(bounded(text, 1, 95)? as u32))
 }
@@ -210,7 +210,7 @@ pub(crate) fn parse_share(text: &str) -> Result<Value, ValueError> {
 fn parse_scheduling(text: &str) -> Result<Value, ValueError> {
     let wrong = || {
         ValueError(format!(
-            "'{text}' is no scheduling; write 'nice -5', 'fifo 10' or 'share 50%'"
+            "'{text}' is not a scheduling policy; write 'nice -5', 'fifo 10' or 'share 50%'"
         ))
     };
     let (class, number) = text.split_once(' ').ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! One file that is written for the boot: read, changed as a whole, and known again by its first line.
+//! One file written for the boot: recognised by its first line, and replaced as a whole.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::error::SwitchError;
 use crate::journal::{fault_point, files};
 
-/// The first line of every file that is written here, by which it is known again.
+/// The first line of every file that nicpoll writes, by which it recognises them.
 pub(super) const MARK: &str =
     "# Written by 'nicpoll set --persist'; 'nicpoll set IF --no-persist' removes it.";
-/// A file of options for each interface, below the root directory.
+/// Folder of a file of options for each interface, relative to the root directory.
 pub(super) const OPTIONS_DIRECTORY: &str = "etc/nicpoll";
 
-/// What the name of an unfinished file ends with.
+/// Suffix of unfinished files.
 pub(super) const ASIDE: &str = ".nicpoll-new";
-/// Everybody may read what runs at boot.
+/// Everybody may read the files that run at boot.
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
 
@@ -50,7 +50,7 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// The change that undoes this one.
+    /// Returns the change that undoes this one.
     pub fn reversed(&self) -> FileChange {
         FileChange {
             path: self.path.clone(),
@@ -60,7 +60,7 @@ impl FileChange {
         }
     }
 
-    /// The difference, line by line, as `diff -u` would mark it.
+    /// Returns the difference line by line, as `diff -u` would mark it.
     pub fn diff(&self) -> String {
         let lines = |text: &Option<String>| -> Vec<String> {
             let text = text.as_deref().unwrap_or_default();
@@ -93,7 +93,7 @@ impl From<&FileChange> for SwitchFile {
     }
 }
 
-/// Changes one file. Who reads it meanwhile finds it as it was or as it is to be.
+/// Changes one file. Readers find the old file or the new one.
 pub(super) fn apply(change: &FileChange) -> Result<(), SwitchError> {
     let path = &change.path;
     let directory = path.parent().unwrap_or(Path::new("/"));
@@ -107,7 +107,7 @@ pub(super) fn apply(change: &FileChange) -> Result<(), SwitchError> {
     files::check_folder(directory)?;
     fault_point();
     let aside = aside_of(path);
-    // What a killed command left would be in the way of a link.
+    // A killed command may have left one, which would make creating the link fail.
     let _ = fs::remove_file(&aside);
     let written = match change.is_link {
         true => symlink(text, &aside),
@@ -125,23 +125,23 @@ pub(super) fn apply(change: &FileChange) -> Result<(), SwitchError> {
     })
 }
 
-/// The name of a file until it is written.
+/// Returns the name of a file until it is complete.
 pub(super) fn aside_of(path: &Path) -> PathBuf {
     let mut aside = path.to_path_buf().into_os_string();
     aside.push(ASIDE);
     PathBuf::from(aside)
 }
 
-/// Removes the folder of a file, if it is one of those made here and empty.
+/// Removes the folder of a file if nicpoll created it and it is empty.
 pub(super) fn remove_own_folder(path: &Path) {
     let folder = path.parent().unwrap_or(Path::new("/"));
     if folder.ends_with(OPTIONS_DIRECTORY) || folder.extension().is_some_and(|end| end == "wants") {
-        // Fails while other files are in it, which is as it should be.
+        // Fails while it has other files, as intended.
         let _ = fs::remove_dir(folder);
     }
 }
 
-/// Whether there is no such file; of a file where the folder should be, there is none either.
+/// Whether the file does not exist, perhaps because its folder is a file.
 fn is_absent(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,7 +1,7 @@
-//! Files that a command changes along with settings: all of both, or nothing, wherever the command is killed.
+//! Files that a command changes along with settings: all of both or none, even if the command is killed.
 //!
 //! The record of the files is on disk before the first of them is changed. It is removed once the settings are settled.
-//! A command that takes up a dead one's record puts the files back, unless the settings were settled already.
+//! A later command that finds the record of a killed one restores the files, unless the settings were settled.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use crate::error::SwitchError;
 use crate::journal::{Content, Entry, Journal, Owner, check_version, fault_point};
 
 const VERSION: u32 = 1;
-/// The file of the record: one command at a time writes files.
+/// The file of the record. Only one command at a time writes files.
 const FILE_NAME: &str = "boot.files";
 const EXTENSION: &str = "files";
 
-/// What a command changes, and who it is.
+/// The files that a command changes, and the command's process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FilesRecord {
     version: u32,
     owner: Owner,
-    /// Whether settings are changed along with the files, which are settled first.
+    /// Whether settings, which are settled first, are changed along with the files.
     has_settings: bool,
     changes: Vec<FileChange>,
 }
@@ -45,15 +45,15 @@ impl Content for FilesRecord {
     }
 }
 
-/// Files that were changed, and can still be put back.
+/// Changed files that can still be restored.
 #[derive(Debug)]
 pub struct HeldFiles {
     entry: Option<Entry<FilesRecord>>,
 }
 
 impl HeldFiles {
-    /// Writes and removes files: all of them, or none. With `has_settings` a killed command's files stay only if the
-    /// settings that it held were settled.
+    /// Writes and removes files: all of them, or none. With `has_settings`, a killed command's files stay only if its
+    /// settings were settled.
     ///
     /// # Errors
     /// [`SwitchError::Busy`] while another command writes files.
@@ -79,7 +79,7 @@ impl HeldFiles {
         match changes.iter().try_for_each(apply) {
             Ok(()) => Ok(held),
             Err(error) => {
-                // The first error is the one to tell; this is the best that can be done after it.
+                // The first error is reported; restoring is a best effort.
                 let _ = held.put_back();
                 Err(error)
             }
@@ -91,14 +91,14 @@ impl HeldFiles {
         self.entry.map_or(Ok(()), Entry::close)
     }
 
-    /// Puts the files back.
+    /// Restores the files.
     pub fn put_back(self) -> Result<(), SwitchError> {
         let Some(entry) = self.entry else {
             return Ok(());
         };
         let mut outcome = Ok(());
         for change in entry.record().changes.iter().rev() {
-            // The others are put back whatever becomes of this one.
+            // One failure does not keep the other files from being restored.
             outcome = outcome.and(put_back_one(change));
         }
         outcome?;
@@ -106,7 +106,7 @@ impl HeldFiles {
     }
 }
 
-/// Puts back the files of a command that was killed. Returns their names; none when all are as they should be.
+/// Restores the files of a killed command and returns their names; none if there is no such command.
 ///
 /// # Errors
 /// [`SwitchError::Busy`] while that command runs.
@@ -132,7 +132,7 @@ pub fn put_back_files(journal: &Journal) -> Result<Vec<PathBuf>, SwitchError> {
     Ok(names)
 }
 
-/// The files that a killed command was changing; those of one that runs are not told.
+/// Lists the files that a killed command was changing; those of a running command are left out.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -150,7 +150,7 @@ pub fn files_left(journal: &Journal) -> Result<Vec<PathBuf>, SwitchError> {
     Ok(left)
 }
 
-/// Puts back one file, whether it was changed already or not. What somebody else made of it meanwhile stays.
+/// Restores one file if it was changed already. A file that somebody else has changed meanwhile stays.
 fn put_back_one(change: &FileChange) -> Result<(), SwitchError> {
     let path: &Path = &change.path;
     let _ = fs::remove_file(aside_of(path));

@@ -1,4 +1,4 @@
-//! What is written, what is removed, and what is refused.
+//! Files that are written, removed, and refused.
 
 use super::file::aside_of;
 use super::*;
@@ -82,7 +82,7 @@ fn what_was_written_is_removed_and_nothing_else() {
     let rule = home.path().join("etc/udev/rules.d/85-nicpoll-br-lan.rules");
     assert!(during[&rule].contains("NAME==\"br-lan\""));
     assert!(during[&rule].contains("ATTR{gro_flush_timeout}=\"200000\""));
-    // Without deferral there is nothing for udev to do, and odd names are the unit's alone.
+    // Without deferral udev has nothing to do; only the unit gets odd names.
     let program = Path::new(PROGRAM);
     let other = files.install(program, "eth0", &options("--threaded"), None);
     assert!(other.unwrap().iter().any(|change| change.after.is_none()));
@@ -117,7 +117,7 @@ fn when_one_file_cannot_be_written_none_is() {
     let other = Path::new("/opt/nicpoll");
     let template = files.install(other, "eth0", &options("polling"), POLLING);
     changes.splice(0..0, template.unwrap());
-    // A file where the directory of the link, the last one, is to be.
+    // A file in place of the last directory, that of the link.
     let name = "sys-subsystem-net-devices-eth1.device.wants";
     fs::write(units.join(name), "in the way").unwrap();
     let before = tree(home.path());
@@ -138,7 +138,7 @@ fn what_a_killed_command_left_aside_is_not_in_the_way() {
     carry_out(&changes).unwrap();
     assert!(install(&files, "eth0", "polling").is_empty());
     assert!(!tree(home.path()).values().any(|text| text == "x"));
-    // Nor is one that no command will finish a reason to keep the template.
+    // Nor does a file that no command will finish keep the template.
     let other = home.path().join(OPTIONS_DIRECTORY);
     fs::write(other.join("eth1.conf.nicpoll-new"), "").unwrap();
     carry_out(&files.remove("eth0").unwrap()).unwrap();
@@ -153,7 +153,7 @@ fn what_a_killed_command_wrote_goes_unless_its_settings_stay() {
         let root = home.path().join("root");
         let changes = install(&Persistence::at(&root), "eth0", "polling");
         let held = HeldFiles::write(&journal, &changes, has_settings).unwrap();
-        // While it runs nobody else acts on them.
+        // No other command touches the files while it runs.
         assert!(matches!(
             put_back_files(&journal),
             Err(SwitchError::Busy(_))
@@ -161,7 +161,7 @@ fn what_a_killed_command_wrote_goes_unless_its_settings_stay() {
         assert!(files_left(&journal).unwrap().is_empty());
         drop(held);
         assert_eq!(files_left(&journal).unwrap().len(), changes.len());
-        // No attempt at a setting is left, so those were settled.
+        // No attempt is left, so the settings were settled.
         let put_back = put_back_files(&journal).unwrap();
         assert_eq!(put_back.is_empty(), stay);
         assert_eq!(root.join(TEMPLATE).exists(), stay);
@@ -254,7 +254,7 @@ fn a_program_that_others_can_change_is_not_run_at_boot() {
         relative.to_string().contains("begins with '/'"),
         "{relative}"
     );
-    // What an image holds is its maker's business.
+    // The files in an image are its maker's responsibility.
     let image = Persistence::at(home.path());
     assert_eq!(image.program(Some(&program)).unwrap(), program);
 }

@@ -1,8 +1,8 @@
-//! The udev rule: it sets the deferral at a device's first moment, before any program of nicpoll's runs.
+//! The udev rule: sets the deferral when a device appears, before any nicpoll process runs.
 //!
-//! The rule saves the old and new values in udev's database. From that the journal gets a record, as if `nicpoll set`
-//! had made the change. Only a change that is still in force, of an interface without a record, is taken over. A
-//! database entry that is not exactly the rule's is ignored.
+//! The rule saves the old and new values in udev's database. From there the journal gets a record, as if `nicpoll set`
+//! had made the change. A change is taken over only if it is still in force and the interface has no record. A database
+//! entry not exactly in the rule's form is ignored.
 
 use std::fs;
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::kernel::{Kernel, Machine, Target};
 use crate::knob::{Knob, Value, table};
 use crate::request::Values;
 
-/// udev's property with count and timeout as they were.
+/// udev's property with the old count and timeout.
 const BEFORE: &str = "NICPOLL_BEFORE";
-/// udev's property with count and timeout as the rule set them.
+/// udev's property with the count and timeout that the rule set.
 const SET: &str = "NICPOLL_SET";
 /// udev's database of devices: `nIFINDEX` for an interface.
 const DATABASE: &str = "/run/udev/data";
-/// The first process is in the namespace whose devices udev sees.
+/// The namespace of the first process, whose devices udev sees.
 const UDEV_NAMESPACE: &str = "/proc/1/ns/net";
 
 /// The two values that defer interrupts.
@@ -35,7 +35,7 @@ pub struct Deferral {
 }
 
 impl Deferral {
-    /// The values of a request, if it sets both.
+    /// Returns the deferral of a request, if it sets both values.
     pub fn of(values: &Values) -> Option<Self> {
         Some(Deferral {
             count: values.number(&table::DEFER_HARD_IRQS)?,
@@ -55,7 +55,7 @@ pub struct EarlyChange {
 }
 
 impl EarlyChange {
-    /// Reads udev's entry of an interface; `None` when the rule was not there.
+    /// Parses udev's database entry of an interface; `None` if the rule did not act on it.
     pub fn parse(text: &str) -> Option<Self> {
         Some(EarlyChange {
             before: property(text, BEFORE)?,
@@ -79,7 +79,7 @@ impl EarlyChange {
     }
 }
 
-/// `E:NAME=COUNT TIMEOUT`.
+/// Parses `E:NAME=COUNT TIMEOUT`.
 fn property(text: &str, name: &str) -> Option<Deferral> {
     let value = |line: &'_ str| -> Option<Deferral> {
         let (count, timeout) = line
@@ -95,8 +95,8 @@ fn property(text: &str, name: &str) -> Option<Deferral> {
     text.lines().find_map(value)
 }
 
-/// Takes the rule's changes over into the journal. A journal at another place than the machine's does not say which
-/// interfaces have a record, so nothing is taken over there.
+/// Takes the rule's changes over into the journal. Another journal than the machine's does not know which interfaces
+/// have a record, so it takes over nothing.
 pub fn take_over(switch: &mut Switch) -> Result<(), SwitchError> {
     let journal = &switch.journal().clone();
     let machine = switch.machine();
@@ -145,7 +145,7 @@ fn take_over_one(
         return Ok(());
     }
     match journal.take(&target, |record| record.standing = changes.to_vec()) {
-        // Another command does the same just now.
+        // Another command is taking it over at this moment.
         Ok(_) | Err(SwitchError::Busy(_)) => Ok(()),
         Err(error) => Err(error),
     }

@@ -1,4 +1,4 @@
-//! The state of an interface before anything is planned: its values, NAPI instances and, for veth, its other end.
+//! The state of an interface before planning: its values, NAPI instances and, for veth, its other end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,8 +12,7 @@ use crate::knob::row::Phase;
 use crate::knob::{Knob, Value, table};
 use crate::request::Order;
 
-/// Slots of a veth receive ring: `VETH_RING_SIZE` in the kernel's drivers/net/veth.c. It cannot be
-/// changed.
+/// Slots of a veth receive ring, which is fixed: `VETH_RING_SIZE` in the kernel's drivers/net/veth.c.
 pub const VETH_RING_SLOTS: u32 = 256;
 
 /// The other end of a veth pair.
@@ -22,11 +21,11 @@ pub const VETH_RING_SLOTS: u32 = 256;
 pub struct Peer {
     /// The interface; null when its namespace cannot be found.
     pub target: Option<Target>,
-    /// TSO features that are on there: while one is, packets bypass this end's NAPI.
+    /// TSO features enabled there: with any of them, packets bypass this end's NAPI.
     pub tso_features_on: Vec<String>,
-    /// All features that are on there.
+    /// All features enabled there.
     pub features_on: BTreeSet<String>,
-    /// The longest packet that it can be set to carry; null where the kernel does not say.
+    /// Largest MTU that can be set; null if the kernel does not report one.
     pub max_mtu_bytes: Option<u32>,
 }
 
@@ -34,26 +33,26 @@ pub struct Peer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InterfaceFacts {
-    /// The interface, and what is asked of it.
+    /// The interface and the values requested for it.
     pub asked: Order,
     /// Its state.
     pub link: LinkInfo,
-    /// Whether received packets are merged (GRO).
+    /// Whether GRO is on: received packets are merged.
     pub has_gro: bool,
-    /// The interface's own values and those of its threads, as far as this kernel and driver have them.
+    /// The values of the interface and of its threads that this kernel and driver have.
     pub values: BTreeMap<Knob, Value>,
-    /// Its NAPI instances; null when this kernel cannot list them.
+    /// Its NAPI instances; null if this kernel cannot list them.
     pub napis: Option<Vec<Napi>>,
-    /// The NAPI instance of each receive queue, where the driver says so.
+    /// The NAPI instance of each receive queue, if the driver reports it.
     pub rx_queues: BTreeMap<u32, u32>,
-    /// Slots of one receive ring, where the driver says so.
+    /// Slots of one receive ring, if the driver reports them.
     pub ring_slots: Option<u32>,
-    /// The other end, of a veth pair.
+    /// The other end; null unless the interface is a veth.
     pub peer: Option<Peer>,
 }
 
 impl InterfaceFacts {
-    /// Asks everything about an interface whose namespace has been entered.
+    /// Reads all facts about an interface, whose namespace must have been entered.
     pub(crate) fn gather(
         machine: &mut Machine,
         order: &Order,
@@ -67,7 +66,7 @@ impl InterfaceFacts {
         Ok(facts)
     }
 
-    /// A refusal of a change of this interface.
+    /// Makes a refusal to change this interface.
     pub(crate) fn refusal(&self, reason: impl Into<String>, remedy: impl Into<String>) -> Refusal {
         Refusal {
             interface: self.asked.target.interface.name.clone(),
@@ -77,7 +76,7 @@ impl InterfaceFacts {
         }
     }
 
-    /// The NAPI instances, none where they cannot be listed.
+    /// Returns the NAPI instances; none if they cannot be listed.
     pub fn napis(&self) -> &[Napi] {
         self.napis.as_deref().unwrap_or_default()
     }
@@ -117,7 +116,7 @@ fn gather_own(control: &mut Control, asked: Order) -> Result<InterfaceFacts, Swi
     })
 }
 
-/// `None` when its namespace cannot be found.
+/// Finds the other end of a veth; `None` if its namespace cannot be found.
 fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Option<Peer>, SwitchError> {
     let own = facts.asked.target.netns_inode;
     let netns_inode = match facts.link.lower_netnsid {
@@ -143,7 +142,7 @@ fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Option<Pee
     }))
 }
 
-/// Enters the namespace that `own` counts as `id`, if a process or a name leads to it.
+/// Enters the namespace that `own` knows by `id`, if a process or a name leads to it.
 fn enter_numbered(machine: &mut Machine, own: u64, id: i32) -> Result<Option<u64>, SwitchError> {
     let failed = &SwitchError::of_io(format!("entering the network namespace number {id}"));
     let search = search(|namespace| {
@@ -153,7 +152,7 @@ fn enter_numbered(machine: &mut Machine, own: u64, id: i32) -> Result<Option<u64
     });
     let found = search.map_err(failed)?.found;
     match found.map(|namespace| machine.enter(namespace)).transpose() {
-        // With CAP_NET_ADMIN alone what is there cannot be looked at.
+        // CAP_NET_ADMIN alone does not allow the search.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         entered => entered.map_err(failed),
     }

@@ -1,4 +1,4 @@
-//! What is written for each request, or why it is refused.
+//! The writes of each request, or the reason of its refusal.
 
 use super::*;
 use crate::kernel::{Interface, LinkInfo};
@@ -30,7 +30,7 @@ fn napi(id: u32, defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Napi {
     }
 }
 
-/// A card of two queues that starts with a deferral of its own, as some drivers do.
+/// A card with two queues whose driver starts with a deferral, as some do.
 pub(crate) fn card() -> InterfaceFacts {
     let target = target(2, "");
     InterfaceFacts {
@@ -75,7 +75,7 @@ fn veth() -> InterfaceFacts {
     facts
 }
 
-/// An interface by a word.
+/// Makes the interface that a word stands for.
 fn facts(word: &str) -> InterfaceFacts {
     let mut facts = if word.starts_with("veth") {
         veth()
@@ -84,14 +84,14 @@ fn facts(word: &str) -> InterfaceFacts {
     };
     match word {
         "card" | "veth" => {}
-        // With an XDP program a veth has an instance without GRO, and no TSO comes its way.
+        // With an XDP program a veth has an instance without GRO, and its peer no TSO.
         "veth-xdp" => facts.napis = Some(vec![napi(300, 0, 0)]),
         "veth-alone" => facts.peer = Some(Peer::default()),
         "loopback" => facts.link.is_loopback = true,
         "tap" => facts.link.interface.driver = "tun".into(),
         "bridge" => facts.link.interface.driver = "bridge".into(),
         "no-napi" => facts.napis = Some(Vec::new()),
-        // Of a kernel that lists no instances.
+        // From a kernel that lists no instances.
         "old" => {
             facts.napis = None;
             facts.rx_queues.clear();
@@ -115,7 +115,7 @@ fn facts(word: &str) -> InterfaceFacts {
     facts
 }
 
-/// Everything that is written for a request, in order.
+/// Returns all writes of a request, in order.
 fn plan(word: &str, needs: Needs, name: &str, set: &str) -> Result<Vec<Write>, Refusal> {
     let mut facts = facts(word);
     facts.asked.part = Name::parse(name).unwrap().part;
@@ -137,7 +137,7 @@ fn plan(word: &str, needs: Needs, name: &str, set: &str) -> Result<Vec<Write>, R
     Ok(writes)
 }
 
-/// Writes as one line each; what is only recorded in brackets.
+/// Shows writes, one a line; those that are only recorded in brackets.
 fn line(write: &Write) -> String {
     let (name, change) = (&write.target.interface.name, &write.change);
     let line = format!(
@@ -152,8 +152,8 @@ fn line(write: &Write) -> String {
 
 const POLLING: &str = "napi_defer_hard_irqs = 1000, gro_flush_timeout = '200us'";
 
-/// `interface | name | values`, then the writes, or words of the refusal after `!`, or after `kernel!` where another
-/// kernel would do it. Preconditions are fixed, unless the name has a question mark.
+/// Cases `interface | name | values`, then the writes, or words of the refusal after `!`, or after `kernel!` if another
+/// kernel would take it. Preconditions are fixed, unless the name has a question mark.
 const PLANS: &str = "
     card | if2 | POLLING
         if2 napi_defer_hard_irqs 1->1000

@@ -1,5 +1,5 @@
-//! All or nothing, against a kernel of a few lines: killed at any write, then put back, everything is as it
-//! was and every interrupt is unmasked.
+//! All or nothing, against a small model of the kernel: killed at any write and then restored, every value is as before
+//! and every interrupt unmasked.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,24 +14,24 @@ use crate::plan::tests::card;
 use crate::plan::{self, InterfaceFacts};
 use crate::request::{Order, Part, Values};
 
-/// A timer that runs, and how many empty polls keep it running.
+/// A running timer, and the empty polls that keep it running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Masked {
     countdown: u64,
     armed_ns: u64,
 }
 
-/// One interface. What is read and written behaves as the kernel's does, deferral above all.
+/// A model of one interface. Reads and writes behave as the kernel's, above all those of the deferral.
 #[derive(Clone, Debug)]
 struct Model {
     values: BTreeMap<Knob, u64>,
     masked: BTreeMap<u32, Masked>,
-    /// Writes until the process is killed.
+    /// Writes left until the process is killed.
     writes_left: Option<u32>,
 }
 
 impl Model {
-    /// Packets arrive: where a timer is set, the interrupt is masked and the countdown starts.
+    /// Receives packets: if a timer is set, the interrupt is masked and the countdown starts.
     fn traffic(&mut self) {
         for id in self.napi_ids() {
             let scope = Scope::Napi(id);
@@ -112,7 +112,7 @@ impl Kernel for Model {
         Ok(())
     }
 
-    /// One timer fires, if it had the time to, and finds nothing to poll.
+    /// Fires one timer if it is due, and finds nothing to poll.
     fn wait(&mut self, time: Duration) {
         let values = &self.values;
         self.masked.retain(|&id, masked| {
@@ -146,7 +146,7 @@ fn journal() -> (tempfile::TempDir, Journal) {
     (home, journal)
 }
 
-/// Of a process that has ended.
+/// The id of a process that has ended.
 fn owner() -> Owner {
     Owner {
         pid: 4_194_304,
@@ -154,13 +154,13 @@ fn owner() -> Owner {
     }
 }
 
-/// What is on disk.
+/// The records on disk.
 fn bytes_of(journal: &Journal) -> Vec<Vec<u8>> {
     let paths = journal.paths().unwrap().into_iter();
     paths.map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// What a process does from taking the interface to letting the change stand.
+/// All steps of a command, from locking the interface to settling the change.
 fn set(
     journal: &Journal,
     kernel: &mut Model,
@@ -177,7 +177,7 @@ fn the_record(journal: &Journal) -> Entry {
     journal.take(&target(), |_| ()).unwrap()
 }
 
-/// Everything that a later process does about it.
+/// All steps of a later process that recovers.
 fn put_back_all(journal: &Journal, kernel: &mut Model) -> Result<(), SwitchError> {
     let entry = the_record(journal);
     let changes = entry.record().all_changes();
@@ -241,7 +241,7 @@ fn parts() -> impl Strategy<Value = Part> {
     prop_oneof![Just(Part::Whole), Just(Part::Napis(vec![300]))]
 }
 
-/// A NAPI may be masked after putting back only if its own old values poll by a timer.
+/// A NAPI may stay masked after restoring only if its own old values poll by a timer.
 fn is_at_rest(kernel: &Model) -> bool {
     kernel.masked.keys().all(|&id| {
         let scope = Scope::Napi(id);

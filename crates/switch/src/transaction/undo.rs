@@ -1,11 +1,11 @@
-//! Putting back, in the order that works, and changes that somebody else made meanwhile.
+//! Restores values in the order that works, and finds changes that somebody else made meanwhile.
 //!
-//! The order matters (see the kernel's `napi_complete_done`): with the deferral count set to 0 alone, an
-//! idle NAPI goes on counting down the old number. So count and timeout are set to 0, one old timeout is
-//! waited for, in which the timer fires a last time and unmasks the interrupt, and only then the old
-//! values are written: those of the interface first, because they go to every NAPI instance, then those of
-//! each instance. Threads come first of all, while they exist; features last, because turning
-//! them off may take the NAPI away. Only the recorded values are written, apart from zeros on the way.
+//! The order matters (see the kernel's `napi_complete_done`): if only the deferral count is set to 0, an idle NAPI
+//! keeps counting down the old number. So first count and timeout are set to 0. Then one old timeout passes, in which
+//! the timer fires a last time and unmasks the interrupt. Only then are the old values written: those of the interface
+//! first, because the kernel copies them to every NAPI instance, then those of each instance. Threads come before all
+//! this, while they exist; features come last, because turning them off may remove the NAPI. Apart from the zeros in
+//! between, only recorded values are written.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,19 +20,19 @@ use crate::kernel::{Kernel, Target};
 use crate::knob::row::{Phase, WriteRule};
 use crate::knob::{Knob, KnobRow, Scope, Unit, Value, table};
 
-/// How late a timer and the softirq that it raises may be on a busy machine.
+/// Latest start of a due timer and its softirq on a busy machine.
 const TIMER_LATENCY: Duration = Duration::from_millis(10);
 
-/// A step on the way back.
+/// A step of restoring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Write this, where it is not so already.
+    /// Writes a value unless the knob has it already.
     Write(Knob, Value),
-    /// Let a timer that may be running fire a last time.
+    /// Waits until a timer that may be running has fired a last time.
     Wait(Duration),
 }
 
-/// A knob that somebody else changed after nicpoll.
+/// A knob that somebody else changed after nicpoll did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Drift {
@@ -40,12 +40,12 @@ pub struct Drift {
     pub knob: Knob,
     /// The value written.
     pub written: Value,
-    /// The value now; null when it is gone.
+    /// The value now; null if the knob is gone.
     pub now: Option<Value>,
 }
 
 impl Drift {
-    /// The change, in words.
+    /// Describes the change.
     pub fn describe(&self, interface: &str) -> String {
         let Drift { knob, written, now } = self;
         match now {
@@ -67,7 +67,7 @@ impl From<&Drift> for DriftShow {
     }
 }
 
-/// The values that somebody else changed: an administrator, NetworkManager, tuned, or the driver at a reset.
+/// Finds values that somebody else changed: an administrator, NetworkManager, tuned, or the driver at a reset.
 pub fn drift(
     kernel: &mut dyn Kernel,
     target: &Target,
@@ -79,7 +79,7 @@ pub fn drift(
         if now.as_ref() == Some(&change.written) {
             continue;
         }
-        // An instance comes and goes with up and down; the interface's own value stays.
+        // An instance disappears when the interface goes down; the interface's own value stays.
         let device = change.knob.of_device();
         let is_kept = device.is_some_and(|device| changes.iter().any(|c| c.knob == device));
         if now.is_some() || !is_kept {
@@ -93,7 +93,7 @@ pub fn drift(
     Ok(found)
 }
 
-/// The same before putting back: values that are back already, or were left at rest by an earlier try, are left out.
+/// Finds such values before restoring, except those that an earlier try restored or left at rest.
 pub(crate) fn drift_before_putting_back(
     kernel: &mut dyn Kernel,
     target: &Target,
@@ -110,8 +110,7 @@ pub(crate) fn drift_before_putting_back(
     Ok(found)
 }
 
-/// Puts every change back. Values that are back already are left alone, so this may be repeated after an
-/// interruption.
+/// Restores every change. Values that are restored already are skipped, so this may be repeated after an interruption.
 pub fn put_back(
     kernel: &mut dyn Kernel,
     target: &Target,
@@ -129,7 +128,7 @@ pub fn put_back(
     run(kernel, target, &steps_back(changes))?;
     for change in changes {
         match kernel.read(target, &change.knob)? {
-            // It is gone, and took its value along.
+            // The knob no longer exists, nor does its value.
             None => {}
             Some(now) if now == change.before => {}
             Some(now) => {
@@ -140,7 +139,7 @@ pub fn put_back(
     Ok(())
 }
 
-/// Ends timer polling in the scopes of these changes: new values then start from rest.
+/// Ends timer polling in the scopes of these changes, so new values start from rest.
 pub(crate) fn come_to_rest(
     kernel: &mut dyn Kernel,
     target: &Target,
@@ -171,14 +170,14 @@ fn explained(error: SwitchError, target: &Target, knob: &Knob) -> SwitchError {
     if is_of_all && error.kind() == io::ErrorKind::Unsupported {
         return when_up(
             target,
-            "has no NAPI instance now, and the kernel changes 'threaded' only while it has. Bring it up",
+            "has no NAPI instance now, and the kernel changes 'threaded' only while it has one. Bring it up",
             "; a veth needs GRO on, too",
         );
     }
     error
 }
 
-/// What can be put back only while the interface is up.
+/// The error when values can be restored only while the interface is up.
 fn when_up(target: &Target, why: &str, more: &str) -> SwitchError {
     let (name, up) = (&target.interface.name, target.bring_up());
     let netns = target.netns_option();
@@ -187,7 +186,7 @@ fn when_up(target: &Target, why: &str, more: &str) -> SwitchError {
     ))
 }
 
-/// The kernel or the driver refused a value; the kind of its answer stays.
+/// The error when the kernel or driver refuses a value; it keeps the kind of the kernel's answer.
 pub(crate) fn refused(
     error: SwitchError,
     target: &Target,
@@ -207,7 +206,7 @@ pub(crate) fn refused(
     }
 }
 
-/// The kernel accepted a value and shows another one.
+/// The error when the kernel accepts a value but shows another one.
 pub(crate) fn not_taken(
     target: &Target,
     knob: &Knob,
@@ -222,7 +221,7 @@ pub(crate) fn not_taken(
     ))
 }
 
-/// Whether NAPI instances had values of their own. They can be reached only while the interface is up.
+/// Whether NAPI instances had values of their own, which are accessible only while the interface is up.
 fn has_values_of_instances(changes: &[Change]) -> bool {
     changes
         .iter()
@@ -275,7 +274,7 @@ pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
     };
     let mut steps = thread_steps(of(Phase::Thread).collect());
     steps.extend(steps_to_rest(changes));
-    // The interface's own values before those of its instances, and each time threads before deferral.
+    // The interface's own values come before those of its instances, and in each group threads before deferral.
     let mut values: Vec<&Change> = of(Phase::Napi).collect();
     values.sort_by_key(|change| (change.knob.scope(), table::position_of(change.knob.row())));
     steps.extend(values.into_iter().map(back));
@@ -288,8 +287,8 @@ pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
     steps
 }
 
-/// A thread under SCHED_DEADLINE may use every CPU and cannot be bound: a thread leaves that class before its
-/// CPUs are put back, and enters it after.
+/// Orders the steps of threads. A SCHED_DEADLINE thread may use every CPU and cannot be bound, so a thread leaves that
+/// class before its CPUs are restored, and enters it after.
 fn thread_steps(mut changes: Vec<&Change>) -> Vec<Step> {
     changes.sort_by_key(|change| match &change.before {
         Value::Policy(Policy::Deadline { .. }) => 2,
@@ -299,7 +298,7 @@ fn thread_steps(mut changes: Vec<&Change>) -> Vec<Step> {
     changes.into_iter().map(back).collect()
 }
 
-/// Adaptive moderation goes off before the numbers are written.
+/// Orders the steps of a card: adaptive moderation is turned off before the numbers are written.
 fn card_steps(changes: &[&Change]) -> Vec<Step> {
     let of = |adaptive: bool| {
         let own = changes.iter().copied();

@@ -1,5 +1,5 @@
-//! Golden outputs: kern.polling as a FreeBSD 6.1 host showed it at first, the rest in the forms that
-//! ifconfig(8) and sysctl(8) print.
+//! Golden outputs: kern.polling as printed by a FreeBSD 6.1 host, the rest in the forms that ifconfig(8) and sysctl(8)
+//! print.
 
 use super::*;
 
@@ -13,7 +13,7 @@ const CLOCK: &str = include_str!("../../../../../fuzz/seeds/freebsd_output/sysct
 #[test]
 fn a_fresh_block_is_read_by_its_names() {
     let polling = parse_polling(FRESH).unwrap();
-    // All but 'enable', which kernels of today do not have.
+    // All but 'enable', which present kernels lack.
     assert_eq!(polling.all().len(), Knob::ALL.len());
     for (knob, value) in [
         (Knob::Burst, 5),
@@ -51,7 +51,7 @@ fn a_broken_block_is_refused() {
     );
     assert!(parse_polling(&format!("{FRESH}{FRESH}")).is_err());
     assert!(parse_polling("").is_err());
-    // The one that is signed.
+    // The only signed variable.
     let signed = FRESH.replace("residual_burst: 0", "residual_burst: -3");
     let polling = parse_polling(&signed).unwrap();
     assert_eq!(polling.get(Knob::ResidualBurst), Some(-3));
@@ -67,7 +67,7 @@ fn polling_is_told_by_the_options_and_the_capabilities() {
         read("em0: flags=8802<BROADCAST> mtu 1500\n"),
         Ok((false, false))
     );
-    // What follows is another interface's.
+    // The following lines belong to another interface.
     let two = format!(
         "em0: flags=8802<BROADCAST> mtu 1500\n{}",
         POLLED.replace("em0", "em1")

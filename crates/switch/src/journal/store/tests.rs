@@ -62,7 +62,7 @@ fn a_record_is_on_disk_until_it_is_closed() {
 #[test]
 fn who_has_an_interface_has_it_alone_until_the_file_is_closed() {
     let (_home, journal) = journal();
-    // The lock goes along when the file is replaced.
+    // The lock moves to the new file when it replaces the old one.
     let first = changed(&journal);
     for error in [
         take(&journal, &target(2)).unwrap_err(),

@@ -31,7 +31,7 @@ fn polling_comes_to_rest_before_the_old_values_are_written() {
         write(Knob::new(&table::GRO_FLUSH_TIMEOUT, device), 0),
         write(Knob::new(&table::DEFER_HARD_IRQS, napi), 0),
         write(Knob::new(&table::GRO_FLUSH_TIMEOUT, napi), 0),
-        // The longest of all that may be running.
+        // The longest of the timers that may be running.
         Step::Wait(Duration::from_nanos(900_000) + TIMER_LATENCY),
         write(Knob::new(&table::DEFER_HARD_IRQS, device), 1),
         write(Knob::new(&table::GRO_FLUSH_TIMEOUT, device), 20_000),
@@ -105,6 +105,6 @@ fn instances_with_values_of_their_own_are_told_from_those_that_follow_the_interf
     let own = change(Knob::of_napi(&table::DEFER_HARD_IRQS, 300), 7, 9);
     assert!(!has_values_of_instances(&[device.clone(), follows.clone()]));
     assert!(has_values_of_instances(&[device, own]));
-    // Without the interface's own value nothing else puts it back.
+    // Without the interface's own value nothing else restores it.
     assert!(has_values_of_instances(&[follows]));
 }
