@@ -1,8 +1,8 @@
 //! Checks the exact account of CPU time and that of `/proc/stat` against a load that measures itself.
 //!
-//! The load is busy for a quarter of each clock tick's period, in step with the tick, which fools `/proc/stat`. It is
-//! pinned to one core and bounded in time. Nothing is concluded from a machine whose hypervisor or other work kept the
-//! load from running. Pulses of datagrams over loopback show CPU time by the phase of a pulse; nothing leaves loopback.
+//! The load is busy for a quarter of each clock tick's period, in step with the tick, which misleads `/proc/stat`. It
+//! is pinned to one core and bounded in time. The verdict is inconclusive if the hypervisor or other work kept the load
+//! from running. Pulses of datagrams over loopback show CPU time by the phase of a pulse; nothing leaves loopback.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -22,45 +22,45 @@ use rustix::thread::gettid;
 use crate::error::{Doing, InspectError};
 use crate::interrupts::exact_cpu;
 
-/// The greatest priority of ordinary threads.
+/// The highest priority of ordinary threads, as a nice value.
 const NICENESS: i32 = -20;
-/// The number of phases tried: with pulses of a quarter period, one of them meets the tick.
+/// Number of phases tried: with pulses of a quarter period, one of them coincides with the tick.
 const PHASES: u64 = 4;
-/// All phases together stay below 3 s.
+/// Length of one phase: all phases together stay below 3 s.
 const PHASE_RUN: Duration = Duration::from_millis(700);
-/// How long cores are watched to find the least busy one.
+/// How long cores are observed to find the least busy one.
 const LOOK_AROUND: Duration = Duration::from_millis(100);
-/// For how long events are timed.
+/// How long events are timed.
 const COST_RUN: Duration = Duration::from_millis(300);
-/// All phases run again while others disturb, or the account seems off. A wrong account is wrong each time, unlike an
-/// unreported pause of the hypervisor.
+/// Runs of all phases while others disturb, or the account seems wrong. A wrong account is wrong each time, unlike one
+/// hit by an unreported pause of the hypervisor.
 const TRIES: u32 = 3;
-/// The load sees the time that the hypervisor takes, events do not. More than this is half the tolerance.
+/// The load notices time taken by the hypervisor, events do not. More than this share is half the tolerance.
 const STEAL_MAX: f64 = 0.005;
-/// Each time that others interrupt the load, or run before it wakes, some microseconds are in no event
-/// and count as the load's. With more than this share of others, that may be a point.
+/// When others interrupt the load, or run before it wakes, some microseconds are in no event and count as the load's.
+/// Above this share of others, they may add up to a percentage point.
 const OTHERS_MAX: f64 = 0.1;
-/// While another core is busy for more than this, interrupt entry and exit and pauses of the hypervisor may be a point:
-/// cores share parts of the processor.
+/// While another core is busier than this, interrupt entry and exit and pauses of the hypervisor may add up to a
+/// percentage point: cores share parts of the processor.
 const ELSEWHERE_MAX: f64 = 0.2;
-/// A load that got less of its quarter than this was kept from running.
+/// A load with less of its quarter than this was kept from running.
 const OWN_MIN: f64 = 0.15;
 
 /// How long pulses are sent.
 const PULSES_RUN: Duration = Duration::from_secs(2);
-/// Datagrams a pulse.
+/// Datagrams per pulse.
 const DATAGRAMS: u32 = 32;
 const PAYLOAD_BYTES: usize = 64;
-/// The reader works on a pulse for this part of the period.
+/// Divisor of the period: the reader works this part of it on each pulse.
 const WORK_FRACTION: u64 = 4;
-/// Silence after which the reader knows that the sender has ended.
+/// Silence after which the reader takes the sender to have ended.
 const SILENCE: Duration = Duration::from_millis(200);
 
-/// Compares both accounts of CPU time with a load that measures itself, and folds the CPU time of pulses of
-/// datagrams at the period `fold` when there is one.
+/// Compares both accounts of CPU time with a load that measures itself. With `fold`, also folds the CPU time of pulses
+/// of datagrams at that period.
 ///
 /// # Errors
-/// When the exact account cannot be kept, or the load does not run.
+/// When the exact account cannot be kept, or the load cannot run.
 pub fn cpu_truth(fold: Option<Duration>) -> Result<CpuTruth, InspectError> {
     let options = ExactCpuOptions {
         has_threads: true,
@@ -104,9 +104,9 @@ pub fn cpu_truth(fold: Option<Duration>) -> Result<CpuTruth, InspectError> {
     })
 }
 
-/// Raises the calling thread's priority: its pulses keep their phase.
+/// Raises the calling thread's priority, so its pulses keep their phase.
 fn run_before_others() {
-    // Without the privilege it runs like others, which may be enough.
+    // Without the privilege its priority stays ordinary, which may suffice.
     let _ = setpriority_process(Some(gettid()), NICENESS);
 }
 
@@ -114,7 +114,7 @@ fn not_measured(why: impl Into<String>) -> InspectError {
     InspectError::Failed(why.into())
 }
 
-/// The result of a thread of the measurement.
+/// Joins a thread of the measurement and returns its result.
 fn joined<T>(thread: thread::JoinHandle<Result<T, InspectError>>) -> Result<T, InspectError> {
     let panicked = |_| not_measured("a thread of the measurement panicked");
     thread.join().map_err(panicked)?
@@ -131,7 +131,7 @@ fn least_busy_core(exact: &ExactCpu) -> Result<u32, InspectError> {
         .ok_or_else(|| not_measured(format!("no CPU had an event within {LOOK_AROUND:?}")))
 }
 
-/// Where and when the load is busy.
+/// When the load is busy, and on which core.
 #[derive(Clone, Copy, Debug)]
 struct Pulses {
     core: u32,
@@ -140,7 +140,7 @@ struct Pulses {
 }
 
 impl Pulses {
-    /// Runs the load on a thread of its own. Returns the thread's number and how it spent its time.
+    /// Runs the load on a thread of its own. Returns the thread's id and how it spent its time.
     fn run(self, duration: Duration) -> Result<(u32, Spun), InspectError> {
         let load = thread::spawn(move || -> Result<(u32, Spun), InspectError> {
             schedule::pin(self.core).doing("pinning the load")?;
@@ -234,12 +234,12 @@ fn judge(phases: &[TruthPhase]) -> (TruthVerdict, String) {
     (TruthVerdict::Holds, reason)
 }
 
-/// The greatest of all phases.
+/// Returns the maximum over all phases.
 fn greatest(phases: &[TruthPhase], read: fn(&TruthPhase) -> f64) -> f64 {
     phases.iter().map(read).fold(0.0, f64::max)
 }
 
-/// Disturbances that take time which no event shows, and so may make a right account seem wrong.
+/// Names a disturbance that takes time outside every event, so that a correct account may seem wrong.
 fn disturbance(phases: &[TruthPhase]) -> Option<String> {
     let steal = greatest(phases, |phase| phase.steal_ratio);
     let others = greatest(phases, TruthPhase::others_ratio);
@@ -252,13 +252,13 @@ fn disturbance(phases: &[TruthPhase]) -> Option<String> {
     }
     if others > OTHERS_MAX {
         return Some(format!(
-            "others used up to {:.0} % of the core, and what their coming and going takes is in no event",
+            "others used up to {:.0} % of the core, and no event shows the cost of switching to them",
             100.0 * others
         ));
     }
     (elsewhere > ELSEWHERE_MAX).then(|| {
         format!(
-            "another core was busy for up to {:.0} % of the time, which makes interrupts dearer where no event \
+            "another core was busy for up to {:.0} % of the time, which slows interrupts down where no event \
              shows it",
             100.0 * elsewhere
         )
@@ -284,7 +284,7 @@ fn cost(exact: &mut ExactCpu, core: u32, tick_ns: u64) -> Result<Option<EventCos
     }))
 }
 
-/// Sends pulses `period` apart and folds the CPU time that they take.
+/// Sends pulses `period` apart and folds the CPU time they take.
 fn fold_pulses(period: Duration) -> Result<FoldedPulses, InspectError> {
     let period_ns = period.as_nanos() as u64;
     let options = ExactCpuOptions {
@@ -306,7 +306,7 @@ fn fold_pulses(period: Duration) -> Result<FoldedPulses, InspectError> {
     })
 }
 
-/// Runs both ends and returns the number of pulses that were sent.
+/// Runs both ends and returns the number of pulses sent.
 fn exchange(period_ns: u64) -> Result<u64, InspectError> {
     let cpus = schedule::allowed_cpus().doing("asking which CPUs may be used")?;
     let (Some(&sender_cpu), Some(&reader_cpu)) = (cpus.first(), cpus.last()) else {

@@ -1,6 +1,6 @@
-//! The receive discipline of an interface: by its settings, and by the polls that were seen.
+//! The receive discipline of an interface, by its settings and by its observed polls.
 //!
-//! The evidence is the cause of each round of polls, never the settings.
+//! The evidence is what started each round of polls, never the settings.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use nicpoll_model::{Discipline, Finding, NapiShow};
 use nicpoll_observe::PollRhythm;
 use nicpoll_switch::{LinkInfo, Napi, goes_by_backlog, is_stacked};
 
-/// The share of rounds above which one cause is the discipline; below, it is a hybrid.
+/// Share of rounds above which one cause is the discipline; below, it is hybrid.
 const MOST: f64 = 0.9;
-/// Deferral that lasts this long without packets never gives way to interrupts in practice.
+/// Deferral that outlasts this time without packets never gives way to interrupts in practice.
 const LONG_IDLENESS: Duration = Duration::from_secs(1);
 /// `NETDEV_NAPI_THREADED_BUSY_POLL`, include/uapi/linux/netdev.h.
 pub const THREADED_BUSY_POLL: u32 = 2;
@@ -21,12 +21,12 @@ fn finding(discipline: Discipline, why: impl Into<String>) -> Finding {
     Finding { discipline, why }
 }
 
-/// Whether a timer polls by these values.
+/// Whether a timer polls with these values.
 pub fn is_timed(defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> bool {
     defer_hard_irqs > 0 && gro_flush_timeout_ns > 0
 }
 
-/// The discipline of one instance by its settings.
+/// Returns the discipline of one instance by its settings.
 pub fn by_setting(values: &Napi) -> Finding {
     let timeout_ns = values.gro_flush_timeout_ns.unwrap_or_default();
     let defer = values.defer_hard_irqs.unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn by_setting(values: &Napi) -> Finding {
     finding(discipline, why)
 }
 
-/// The discipline of an interface by the settings of all its instances.
+/// Returns the discipline of an interface by the settings of all its instances.
 pub fn by_settings(napis: &[NapiShow], link: &LinkInfo) -> Finding {
     let Some(first) = napis.first() else {
         return without_napi(link);
@@ -91,7 +91,7 @@ fn without_napi(link: &LinkInfo) -> Finding {
     match (link.is_up, goes_by_backlog(driver)) {
         (false, _) => finding(
             Discipline::Idle,
-            "it is down, and NAPI instances are there only while it is up",
+            "it is down, and has NAPI instances only while it is up",
         ),
         (true, true) => finding(
             Discipline::Backlog,
@@ -101,7 +101,7 @@ fn without_napi(link: &LinkInfo) -> Finding {
     }
 }
 
-/// An interface that has no queue, and no known interface below it.
+/// The finding for an interface without queues or known interfaces below it.
 fn elsewhere(driver: &str) -> Finding {
     let why = match driver {
         "tun" => String::from("a program writes its packets, which no timer can poll"),
@@ -113,7 +113,7 @@ fn elsewhere(driver: &str) -> Finding {
     finding(Discipline::Elsewhere, why)
 }
 
-/// The discipline of an interface without queues: that of the interfaces below it, given by name.
+/// Returns the discipline of an interface without queues: that of the interfaces below it, given by name.
 pub fn of_lower(below: &[(&str, Option<&Finding>)]) -> Option<Finding> {
     let names: Vec<&str> = below.iter().map(|(name, _)| *name).collect();
     let first = below.first()?.1?;
@@ -125,7 +125,7 @@ pub fn of_lower(below: &[(&str, Option<&Finding>)]) -> Option<Finding> {
     let all: Option<Vec<&Finding>> = below.iter().map(|(_, finding)| *finding).collect();
     let is_same = |one: &&Finding| one.discipline == first.discipline;
     if all?.iter().all(is_same) {
-        let how = ", and each of them is so";
+        let how = ", and each of them does so";
         return Some(finding(first.discipline, arrive(how)));
     }
     let each = below.iter().filter_map(|(name, finding)| {
@@ -137,7 +137,7 @@ pub fn of_lower(below: &[(&str, Option<&Finding>)]) -> Option<Finding> {
     Some(finding(Discipline::Elsewhere, why))
 }
 
-/// The discipline by polls. `timeout_ns` is the timer's setting, 0 for none.
+/// Returns the discipline by polls. `timeout_ns` is the timer's setting, 0 for none.
 pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
     let (polls, rounds, timed) = (rhythm.polls, rhythm.rounds, rhythm.timer_rounds);
     if polls == 0 {
@@ -176,7 +176,7 @@ pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
     }
     let by_timer = share(timed, rounds);
     let mut why = if timed == 0 {
-        format!("no timer began a round, of {}", count(rounds))
+        format!("no timer began any of {} rounds", count(rounds))
     } else {
         format!(
             "its timer began {} of {} rounds",
@@ -201,7 +201,7 @@ pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
     finding(discipline, why)
 }
 
-/// The discipline of an interface that did not poll.
+/// Returns the discipline of an interface that did not poll.
 pub fn without_polls(has_napi: bool, driver: &str, rx_packets_per_second: Option<f64>) -> Finding {
     if !has_napi && !goes_by_backlog(driver) {
         return elsewhere(driver);

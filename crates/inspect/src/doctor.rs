@@ -1,6 +1,6 @@
-//! `nicpoll doctor`: what this machine can do, and what disturbs a measurement on it.
+//! `nicpoll doctor`: the abilities of this machine, and what disturbs a measurement on it.
 //!
-//! A check that cannot be made says so and is no failure. `kernel` checks privileges and kernel features,
+//! A check that cannot be made says so and is not a failure. `kernel` checks privileges and kernel features,
 //! `interfaces` each driver, `machine` the disturbances; `check` makes the lines.
 
 mod check;
@@ -17,7 +17,7 @@ use crate::host_facts::host_facts;
 /// Makes every check.
 ///
 /// # Errors
-/// When the machine does not tell what every Linux tells.
+/// When the machine does not provide basic facts of every Linux.
 pub fn doctor(origin: Origin) -> Result<Doctor, InspectError> {
     privilege::require_proc()?;
     let host = host_facts().doing("looking at the machine")?;

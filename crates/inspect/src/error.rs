@@ -1,4 +1,4 @@
-//! Errors of looking, and looking into another network namespace.
+//! Errors of observation, and observation in another network namespace.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,23 @@ use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace, NetnsThread, ThreadGone}
 use nicpoll_sys::privilege::NoProc;
 use thiserror::Error;
 
-/// Why something could not be read. A privilege or kernel feature that only a part needs is no error: that
-/// part is left out and named.
+/// Why an observation failed. A privilege or kernel feature that only one part needs is not an error: that part is left
+/// out and reported.
 #[derive(Debug, Error)]
 pub enum InspectError {
     /// A privilege or a kernel feature is missing.
     #[error("{0}")]
     Missing(String),
-    /// There is no such interface or namespace, or a measurement did not take place.
+    /// There is no such interface or namespace, or a measurement could not be made.
     #[error("{0}")]
     Failed(String),
-    /// A BPF program that runs does not answer.
+    /// A running BPF program could not be read.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// The kernel, an interface or the journal does not answer.
+    /// The kernel, an interface or the journal could not be read.
     #[error(transparent)]
     Switch(#[from] SwitchError),
-    /// The work in another namespace ended with a panic.
+    /// The thread in another namespace panicked.
     #[error(transparent)]
     ThreadGone(#[from] ThreadGone),
 }
@@ -41,7 +41,7 @@ impl InspectError {
         }
     }
 
-    /// A BPF program does not load: a privilege or a kernel feature is missing.
+    /// The error when a BPF program does not load: a privilege or a kernel feature is missing.
     pub(crate) fn no_exact_account(error: BpfError) -> InspectError {
         InspectError::Missing(format!(
             "{error}.\nRun it as root: sudo nicpoll doctor --cpu-truth"
@@ -55,8 +55,8 @@ impl From<NoProc> for InspectError {
     }
 }
 
-/// The links of these names, in their order, or all but the loopback when there is no name. `done` is the verb for
-/// the message: `shown`, `watched`.
+/// Finds the links with these names, in order, or all but the loopback if there are no names. `done` is the verb in the
+/// message: `shown`, `watched`.
 pub(crate) fn chosen<'a>(
     links: &'a [LinkInfo],
     names: &[String],
@@ -78,10 +78,10 @@ pub(crate) fn chosen<'a>(
     names.iter().map(find).collect()
 }
 
-/// Runs `work` in a thread that enters another namespace and then ends. `name` is one of 'ip netns', or a path.
+/// Runs `work` in a thread that enters another namespace and then ends. `name` is from 'ip netns', or a path.
 ///
 /// # Errors
-/// When there is no such namespace or it may not be entered, or those of `work`.
+/// When the namespace does not exist or may not be entered, or errors of `work`.
 pub fn inside<T: Send + 'static, E: From<InspectError> + Send + 'static>(
     name: &str,
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
@@ -108,7 +108,7 @@ pub fn inside<T: Send + 'static, E: From<InspectError> + Send + 'static>(
     thread.run(move |()| work()).map_err(InspectError::from)?
 }
 
-/// A part that could not be seen.
+/// Makes a report of something that could not be observed.
 pub(crate) fn unseen(what: &str, why: impl Into<String>) -> Unseen {
     Unseen {
         what: String::from(what),
@@ -116,7 +116,7 @@ pub(crate) fn unseen(what: &str, why: impl Into<String>) -> Unseen {
     }
 }
 
-/// Says what was being done when something failed.
+/// Adds the failed step to an error.
 pub(crate) trait Doing<T> {
     fn doing(self, doing: &'static str) -> Result<T, InspectError>;
 }

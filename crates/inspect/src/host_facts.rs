@@ -1,4 +1,4 @@
-//! Facts about the machine, for the record of a measurement and for the checks. They hold for every namespace alike.
+//! Facts about the machine, for the record of a measurement and for checks. They are the same in every namespace.
 
 use std::fs;
 use std::io;
@@ -19,8 +19,8 @@ const BOOT_OPTIONS: [&str; 8] = [
     "clocksource",
 ];
 
-/// Sysctls that traffic hangs on: how packets are received and steered, the limits of buffers, the queueing discipline
-/// and TCP's congestion control.
+/// Sysctls that affect traffic: receiving and steering of packets, buffer limits, the queueing discipline, and TCP's
+/// congestion control.
 const SYSCTLS: [&str; 22] = [
     "net.core.netdev_budget",
     "net.core.netdev_budget_usecs",
@@ -46,10 +46,10 @@ const SYSCTLS: [&str; 22] = [
     "kernel.sched_rt_runtime_us",
 ];
 
-/// Reads them now; facts that the kernel does not show are left out.
+/// Reads the facts; those that the kernel does not show are left out.
 ///
 /// # Errors
-/// When the CPUs that this process may use are not known.
+/// When the CPUs of this process are not known.
 pub fn host_facts() -> io::Result<HostFacts> {
     let uname = rustix::system::uname();
     let cpus = schedule::allowed_cpus()?;
@@ -85,19 +85,19 @@ pub fn host_facts() -> io::Result<HostFacts> {
     })
 }
 
-/// A machine's name and eight digits of a hash of its identity, which is to be kept secret (machine-id(5)). `None` of
-/// an identity that is none: images have an empty one, or `uninitialized`, until they first boot.
+/// Identifies a machine by its name and eight digits of a hash of its id, which has to stay secret (machine-id(5)).
+/// `None` without a valid id: images have an empty one, or `uninitialized`, until their first boot.
 fn machine(hostname: &str, id: &str) -> Option<String> {
     let is_one = id.len() == 32 && id.bytes().all(|it| it.is_ascii_hexdigit());
-    // FNV-1a: it must come out alike in every version, and only tell machines apart.
+    // FNV-1a: equal in every version, and sufficient to distinguish machines.
     let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    // Half of the digits: too few to search for the identity by.
+    // Half of the digits: too few to search for the id.
     is_one.then(|| format!("{hostname}-{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff)))
 }
 
-/// The sysctls that traffic hangs on, with their values; those that the caller's namespace does not show are left
+/// Returns the sysctls that affect traffic, with their values; those that the caller's namespace does not show are left
 /// out.
 pub fn sysctls() -> Vec<(String, String)> {
     let value = |name: &&str| {
@@ -113,13 +113,13 @@ fn read(path: &str) -> Option<String> {
     Some(String::from(text.trim()))
 }
 
-/// Whether the time of this clock source is read in user mode: without a system call, and without the hypervisor.
+/// Whether this clock source is read in user mode: without a system call, and without the hypervisor.
 pub fn is_read_in_user_mode(clocksource: &str) -> bool {
     // x86 and Arm.
     matches!(clocksource, "tsc" | "arch_sys_counter")
 }
 
-/// The first processor's name; on Arm, where the kernel shows none, the numbers of who designed it and which it is.
+/// The first processor's name; on Arm, where the kernel shows none, its implementer and part numbers.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     let value = |name: &str| {
         let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));

@@ -1,7 +1,7 @@
 //! Interrupts of the machine, and interrupt storms: handlers of a line of /proc/interrupts entered back to back.
 //!
-//! FreeBSD calls it a storm when an interrupt's handlers ran `hw.intr_storm_threshold` times without its thread having
-//! slept. Linux has no such count. The approximation here counts entries of a handler on one CPU with no task in between.
+//! In FreeBSD a storm is an interrupt whose handlers ran `hw.intr_storm_threshold` times without its thread sleeping.
+//! Linux has no such count. The approximation here counts entries of a handler on one CPU with no task in between.
 
 use std::fs;
 
@@ -10,9 +10,9 @@ use nicpoll_observe::{
     parse_interrupts,
 };
 
-/// FreeBSD's default of `hw.intr_storm_threshold` while it had one other than 0.
+/// FreeBSD's last nonzero default of `hw.intr_storm_threshold`.
 pub const STORM_THRESHOLD: u64 = 1000;
-/// Lines of /proc/interrupts that count the CPU's own vectors, and the vectors.
+/// Lines of /proc/interrupts that count the CPU's own vectors, with these vectors.
 const VECTORS: [(&str, &[&str]); 4] = [
     ("LOC", &["local_timer"]),
     ("RES", &["reschedule"]),
@@ -20,16 +20,16 @@ const VECTORS: [(&str, &[&str]); 4] = [
     ("IWI", &["irq_work"]),
 ];
 
-/// Every source of interrupts of the machine; `None` when they cannot be read.
+/// Reads every interrupt source of the machine; `None` if they cannot be read.
 pub fn interrupts() -> Option<Vec<InterruptLine>> {
     let text = fs::read_to_string("/proc/interrupts").ok()?;
     parse_interrupts(&text).ok()
 }
 
-/// What a line of soft interrupts is described as.
+/// The description of lines of soft interrupts.
 const SOFTIRQ: &str = "softirq";
 
-/// Every kind of soft interrupt, a line each; none where they cannot be read.
+/// Reads every kind of soft interrupt, a line each; empty if they cannot be read.
 pub fn softirqs() -> Vec<InterruptLine> {
     let text = fs::read_to_string("/proc/softirqs").unwrap_or_default();
     let mut lines = parse_interrupts(&text).unwrap_or_default();
@@ -39,13 +39,13 @@ pub fn softirqs() -> Vec<InterruptLine> {
     lines
 }
 
-/// The description of a line with single spaces.
+/// Returns the description of a line with single spaces.
 pub fn description(line: &InterruptLine) -> String {
     let words = line.description.split_ascii_whitespace();
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Starts counting entries back to back, and CPU time exactly.
+/// Starts counting back-to-back entries and exact CPU time.
 pub fn look_for_storms(storm_threshold: u64) -> Result<ExactCpu, BpfError> {
     exact_cpu(&ExactCpuOptions {
         storm_threshold,
@@ -53,15 +53,14 @@ pub fn look_for_storms(storm_threshold: u64) -> Result<ExactCpu, BpfError> {
     })
 }
 
-/// Starts counting CPU time exactly.
+/// Starts counting exact CPU time.
 pub fn exact_cpu(options: &ExactCpuOptions) -> Result<ExactCpu, BpfError> {
     let mut exact = ExactCpu::load(options)?;
     exact.attach()?;
     Ok(exact)
 }
 
-/// Whether a line's handlers were entered in a storm between the readings; `None` for lines whose entries
-/// no event shows.
+/// Whether a line's handlers were entered in a storm between two readings; `None` for lines without events.
 pub fn is_storm(
     irq: &str,
     then: Option<&Interrupts>,

@@ -1,9 +1,9 @@
-//! Interfaces and a machine, looked at without changing anything: `nicpoll show`, `watch`, `doctor` and its
+//! Observes interfaces and the machine without changing anything: `nicpoll show`, `watch`, `doctor` and its
 //! `--cpu-truth`.
 //!
-//! What cannot be seen is named with its remedy, and the rest is shown. Everything is read from the network namespace
-//! that the calling thread is in. Each command has a module of its name; `discipline` judges how an interface learns of
-//! packets, for both `show` and `watch`.
+//! Quantities that cannot be observed are reported with a remedy, and the rest is shown. Everything is read from the
+//! calling thread's network namespace. Each command has a module of its name; `discipline` decides how an interface
+//! learns of packets, for both `show` and `watch`.
 
 mod cpu_truth;
 mod discipline;

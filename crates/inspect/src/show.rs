@@ -1,7 +1,7 @@
-//! `nicpoll show`: what interfaces can do and what they do, read at one moment and over a short look.
+//! `nicpoll show`: the abilities and activity of interfaces, at one moment and over a short look.
 //!
-//! [`show`] makes the document. [`Look`] reads the interfaces, watches their polls for a time and says the rest;
-//! [`watch_polls`] uses it to prove settings. `variables` reads FreeBSD's `kern.polling` off the result.
+//! [`show`] makes the document. [`Look`] reads the interfaces and watches their polls for a time; [`watch_polls`] uses
+//! it to prove settings. `variables` derives FreeBSD's `kern.polling` from the result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,24 +34,24 @@ pub use variables::{AskedVariables, NOT_WATCHED, asked_variables};
 
 use variables::{Sources, read_all};
 
-/// The length of the look that measures the cost of looking.
+/// Length of the look that measures the cost of looking.
 const COST_LOOK: Duration = Duration::from_millis(100);
 
-/// The interfaces to show, and for how long to watch them.
+/// The interfaces to show, and how long to watch them.
 #[derive(Clone, Debug)]
 pub struct ShowOptions {
-    /// Interfaces; none: all but the loopback.
+    /// Names of interfaces; empty for all but the loopback.
     pub interfaces: Vec<String>,
-    /// How long polls are watched; zero: settings only.
+    /// How long polls are watched; zero for settings only.
     pub look: Duration,
-    /// Handler entries back to back that are a storm; 0: none is.
+    /// Back-to-back handler entries from which on interrupts are a storm; 0: detection is off.
     pub storm_threshold: u64,
 }
 
-/// Looks at interfaces of the caller's namespace; `netns` is its name when it was entered by one.
+/// Shows interfaces of the caller's namespace; `netns` is its name if it was entered by name.
 ///
 /// # Errors
-/// When a name is no interface's, or an interface cannot be read.
+/// When a name is not that of an interface, or an interface cannot be read.
 pub fn show(
     options: &ShowOptions,
     origin: Origin,
@@ -73,10 +73,10 @@ pub fn show(
     })
 }
 
-/// Watches the polls of interfaces of the calling thread's network namespace by BPF, to prove that a setting is in force.
+/// Watches polls in the calling thread's network namespace by BPF, to prove that a setting is in force.
 ///
 /// # Errors
-/// Why nothing can be seen.
+/// Why nothing can be observed.
 pub fn watch_polls(interfaces: &[String], time: Duration) -> Result<Sightings, Refused> {
     let watch = || {
         // Storms prove nothing about a setting.
@@ -100,7 +100,7 @@ pub fn watch_polls(interfaces: &[String], time: Duration) -> Result<Sightings, R
     Ok(seen.collect())
 }
 
-/// Rounds of all instances, or polls where no round ended.
+/// Returns the rounds of all instances, or the polls if no round ended.
 fn rounds_of(interface: &InterfaceShow) -> u64 {
     let rhythms = || {
         let napis = interface.napis.iter().flatten();
@@ -112,14 +112,14 @@ fn rounds_of(interface: &InterfaceShow) -> u64 {
     }
 }
 
-/// Interfaces that are looked at.
+/// Interfaces under observation.
 struct Look {
     control: Control,
-    /// Names of the interfaces that were asked for, in their order.
+    /// Names of the requested interfaces, in order.
     shown: Vec<String>,
-    /// By the name of a stacked interface: those where its packets arrive.
+    /// The interfaces where packets arrive, by the name of a stacked interface.
     below: BTreeMap<String, Vec<String>>,
-    /// The interfaces that are shown, and those below them.
+    /// The shown interfaces, and those below them.
     stills: Vec<Still>,
     storm_threshold: u64,
     watched: Option<Watched>,
@@ -131,17 +131,17 @@ struct Look {
 struct Still {
     /// Without evidence, rates and variables.
     show: InterfaceShow,
-    /// Kind of virtual device; empty for one that is not virtual.
+    /// Kind of virtual device; empty for a physical one.
     kind: String,
     /// The address of its device, which names its interrupts.
     bus_address: Option<String>,
 }
 
-/// The events between the two moments of a look.
+/// The events between the two ends of a look.
 struct Watched {
-    /// From one count to the next.
+    /// Time between the counter readings.
     seconds: f64,
-    /// How long polls were watched, which is a little more.
+    /// How long polls were watched, which is slightly longer.
     poll_seconds: f64,
     before: Counters,
     after: Counters,
@@ -151,16 +151,16 @@ struct Watched {
 
 /// The counters at either end of a look.
 struct Counters {
-    /// By index of interface.
+    /// By interface index.
     rx_packets: BTreeMap<u32, u64>,
-    /// Of the machine; `None` when they cannot be read.
+    /// Interrupts of the machine; `None` if they cannot be read.
     interrupts: Option<Vec<InterruptLine>>,
-    /// `None` when storms are not looked for.
+    /// `None` if storms are not detected.
     storms: Option<Interrupts>,
 }
 
 impl Watched {
-    /// Packets per second that an interface received; `None` when it does not count, or came or went.
+    /// Packets per second that an interface received; `None` if it does not count them, or appeared or disappeared.
     fn rx_packets_per_second(&self, ifindex: u32) -> Option<f64> {
         let [after, before] =
             [&self.after, &self.before].map(|counters| counters.rx_packets.get(&ifindex).copied());
@@ -169,7 +169,7 @@ impl Watched {
 }
 
 impl Look {
-    /// Finds the interfaces of the caller's namespace: those of the names, or all but the loopback.
+    /// Finds the named interfaces of the caller's namespace, or all but the loopback without names.
     fn new(names: &[String], storm_threshold: u64) -> Result<Self, InspectError> {
         let mut control = Control::new();
         let abilities = Abilities::probe();
@@ -228,7 +228,7 @@ impl Look {
         })
     }
 
-    /// Watches for a time. Returns the seconds that polls were watched; `None` when they were not.
+    /// Watches for a time. Returns the seconds for which polls were watched; `None` if they were not.
     fn watch(&mut self, time: Duration) -> Result<Option<f64>, InspectError> {
         if time.is_zero() {
             return Ok(None);
@@ -247,7 +247,7 @@ impl Look {
             None
         };
         let watch = self.seen("polls", RhythmWatch::begin(&instances));
-        // Loading the programs takes time that is no part of the look.
+        // The time to load the programs is not part of the look.
         let watched_from = Instant::now();
         let before = self.count(exact.as_ref())?;
         let began = Instant::now();
@@ -272,7 +272,7 @@ impl Look {
         Ok(was_watched.then_some(poll_seconds))
     }
 
-    /// The observer that has begun, or `None` with the reason noted.
+    /// Returns an observer that started, or `None` after noting why it did not.
     fn seen<T>(&mut self, what: &str, begun: Result<T, BpfError>) -> Option<T> {
         begun
             .map_err(|error| {
@@ -282,15 +282,15 @@ impl Look {
             .ok()
     }
 
-    /// Only interrupts of a card are shown, and a virtual device has none.
+    /// Whether to detect storms: only a card's interrupts are shown, and a virtual device has none.
     fn looks_for_storms(&self) -> bool {
         let lines = interrupts().unwrap_or_default();
         let mut stills = self.stills.iter();
         self.storm_threshold > 0 && stills.any(|still| !interrupts_of(still, &lines).is_empty())
     }
 
-    /// The cost of watching, measured by another short look; `None` after the first time. The timing itself costs, so it
-    /// is no part of the look.
+    /// Measures the cost of watching in a second, short look; `None` after the first call. Timing has a cost itself, so
+    /// it is not part of the main look.
     fn cost(&mut self) -> Option<EventCost> {
         let (watch, mut exact) = self.watch.take()?;
         let mut timed_runs = || {
@@ -322,7 +322,7 @@ impl Look {
         })
     }
 
-    /// The interfaces, and the parts that could not be seen.
+    /// Returns the interfaces, and what could not be observed.
     fn finish(self) -> (Vec<InterfaceShow>, Vec<Unseen>) {
         let watched = self.watched.as_ref();
         let interfaces = self.stills.into_iter();
@@ -341,7 +341,7 @@ impl Look {
     }
 }
 
-/// Why the journal cannot be read, with the remedy where there is one.
+/// Why the journal cannot be read, with a remedy if there is one.
 fn why_unread(error: &SwitchError) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "; run it as root",
@@ -353,7 +353,7 @@ fn why_unread(error: &SwitchError) -> String {
     }
 }
 
-/// Reads an interface. What the driver lacks or the kernel does not tell is absent.
+/// Reads an interface. Values that the driver lacks or the kernel does not report are absent.
 fn still(
     control: &mut Control,
     abilities: &Abilities,
@@ -381,7 +381,7 @@ fn still(
         link_bits_per_second: supported(control.link_bits_per_second(ifindex))?.flatten(),
         rx_queues,
         tx_queues,
-        // veth does not tell.
+        // veth does not report them.
         rx_ring_slots: match kind.as_str() {
             "veth" => Some(VETH_RING_SLOTS),
             _ => supported(control.rx_ring_slots(ifindex))?.flatten(),
@@ -420,8 +420,7 @@ fn napis(
     };
     let device = (!abilities.has_napi_set).then(|| device_values(link));
     let show = |napi: Napi| {
-        // Kernels that cannot set the values of single instances do not tell them either; all others
-        // tell both.
+        // A kernel that cannot set the values of single instances does not report them either; later ones do both.
         let values = device.unwrap_or(napi);
         let is_served = |queue: &&Queue| queue.is_rx && queue.napi_id == Some(napi.id);
         let rx_queues = queues.iter().filter(is_served).map(|queue| queue.id);
@@ -441,14 +440,14 @@ fn napis(
     Ok(Some(napis.into_iter().map(show).collect()))
 }
 
-/// The values of all instances of an interface, on kernels where they have no values of their own.
+/// Values that all instances of an interface share, on kernels without values of single instances.
 fn device_values(link: &LinkInfo) -> Napi {
     let directory = format!("/sys/class/net/{}", link.interface.name);
     let read = |file: &str| -> Option<u64> {
         let text = fs::read_to_string(format!("{directory}/{file}")).ok()?;
         text.trim().parse().ok()
     };
-    // A thread in another namespace may see the interfaces of the first one there.
+    // A thread in another namespace may see the first namespace's interfaces here.
     if read("ifindex") != Some(link.interface.ifindex.into()) {
         return Napi::default();
     }
@@ -460,8 +459,8 @@ fn device_values(link: &LinkInfo) -> Napi {
     }
 }
 
-/// The interrupts of one interface: those that its NAPI instances name, and those with its
-/// device's address or its name. A virtual device has none.
+/// The interrupts of one interface: those named by its NAPI instances, and those with its device's address or its name.
+/// A virtual device has none.
 fn interrupts_of(still: &Still, lines: &[InterruptLine]) -> Vec<InterruptShow> {
     let bus_address = still.bus_address.as_deref();
     let napis = still.show.napis.iter().flatten();
@@ -487,8 +486,8 @@ fn cpus_of(irq: u32) -> Option<String> {
     Some(String::from(list.trim())).filter(|list| !list.is_empty())
 }
 
-/// The values of an interface that somebody else changed, and its unconfirmed change. A thread of the machine's looks:
-/// only that is certain to see this namespace's devices under `/sys`.
+/// Reads an interface's values that somebody else changed, and its unconfirmed change. A thread of the [`Machine`]
+/// reads them: only such a thread is certain to see this namespace's devices under `/sys`.
 ///
 /// # Errors
 /// When the journal may not be read.
@@ -509,7 +508,7 @@ fn recorded(
     Ok((drift, pending_of(journal, &target)?))
 }
 
-/// An interface without queues learns of packets as those below it do.
+/// Gives an interface without queues the discipline of those below it.
 fn learn_from(show: &mut InterfaceShow, below: &[String], all: &BTreeMap<String, InterfaceShow>) {
     let below: Vec<&InterfaceShow> = below.iter().filter_map(|name| all.get(name)).collect();
     show.lower = below.iter().map(|lower| lower.name.clone()).collect();
@@ -528,7 +527,7 @@ fn learn_from(show: &mut InterfaceShow, below: &[String], all: &BTreeMap<String,
     show.evidence = of(|lower| lower.evidence.as_ref());
 }
 
-/// The interface with its events.
+/// Adds the events of a look to the interface.
 fn interface(mut still: Still, watched: Option<&Watched>) -> InterfaceShow {
     let interrupts = interrupt_rates(&still, watched);
     let show = &mut still.show;
@@ -572,7 +571,7 @@ fn interrupt_rates(still: &Still, watched: Option<&Watched>) -> Vec<InterruptSho
     now
 }
 
-/// Gives each instance its rhythm, and returns that of all together.
+/// Sets each instance's polls, and returns their sum.
 fn put_rhythms(napis: Option<&mut [NapiShow]>, rhythms: &BTreeMap<u32, PollRhythm>) -> PollRhythm {
     let mut sum = PollRhythm::default();
     for napi in napis.into_iter().flatten() {
@@ -597,14 +596,14 @@ fn put_rhythms(napis: Option<&mut [NapiShow]>, rhythms: &BTreeMap<u32, PollRhyth
     sum
 }
 
-/// The timeout of all instances; 0 when they differ.
+/// Returns the timeout of all instances; 0 if they differ.
 fn common_timeout_ns(napis: &[NapiShow]) -> u64 {
     let first = napis.first().map_or(0, |napi| napi.gro_flush_timeout_ns);
     let same = napis.iter().all(|napi| napi.gro_flush_timeout_ns == first);
     if same { first } else { 0 }
 }
 
-/// An interface whose rounds begin by a timer takes at most a full ring per round; arrivals set no such limit.
+/// Computes the packet rate that timer rounds can take: at most a full ring per round. Interrupts set no such limit.
 fn ceiling(show: &InterfaceShow, watched: Option<&Watched>) -> Option<Ceiling> {
     let napis = show.napis.as_deref()?;
     if show.setting.as_ref()?.discipline != Discipline::Polling {
@@ -623,7 +622,7 @@ fn ceiling(show: &InterfaceShow, watched: Option<&Watched>) -> Option<Ceiling> {
     })
 }
 
-/// Rounds of one instance, mean of those that polled; `None` when none did.
+/// Mean rounds per second of the instances that polled; `None` if none did.
 fn rounds_per_second(napis: &[NapiShow], seconds: f64) -> Option<f64> {
     let rhythms = napis.iter().filter_map(|napi| napi.rhythm.as_ref());
     let rounds: Vec<u64> = rhythms

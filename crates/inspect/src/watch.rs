@@ -1,6 +1,6 @@
-//! `nicpoll watch`: samples of a host at an interval. The cost of watching is part of each sample.
+//! `nicpoll watch`: samples of a host at intervals. Each sample includes the cost of watching.
 //!
-//! `read` takes a reading, `sample` makes a sample of two.
+//! `read` takes a reading, `sample` computes a sample from two.
 
 mod read;
 mod sample;
@@ -16,29 +16,29 @@ use crate::error::InspectError;
 
 pub use self::read::bpf_cpu_ratio;
 
-/// The kernel times the BPF programs in the first part of every tenth interval: timing costs, too.
+/// Every this many intervals the kernel times the BPF programs for a moment; timing has a cost, too.
 const TIMED_EVERY: u64 = 10;
-/// The longest time for which it times them.
+/// Longest time for which it times them.
 const TIMED: Duration = Duration::from_millis(100);
 
-/// The interfaces to watch, and how often.
+/// The interfaces to watch, and the interval.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// Interfaces; none: all but the loopback.
+    /// Names of interfaces; empty for all but the loopback.
     pub interfaces: Vec<String>,
     /// Length of an interval.
     pub interval: Duration,
-    /// Handler entries back to back that are a storm; 0: none is.
+    /// Back-to-back handler entries from which on interrupts are a storm; 0: detection is off.
     pub storm_threshold: u64,
 }
 
-/// A running watch, of the namespace that the thread was in when it began.
+/// A running watch of the namespace in which it was started.
 pub struct Watch {
     start: WatchStart,
     reader: Reader,
     history: History,
     interval: Duration,
-    /// When the present interval ends.
+    /// End of the present interval.
     due: Instant,
     intervals: u64,
     elapsed_seconds: f64,
@@ -47,10 +47,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts counting. `netns` is the name of the caller's namespace when it was entered by one.
+    /// Starts counting. `netns` is the name of the caller's namespace if it was entered by name.
     ///
     /// # Errors
-    /// When a name is no interface's, or the counters cannot be read.
+    /// When a name is not that of an interface, or the counters cannot be read.
     pub fn begin(
         options: &WatchOptions,
         origin: Origin,
@@ -79,17 +79,18 @@ impl Watch {
         })
     }
 
-    /// The start of the document: what is watched, and what cannot be seen.
+    /// Returns the start of the document.
     pub fn start(&self) -> &WatchStart {
         &self.start
     }
 
-    /// How many intervals have ended.
+    /// Returns the number of completed intervals.
     pub fn intervals(&self) -> u64 {
         self.intervals
     }
 
-    /// Waits for the end of an interval and returns its sample; `None` when `wait` says that the watch is over. It is called with the time until which to wait.
+    /// Waits for the end of an interval and returns its sample. `wait` gets the time until which to wait; if it returns
+    /// `false`, the watch is over and the result is `None`.
     ///
     /// # Errors
     /// Those of `wait`, or when a counter can no longer be read.
@@ -103,7 +104,7 @@ impl Watch {
         if !wait(self.due)? {
             return Ok(None);
         }
-        // Intervals slept through, as on a laptop, are skipped.
+        // Intervals missed during suspend are skipped.
         self.due = (self.due + self.interval).max(Instant::now());
         let sample = self.history.sample(self.reader.read()?, self.bpf_cpu_ratio);
         self.intervals += 1;
@@ -112,16 +113,16 @@ impl Watch {
         Ok(Some(sample))
     }
 
-    /// Has the kernel time the programs for a moment.
+    /// Lets the kernel time the programs for a moment.
     fn time_programs(&mut self) {
         let time = TIMED.min(self.interval / 10);
-        // A failed timing leaves the last result.
+        // After a failed timing the last result is kept.
         if let Ok(ratio @ Some(_)) = self.reader.bpf_cpu_ratio(time) {
             self.bpf_cpu_ratio = ratio;
         }
     }
 
-    /// The end of the document: how long it took, and its cost.
+    /// Returns the end of the document: duration and cost.
     pub fn end(&self) -> WatchEnd {
         WatchEnd {
             elapsed_seconds: self.elapsed_seconds,

@@ -2,7 +2,7 @@
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
 
-/// The finding of a check, and what to do about it.
+/// The finding of a check, and its remedy.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: CheckStatus,
@@ -11,7 +11,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The same with a remedy.
+    /// Adds a remedy.
     pub fn with(self, remedy: impl Into<String>) -> Self {
         Outcome {
             remedy: Some(remedy.into()),
@@ -48,7 +48,7 @@ pub fn disturbs(finding: impl Into<String>, remedy: impl Into<String>) -> Outcom
     outcome(CheckStatus::Confounds, finding).with(remedy)
 }
 
-/// The checks of a group, by name.
+/// Makes the checks of a group from their names and outcomes.
 pub fn group(
     group: CheckGroup,
     interface: Option<&str>,

@@ -13,10 +13,10 @@ use nicpoll_sys::ethtool::{self, Driver};
 use super::check::{Outcome, absent, good, group, unknown};
 use crate::error::InspectError;
 
-/// An interface, as far as it can be read.
+/// An interface with its readable facts.
 pub struct Found {
     pub link: LinkInfo,
-    /// How many receive NAPI instances have an id.
+    /// Number of receive NAPI instances with an id.
     pub napis: Option<usize>,
     pub moderation: Option<Vec<(&'static KnobRow, u32)>>,
     /// Offload features in force.
@@ -26,17 +26,17 @@ pub struct Found {
     pub polling: Polling,
 }
 
-/// Whether 'nicpoll set IF polling' would do it.
+/// Whether 'nicpoll set IF polling' would work.
 pub enum Polling {
-    /// It would.
+    /// It would work.
     Works,
-    /// It would not: why, and what to do about it.
+    /// It would not work.
     Refused { reason: String, remedy: String },
-    /// Nobody may ask, or it cannot be read.
+    /// This process may not ask, or the state cannot be read.
     Unknown(String),
 }
 
-/// Reads every interface of the namespace but the loopback.
+/// Reads every interface of the namespace except the loopback.
 pub fn look() -> Result<Vec<Found>, InspectError> {
     let mut control = Control::new();
     let mut switch = Switch::new(Journal::of_this_machine());
@@ -57,7 +57,7 @@ pub fn look() -> Result<Vec<Found>, InspectError> {
                     &mut switch,
                     Target::new(*netns_inode, link.interface.clone()),
                 ),
-                Err(error) => Polling::Unknown(format!("only root may ask: {error}")),
+                Err(error) => Polling::Unknown(format!("asking takes root: {error}")),
             },
             link,
         }
@@ -65,7 +65,7 @@ pub fn look() -> Result<Vec<Found>, InspectError> {
     Ok(links.map(read).collect())
 }
 
-/// Asks without changing anything.
+/// Checks without changing anything.
 fn polling(switch: &mut Switch, target: Target) -> Polling {
     let orders = [Order {
         target,
@@ -87,7 +87,7 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
 
 type Look = fn(&Found) -> Outcome;
 
-/// What is asked of an interface that is up.
+/// Checks of an interface that is up.
 const CHECKS: [(&str, Look); 6] = [
     ("driver", of_driver),
     ("polling", of_polling),
@@ -114,7 +114,7 @@ pub fn checks(found: &[Found]) -> Vec<Check> {
 
 fn of_driver(found: &Found) -> Outcome {
     let Some(driver) = &found.driver else {
-        return unknown("it does not tell its name");
+        return unknown("the driver does not report its name");
     };
     match &driver.bus_address {
         Some(address) => good(format!("{}, at {address}", driver.name)),
@@ -174,7 +174,7 @@ fn of_offloads(found: &Found) -> Outcome {
 
 fn of_xdp(found: &Found) -> Outcome {
     match found.xdp.map(|xdp| (xdp.has_zero_copy, xdp.is_native)) {
-        None => unknown("this kernel does not tell"),
+        None => unknown("this kernel does not report it"),
         Some((true, _)) => good("in the driver, AF_XDP without copying"),
         Some((false, true)) => good("in the driver, AF_XDP by copying"),
         Some((false, false)) => absent("not in the driver: generic XDP only, which is slow"),

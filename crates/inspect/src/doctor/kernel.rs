@@ -1,4 +1,4 @@
-//! Checks of the privileges of this process and of the kernel's features, by trying or asking, never by version.
+//! Checks of this process's privileges and of the kernel's features, by trying or querying, never by version.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use super::check::{Outcome, absent, good, group, missing, unknown};
 use crate::discipline::THREADED_BUSY_POLL;
 use crate::error::{Doing, InspectError};
 
-/// The capabilities of this process, and its user namespace.
+/// Checks the capabilities of this process, and its user namespace.
 pub fn privileges() -> Result<Vec<Check>, InspectError> {
     let capabilities = privilege::capabilities().doing("asking for capabilities")?;
     let is_initial = privilege::in_initial_user_namespace().doing("reading /proc/self/uid_map")?;
@@ -49,7 +49,7 @@ fn of_user_namespace(is_initial: bool) -> Outcome {
     }
 }
 
-/// The features of the kernel.
+/// Checks the features of the kernel.
 pub fn checks() -> Vec<Check> {
     let unlisted = napi_list().err().map(|error| error.to_string());
     let segment = |socket: &UdpSocket| socket::set_segment(socket, 64);
@@ -67,13 +67,13 @@ pub fn checks() -> Vec<Check> {
     group(CheckGroup::Kernel, None, napi.into_iter().chain(others))
 }
 
-/// Single NAPI instances; `unlisted` says why the kernel does not list them, if so.
+/// Checks features of single NAPI instances; `unlisted` says why the kernel does not list them, if so.
 fn of_napi(unlisted: Option<String>, abilities: &Abilities) -> Vec<(&'static str, Outcome)> {
     let listed = match unlisted {
         None => good("the kernel lists them"),
         Some(why) => missing(
             why,
-            "a kernel from Linux 6.8 on; on older ones interfaces can be set, but nothing tells their polls apart",
+            "Linux 6.8 or later; older kernels can set interfaces, but do not tell their polls apart",
         ),
     };
     let threaded = abilities.threaded_max;
@@ -103,7 +103,7 @@ fn of_napi(unlisted: Option<String>, abilities: &Abilities) -> Vec<(&'static str
             "not in this kernel; Linux 6.19 has it",
         ),
     ];
-    // Nothing in this program needs these.
+    // All of these are optional.
     let optional = optional.map(|(name, is_there, there, not)| match is_there {
         true => (name, good(there)),
         false => (name, absent(not)),
@@ -113,7 +113,7 @@ fn of_napi(unlisted: Option<String>, abilities: &Abilities) -> Vec<(&'static str
 }
 
 fn of_bpf() -> Outcome {
-    // With nothing to watch, the programs are loaded and taken away again.
+    // With nothing to watch, the programs are loaded and unloaded at once.
     match RhythmWatch::begin(&[]) {
         Ok(_) => good("the programs that watch polls load and attach"),
         Err(error) => missing(
@@ -128,8 +128,8 @@ fn of_drop_reasons() -> Outcome {
         Ok(_) => good("the kernel says why it drops a packet: no loss goes without a name"),
         Err(error) => missing(
             error.to_string(),
-            "run it as root, on Linux 5.17 or later with CONFIG_DEBUG_INFO_BTF; without, give each rule \
-             of a filter that drops a counter",
+            "run it as root, on Linux 5.17 or later with CONFIG_DEBUG_INFO_BTF; without them, give a \
+             counter to each filter rule that drops",
         ),
     }
 }
@@ -137,20 +137,20 @@ fn of_drop_reasons() -> Outcome {
 fn of_af_xdp() -> Outcome {
     match rustix::net::socket(AddressFamily::XDP, SocketType::RAW, None) {
         Ok(_) => good("frames can go straight to a program"),
-        Err(Errno::PERM) => unknown("only CAP_NET_RAW may ask for such a socket"),
+        Err(Errno::PERM) => unknown("opening such a socket takes CAP_NET_RAW"),
         Err(error) => absent(format!("no such sockets: {error}")),
     }
 }
 
 fn of_udp(there: &str, set: impl Fn(&UdpSocket) -> io::Result<()>) -> Outcome {
-    // Not to loopback's own address, which is absent while it is down.
+    // Not to loopback's address, which is absent while loopback is down.
     match UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| set(&socket)) {
         Ok(()) => good(there),
         Err(error) => absent(error.to_string()),
     }
 }
 
-/// How many namespaces of a kind a user may make.
+/// Number of namespaces of a kind that a user may create.
 fn namespaces_max(kind: &str) -> Option<u64> {
     let limit = fs::read_to_string(format!("/proc/sys/user/max_{kind}_namespaces"));
     limit.ok()?.trim().parse().ok()
@@ -165,7 +165,7 @@ fn of_containment() -> Outcome {
         let finding = "user.max_pid_namespaces is 0: programs of a study cannot be run";
         return missing(finding, "sysctl user.max_pid_namespaces=1000");
     }
-    good("what programs of a study start ends with them, also after kill -9")
+    good("processes started by a study's programs end with them, even after kill -9")
 }
 
 fn of_namespaces() -> Outcome {

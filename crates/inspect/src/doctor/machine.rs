@@ -1,4 +1,4 @@
-//! Disturbances of measurements: the machine's state, read over a second, and the judgement of it.
+//! Disturbances of measurements: the machine's state, read over a second and judged.
 
 use std::fs;
 use std::thread;
@@ -16,26 +16,26 @@ use crate::error::{Doing, InspectError};
 use crate::host_facts::is_read_in_user_mode;
 use crate::interrupts::{STORM_THRESHOLD, look_for_storms};
 
-/// How long the machine's load is watched.
+/// How long the machine's load is observed.
 const LOOK: Duration = Duration::from_secs(1);
-/// With fewer, both ends of a link, the polls and everything else share CPUs.
+/// With fewer CPUs, both ends of a link, the polls and everything else share them.
 const CPUS_MIN: usize = 4;
-/// Share of the CPUs that others may use without affecting the figures.
+/// Share of the CPUs that others may use without affecting figures.
 const BUSY_MAX: f64 = 0.1;
-/// Share that the hypervisor may take.
+/// Share of the CPUs that the hypervisor may take.
 const STEAL_MAX: f64 = 0.01;
-/// A CPU that takes longer to wake adds that to latencies and to the time between polls.
+/// Longest tolerated wake-up of a CPU, which adds to latencies and to the time between polls.
 const IDLE_LATENCY_MAX_US: u64 = 50;
 /// The kernel's default.
 const TIMER_SLACK_NS: u64 = 50_000;
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-/// Reads the machine's state over a second, and judges it. What cannot be read is no disturbance.
+/// Reads the machine's state over a second, and judges it. Unreadable state is not a disturbance.
 pub fn checks(host: &HostFacts, interfaces: &[Found]) -> Result<Vec<Check>, InspectError> {
     let exact = look_for_storms(STORM_THRESHOLD).ok();
     let (busy_ratio, steal_ratio) = read_load()?;
-    // They count from when the look began.
+    // Counted since the look began.
     let interrupts = exact.and_then(|exact| exact.interrupts().ok());
     let has_smt = text(&format!("{CPU}/smt/active")).map(|active| active == "1");
     let idle_governor = text(&format!("{CPU}/cpuidle/current_governor"));
@@ -62,7 +62,7 @@ pub fn checks(host: &HostFacts, interfaces: &[Found]) -> Result<Vec<Check>, Insp
     Ok(group(CheckGroup::Measurement, None, outcomes))
 }
 
-/// Whether a `set --persist` that was killed left files half done.
+/// Checks whether a killed `set --persist` left incomplete files.
 fn boot_files() -> Outcome {
     let journal = Journal::of_this_machine();
     let mut left = match files_left(&journal) {
@@ -71,14 +71,14 @@ fn boot_files() -> Outcome {
     };
     left.extend(orphans_here(&journal).into_iter().map(|orphan| orphan.path));
     if left.is_empty() {
-        return good("none is half done");
+        return good("none is incomplete");
     }
     let left: Vec<String> = left.iter().map(|path| path.display().to_string()).collect();
     let finding = format!("'set --persist' was killed and left {}", left.join(", "));
     disturbs(finding, "nicpoll restore")
 }
 
-/// Interfaces whose moderation adapts itself.
+/// Interfaces with adaptive interrupt moderation.
 fn adaptive(interfaces: &[Found]) -> Vec<&str> {
     let adapts = |found: &&Found| {
         let values = found.moderation.iter().flatten();
@@ -91,7 +91,7 @@ fn adaptive(interfaces: &[Found]) -> Vec<&str> {
         .collect()
 }
 
-/// Shares of all CPUs' time that were busy, and that the hypervisor took.
+/// Shares of all CPUs' time: busy, and taken by the hypervisor.
 fn read_load() -> Result<(Option<f64>, Option<f64>), InspectError> {
     let sample = || CpuSample::now().doing("reading /proc/stat");
     let before = sample()?;
@@ -123,13 +123,13 @@ fn number(path: &str) -> Option<u64> {
     text(path)?.parse().ok()
 }
 
-/// `intel_pstate` says it the other way round.
+/// Whether frequency boost is on; `intel_pstate` shows the opposite.
 fn boosts() -> Option<bool> {
     let intel = number(&format!("{CPU}/intel_pstate/no_turbo")).map(|off| off == 0);
     intel.or_else(|| number(&format!("{CPU}/cpufreq/boost")).map(|on| on == 1))
 }
 
-/// Of the first CPU: the others are as a rule the same.
+/// The deepest idle state of the first CPU; the others usually have the same.
 fn deepest_idle() -> Option<(String, u64)> {
     let states = fs::read_dir(format!("{CPU}/cpu0/cpuidle")).ok()?;
     let in_use = states.flatten().filter_map(|state| {
@@ -143,7 +143,7 @@ fn deepest_idle() -> Option<(String, u64)> {
     in_use.max_by_key(|(_, latency_us)| *latency_us)
 }
 
-/// Pids of the programs of a name.
+/// Pids of the processes with a name.
 fn named(wanted: &str) -> Vec<u32> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pid_of = |process: fs::DirEntry| {
@@ -157,7 +157,7 @@ fn named(wanted: &str) -> Vec<u32> {
     pids
 }
 
-const UNKNOWN: &str = "the kernel does not say";
+const UNKNOWN: &str = "the kernel does not report it";
 
 fn cpus(cpus: usize) -> Outcome {
     if cpus >= CPUS_MIN {
@@ -195,7 +195,7 @@ fn clocksource(source: Option<&str>) -> Outcome {
     }
 }
 
-/// There is none where the frequency cannot be set here.
+/// There is no governor if the frequency cannot be set here.
 fn governor(governors: &[String]) -> Outcome {
     let other = governors.iter().find(|one| *one != "performance");
     match other {
@@ -241,8 +241,8 @@ fn haltpoll(governor: Option<&str>, poll_ns: Option<u64>) -> Outcome {
                 "idle CPUs poll for up to {} before they halt: they look busy to the host and wake sooner",
                 duration_text(ns)
             ),
-            "while measuring: echo 0 > /sys/module/haltpoll/parameters/guest_halt_poll_ns, or leave it and \
-             say so",
+            "while measuring: echo 0 > /sys/module/haltpoll/parameters/guest_halt_poll_ns, or report it with \
+             the results",
         ),
         _ if is_governor => good("the governor, but it does not poll (guest_halt_poll_ns 0)"),
         _ => good("not in use"),
@@ -260,7 +260,7 @@ fn irqbalance(pids: &[u32]) -> Outcome {
     }
 }
 
-/// Of no interrupts when they could not be counted.
+/// `interrupts` is `None` if they could not be counted.
 fn storms(interrupts: Option<&Interrupts>) -> Outcome {
     let threshold = count(STORM_THRESHOLD);
     let Some(storms) = interrupts.map(storms_of) else {
@@ -364,7 +364,7 @@ mod tests {
         assert!(named("no such program is here").is_empty());
     }
 
-    /// Each check of a quiet machine, of a disturbed one, and where nothing can be read.
+    /// Each check on a quiet machine, on a disturbed one, and without readable state.
     #[test]
     fn a_disturbance_is_named_with_its_remedy_and_what_cannot_be_read_is_none() {
         let counted = |storm_entries| {

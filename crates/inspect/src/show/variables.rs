@@ -1,6 +1,6 @@
-//! FreeBSD's kern.polling variables, read off Linux.
+//! FreeBSD's kern.polling variables, derived from Linux.
 //!
-//! A value was seen during the look or is set. A variable without a counterpart says so.
+//! A value is measured during the look or is a setting. A variable without a counterpart says so.
 
 use nicpoll_model::{NapiShow, PollingVariable, ValueSource};
 use nicpoll_observe::PollRhythm;
@@ -8,11 +8,11 @@ use nicpoll_observe::PollRhythm;
 use crate::discipline::{THREADED_BUSY_POLL, is_timed};
 use crate::error::InspectError;
 
-/// A variable under `kern.polling`: its name without that before it, and how it is read off.
+/// A variable's name without the prefix `kern.polling.`, and how it is derived.
 type Variable = (&'static str, fn(&Sources) -> Reading);
 
-/// All, in the order in which they are shown: `enable`, which older releases have, the rate of ticks, which the
-/// original calls `kern.hz`, and its knobs.
+/// All variables in order of display: `enable`, which older releases have, the tick rate, which is `kern.hz` in
+/// FreeBSD, and FreeBSD's knobs.
 const VARIABLES: [Variable; 17] = [
     ("enable", enable),
     ("hz", hz),
@@ -51,13 +51,12 @@ const VARIABLES: [Variable; 17] = [
     ("idlepoll_sleeping", idlepoll_sleeping),
 ];
 
-/// Names of all variables, without `kern.polling.` before them.
+/// Returns the names of all variables, without the prefix `kern.polling.`.
 pub fn variable_names() -> impl Iterator<Item = &'static str> {
     VARIABLES.iter().map(|(name, _)| *name)
 }
 
-/// The name of a variable as [`variable_names`] has it, from one with or without `kern.polling.` before it;
-/// `kern.hz` too.
+/// Finds a variable by its name with or without the prefix `kern.polling.`, or by `kern.hz`.
 pub fn variable_name(name: &str) -> Option<&'static str> {
     let name = match name {
         "kern.hz" => "hz",
@@ -66,22 +65,22 @@ pub fn variable_name(name: &str) -> Option<&'static str> {
     variable_names().find(|known| *known == name)
 }
 
-/// The name of all variables together.
+/// The name of the whole tree.
 const TREE: &str = "kern.polling";
 
-/// Variables that somebody asked for.
+/// Requested variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedVariables {
     /// Their names as `show -n` prints them.
     pub names: Vec<&'static str>,
-    /// Whether all were asked for, by the name of the tree.
+    /// Whether all were requested, by the name of the tree.
     pub is_tree: bool,
 }
 
-/// The variables of these names; `None` when there is no name.
+/// Parses requested names; `None` without names.
 ///
 /// # Errors
-/// When a name is no variable's.
+/// When a name is not that of a variable.
 pub fn asked_variables(names: &[String]) -> Result<Option<AskedVariables>, InspectError> {
     if names.iter().any(|name| name.trim_end_matches('.') == TREE) {
         return Ok(Some(AskedVariables {
@@ -105,11 +104,11 @@ pub fn asked_variables(names: &[String]) -> Result<Option<AskedVariables>, Inspe
     }))
 }
 
-/// The sources of one interface's variables.
+/// The sources of an interface's variables.
 pub struct Sources<'a> {
     /// Its NAPI instances; `None` when they cannot be listed.
     pub napis: Option<&'a [NapiShow]>,
-    /// The polls of all of them; `None` when they were not watched.
+    /// The polls of all instances; `None` if they were not watched.
     pub rhythm: Option<&'a PollRhythm>,
     /// Slots of one receive ring.
     pub ring_slots: Option<u32>,
@@ -118,12 +117,12 @@ pub struct Sources<'a> {
 /// A value, its source, and a note.
 type Reading = (Option<f64>, ValueSource, &'static str);
 
-/// The note of a value that needs a look, when there was none.
+/// The note of a value that needs a look when there was none.
 pub const NOT_WATCHED: &str = "polls were not watched";
 const NOT_LOOKED: Reading = missing(NOT_WATCHED);
 const NO_LIST: Reading = missing("the NAPI instances cannot be listed");
 const NO_POLL: Reading = missing("it did not poll");
-const NO_TIMER: Reading = missing("no timer is set to hold rounds against");
+const NO_TIMER: Reading = missing("no timer is set to compare rounds with");
 
 const fn missing(why: &'static str) -> Reading {
     (None, ValueSource::None, why)
@@ -137,7 +136,7 @@ fn measured(value: f64, note: &'static str) -> Reading {
     (Some(value), ValueSource::Measured, note)
 }
 
-/// Reads all variables.
+/// Derives all variables.
 pub fn read_all(sources: &Sources) -> Vec<PollingVariable> {
     let read = |(name, read): &Variable| {
         let (value, source, note) = read(sources);
@@ -187,7 +186,7 @@ fn idle_poll(sources: &Sources) -> Reading {
         return NO_LIST;
     };
     if napis.iter().any(|napi| napi.threaded.is_none()) {
-        return missing("this kernel does not tell (Linux 6.17 does)");
+        return missing("this kernel does not report it (Linux 6.17 does)");
     }
     let spins = |napi: &NapiShow| napi.threaded == Some(THREADED_BUSY_POLL);
     set(
@@ -209,7 +208,7 @@ fn idlepoll_sleeping(sources: &Sources) -> Reading {
 fn burst_max(sources: &Sources) -> Reading {
     match sources.ring_slots {
         Some(slots) => set(slots.into(), "slots of a receive ring"),
-        None => missing("the driver does not tell its rings' size"),
+        None => missing("the driver does not report its ring size"),
     }
 }
 

@@ -1,6 +1,6 @@
-//! Readings: everything that is counted, at one moment, and the cost of counting.
+//! Readings: all counters at one moment, and the cost of counting.
 //!
-//! Counters that cannot be read are absent, and named once at the beginning.
+//! Unreadable counters are absent, and reported once at the start.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -17,39 +17,39 @@ use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 use crate::error::{Doing, InspectError, chosen, unseen};
 use crate::interrupts::{interrupts, look_for_storms, softirqs};
 
-/// The polls of an interface's NAPI instances since the previous reading.
+/// Polls of an interface's NAPI instances since the previous reading.
 #[derive(Clone, Debug, Default)]
 pub struct Polls {
-    /// All instances together; `None` in the interval in which watching them began.
+    /// Sum over the instances; `None` in the interval in which watching them started.
     pub rhythm: Option<PollRhythm>,
-    /// Whether there are any.
+    /// Whether it has NAPI instances.
     pub has_napi: bool,
-    /// Kind of virtual device; empty for one that is not virtual.
+    /// Kind of virtual device; empty for a physical one.
     pub kind: String,
 }
 
-/// The counts of one moment, except for `polls`, which are since the previous reading.
+/// Counters at one moment, except `polls`, which is since the previous reading.
 pub struct Reading {
     pub at: Instant,
     /// The watched interfaces, by index.
     pub watched: Vec<u32>,
     pub namespace: HostSnapshot,
-    /// By index of interface; `None` when polls cannot be watched.
+    /// By interface index; `None` if polls cannot be watched.
     pub polls: Option<BTreeMap<u32, Polls>>,
     pub cpu: CpuSample,
     pub exact: Option<ExactSample>,
-    /// `None` when storms are not looked for.
+    /// `None` if storms are not detected.
     pub storms: Option<Interrupts>,
-    /// Vectors of the CPU whose interrupts no event shows here.
+    /// Interrupt vectors without events here.
     pub unseen_vectors: Vec<&'static str>,
     pub interrupts: Option<Vec<InterruptLine>>,
     pub process: CpuTime,
 }
 
-/// Ids of NAPI instances and their timeouts in ns, by index of interface.
+/// Ids of NAPI instances with their timeouts in ns, by interface index.
 type Instances = BTreeMap<u32, Vec<(u32, u64)>>;
 
-/// Reads the namespace that its thread is in.
+/// Reads the namespace of its thread.
 pub struct Reader {
     names: Vec<String>,
     storm_threshold: u64,
@@ -60,19 +60,19 @@ pub struct Reader {
     unseen: Vec<Unseen>,
 }
 
-/// Watches the present instances, and others as soon as they appear.
+/// Watches the present instances, and new ones as soon as they appear.
 struct PollReader {
     watch: RhythmWatch,
     instances: Instances,
-    /// By id, at the previous reading.
+    /// By NAPI id, at the previous reading.
     then: BTreeMap<u32, PollRhythm>,
 }
 
 impl Reader {
-    /// Prepares to read these interfaces, or all but the loopback when none is named.
+    /// Prepares to read the named interfaces, or all but the loopback without names.
     ///
     /// # Errors
-    /// When a name is no interface's.
+    /// When a name is not that of an interface.
     pub fn new(names: &[String], storm_threshold: u64) -> Result<Self, InspectError> {
         let mut reader = Reader {
             names: names.to_vec(),
@@ -91,12 +91,12 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The parts that cannot be seen, each with the remedy.
+    /// Returns what cannot be observed, with remedies.
     pub fn unseen(&self) -> &[Unseen] {
         &self.unseen
     }
 
-    /// Reads everything now.
+    /// Takes a reading.
     pub fn read(&mut self) -> Result<Reading, InspectError> {
         let links = self.control.links()?;
         let watched = self.watched(&links);
@@ -129,7 +129,7 @@ impl Reader {
         })
     }
 
-    /// The BPF programs' share of one core, timed for so long; `None` when there are none.
+    /// Measures the BPF programs' share of one core over `time`; `None` without programs.
     pub fn bpf_cpu_ratio(&mut self, time: Duration) -> Result<Option<f64>, BpfError> {
         let polls: Vec<_> = self.polls.iter().map(|it| &it.watch.programs).collect();
         let exact = self.exact.as_mut();
@@ -185,7 +185,7 @@ impl PollReader {
         })
     }
 
-    /// The polls of the instances since the previous reading. When the set of instances has changed, watching restarts.
+    /// Returns the instances' polls since the previous reading. If the set of instances has changed, watching restarts.
     fn read(&mut self, instances: Instances) -> Result<BTreeMap<u32, Polls>, InspectError> {
         let mut polls = BTreeMap::new();
         for (ifindex, of_interface) in &instances {
@@ -216,7 +216,7 @@ impl PollReader {
     }
 }
 
-/// The NAPI instances of the interfaces. A removed interface has none.
+/// Lists the NAPI instances of interfaces; none for a removed interface.
 fn instances(control: &mut Control, watched: &[u32]) -> Result<Instances, SwitchError> {
     let mut instances = BTreeMap::new();
     for ifindex in watched {
@@ -229,8 +229,7 @@ fn instances(control: &mut Control, watched: &[u32]) -> Result<Instances, Switch
     Ok(instances)
 }
 
-/// The share of one core that the programs take, timed by the kernel for a while. The time that the timing itself takes
-/// is subtracted.
+/// Measures the programs' share of one core over `time`, by the kernel's timing, and subtracts the cost of timing.
 pub fn bpf_cpu_ratio(
     exact: &mut ExactCpu,
     others: &[&Programs],
@@ -251,7 +250,7 @@ pub fn bpf_cpu_ratio(
     Ok(own_ns(&runs, timing_ns) / 1e9 / seconds)
 }
 
-/// One entry for each set of programs.
+/// Reads the run times, one entry for each set of programs.
 fn timed_runs(exact: &mut ExactCpu, others: &[&Programs]) -> Result<Vec<TimedRuns>, BpfError> {
     let others = others.iter().map(|programs| programs.timed_runs());
     std::iter::once(exact.programs.timed_runs())

@@ -1,4 +1,4 @@
-//! Samples: the difference of two readings. Pure.
+//! Samples: differences of two readings, without I/O.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::read::{Polls, Reading};
 use crate::discipline::{of_rhythm, without_polls};
 use crate::interrupts::{description, is_storm};
 
-/// Counters of IP and UDP that are shown.
+/// The IP and UDP counters that are shown.
 const PROTOCOLS: [&str; 18] = [
     "Ip.InReceives",
     "Ip.InDelivers",
@@ -34,7 +34,7 @@ const PROTOCOLS: [&str; 18] = [
     "Udp6OutDatagrams",
 ];
 
-/// The state from interval to interval.
+/// State kept between intervals.
 pub struct History {
     began: Reading,
     then: Option<Reading>,
@@ -42,7 +42,7 @@ pub struct History {
     dropped: BTreeMap<LossPlace, u64>,
 }
 
-/// The greatest rates of one direction so far.
+/// Greatest rates of one direction so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Peak {
     packets_per_second: Option<f64>,
@@ -50,7 +50,7 @@ struct Peak {
 }
 
 impl History {
-    /// Begins with a first reading.
+    /// Starts with a first reading.
     pub fn new(began: Reading) -> Self {
         History {
             began,
@@ -60,7 +60,7 @@ impl History {
         }
     }
 
-    /// The sample since the previous reading. `bpf_cpu_ratio` is passed on.
+    /// Computes the sample since the previous reading. `bpf_cpu_ratio` is passed through.
     pub fn sample(&mut self, now: Reading, bpf_cpu_ratio: Option<f64>) -> WatchSample {
         let then = self.then.as_ref().unwrap_or(&self.began);
         let seconds = now.at.duration_since(then.at).as_secs_f64();
@@ -130,7 +130,7 @@ fn interface(
             let kind = polls.map_or("", |polls| polls.kind.as_str());
             without_polls(has_napi, kind, rx.packets_per_second)
         } else {
-            // The timeout is needed for its reasons only.
+            // Only the reason would need the timeout.
             of_rhythm(rhythm, 0)
         }
     });
@@ -148,7 +148,7 @@ fn interface(
     }
 }
 
-/// Packets and bytes of one direction.
+/// Computes the rates of one direction.
 fn flow(
     before: Option<(u64, u64)>,
     (packets, bytes): (u64, u64),
@@ -174,7 +174,7 @@ fn flow(
     }
 }
 
-/// Steal, which no event shows, is always `/proc/stat`'s.
+/// Returns each core's states. Steal time, which no event shows, is always taken from `/proc/stat`.
 fn cpu(then: &Reading, now: &Reading) -> (CpuSource, Vec<CpuStates>, u64) {
     let sampled = now.cpu.since(&then.cpu, &now.cpu.cores());
     let (Some(before), Some(after)) = (&then.exact, &now.exact) else {
