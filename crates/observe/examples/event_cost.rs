@@ -1,6 +1,5 @@
-//! What each program of the exact account of CPU time costs on this machine as it is now, by the kernel's own
-//! statistics: for reckoning what `nicpoll watch` takes under a load, or with `threads` a trial's account.
-//! Needs root.
+//! Prints the present cost of each program of the exact CPU account on this machine, by the kernel's own statistics: a
+//! basis to estimate the cost of `nicpoll watch` under a load, or with `threads` that of a trial's account. Needs root.
 //!
 //! ```text
 //! sudo -E cargo run --release -p nicpoll-observe --example event_cost -- 5 [threads]

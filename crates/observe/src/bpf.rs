@@ -1,8 +1,8 @@
-//! BPF programs: loading and attaching them, their run times, the histograms that they fill, and the kernel's types.
+//! BPF programs: loads and attaches them, reads their run times and histograms, and parses the kernel's types.
 //!
-//! A program that the kernel refuses is a [`BpfError`] that says what it counts and what it needs. The kernel describes
-//! some 150,000 types (BTF); building them all takes tens of milliseconds, so only their names are built. A description
-//! that is cut short is an absent one.
+//! A program that the kernel refuses is a [`BpfError`], which says what it counts and what it needs. The kernel
+//! describes some 150,000 types (BTF). Building all of them takes tens of milliseconds, so only their names are built.
+//! A truncated description counts as absent.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -17,21 +17,21 @@ use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The kernel's description of its types.
+/// The kernel's description of its types (BTF).
 pub(crate) const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
-/// Why something cannot be counted in the kernel.
+/// Why something cannot be counted by BPF.
 #[derive(Debug, Error)]
 pub enum BpfError {
-    /// The kernel gives no description of its types.
+    /// The kernel has no description of its types.
     #[error(
         "the kernel has no {KERNEL_TYPES}; {what} is counted by BPF, which needs a kernel built with \
          CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf {
-        /// What was to be counted.
+        /// The events to be counted.
         what: &'static str,
-        /// Why there are no types.
+        /// The error of reading the description.
         source: io::Error,
     },
     /// The kernel refused the program.
@@ -39,7 +39,7 @@ pub enum BpfError {
         "the kernel refused the program that counts {what} ({why}); CAP_BPF and CAP_PERFMON are needed"
     )]
     Refused {
-        /// What was to be counted.
+        /// The events to be counted.
         what: &'static str,
         /// The kernel's reason.
         why: String,
@@ -51,7 +51,7 @@ impl BpfError {
         let mut why = String::new();
         for cause in std::iter::successors(Some(error), |error| error.source()) {
             let cause = without_log(&cause.to_string());
-            // Some errors tell their cause themselves.
+            // Some errors include their cause in their own text.
             if !why.contains(&cause) {
                 let between = if why.is_empty() { "" } else { ": " };
                 why.push_str(between);
@@ -62,9 +62,9 @@ impl BpfError {
     }
 }
 
-/// Makes a [`BpfError`] of any error of the kernel or of aya.
+/// Converts errors of the kernel or of aya into a [`BpfError`].
 pub(crate) trait OrRefused<T> {
-    /// The value, or that the kernel refused the program that counts `what`.
+    /// Returns the value, or the error that the kernel refused the program that counts `what`.
     fn or_refused(self, what: &'static str) -> Result<T, BpfError>;
 }
 
@@ -74,7 +74,7 @@ impl<T, E: std::error::Error> OrRefused<T> for Result<T, E> {
     }
 }
 
-/// What the verifier found wrong, without the steps that led there.
+/// Keeps the verifier's verdict, without the steps that led to it.
 fn without_log(text: &str) -> String {
     let Some((before, log)) = text.split_once("Verifier output:") else {
         return String::from(text);
@@ -84,17 +84,17 @@ fn without_log(text: &str) -> String {
     format!("{before}{verdict}")
 }
 
-/// The kernel's description of its types, as it is read.
+/// Reads the kernel's description of its types.
 pub(crate) fn kernel_types(what: &'static str) -> Result<Vec<u8>, BpfError> {
     fs::read(KERNEL_TYPES).map_err(|source| BpfError::NoBtf { what, source })
 }
 
-/// The names of the kernel's tracepoints, for programs that attach to them.
+/// Returns the names of the kernel's tracepoints, for programs that attach to them.
 pub(crate) fn tracepoints(what: &'static str) -> Result<Btf, BpfError> {
     names_of(&kernel_types(what)?, what)
 }
 
-/// The same out of a description that was read already.
+/// Returns these names from a description that was read already.
 pub(crate) fn names_of(types: &[u8], what: &'static str) -> Result<Btf, BpfError> {
     let types = KernelTypes::of_bytes(types).ok_or(BtfError::InvalidHeader);
     let names = types.and_then(|types| types.names());
@@ -104,13 +104,13 @@ pub(crate) fn names_of(types: &[u8], what: &'static str) -> Result<Btf, BpfError
 /// Mean run time of a program, by the kernel's BPF statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunTime {
-    /// Events that ran the program, of the whole machine.
+    /// Runs of the program, on the whole machine.
     pub runs: u64,
-    /// Nanoseconds a run, the kernel's own measuring included.
+    /// Nanoseconds per run, including the kernel's own measuring.
     pub ns_per_run: f64,
 }
 
-/// Runs that the kernel timed, and their time together.
+/// Number of runs that the kernel timed, and their total time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimedRuns {
     runs: u64,
@@ -118,7 +118,7 @@ pub struct TimedRuns {
 }
 
 impl TimedRuns {
-    /// Runs of both.
+    /// Adds the runs of another program.
     pub fn plus(self, other: TimedRuns) -> TimedRuns {
         TimedRuns {
             runs: self.runs + other.runs,
@@ -126,7 +126,7 @@ impl TimedRuns {
         }
     }
 
-    /// The mean of the runs since `earlier`; `None` when there were none.
+    /// Returns the mean of the runs since `earlier`; `None` without runs.
     pub fn since(self, earlier: TimedRuns) -> Option<RunTime> {
         let (runs, ns) = (self.runs - earlier.runs, self.ns - earlier.ns);
         (runs > 0).then(|| RunTime {
@@ -136,18 +136,18 @@ impl TimedRuns {
     }
 }
 
-/// The programs of one object, each for a tracepoint.
+/// The programs of one object file, each for a tracepoint.
 pub struct Programs {
     ebpf: Ebpf,
-    /// What they count, as errors say it.
+    /// What they count, as named in errors.
     what: &'static str,
-    /// Those that are attached together, in order.
+    /// Programs that are attached together, in order.
     loaded: Vec<String>,
     links: Vec<BtfTracePointLinkId>,
 }
 
 impl Programs {
-    /// Loads an object; its programs are loaded one by one.
+    /// Loads an object file. Its programs are loaded one by one.
     pub(crate) fn of(
         what: &'static str,
         loader: &mut EbpfLoader<'_>,
@@ -161,7 +161,7 @@ impl Programs {
         })
     }
 
-    /// Takes a map out of the object.
+    /// Takes a map from the object.
     pub(crate) fn map<M>(&mut self, name: &str) -> Result<M, BpfError>
     where
         M: TryFrom<Map, Error = MapError>,
@@ -174,7 +174,7 @@ impl Programs {
         map.try_into().or_refused(what)
     }
 
-    /// Loads programs, each with the tracepoint that it is for, which every kernel has.
+    /// Loads programs with their tracepoints, which every kernel has.
     pub(crate) fn require(&mut self, btf: &Btf, programs: &[(&str, &str)]) -> Result<(), BpfError> {
         programs.iter().try_for_each(|(name, tracepoint)| {
             self.load_apart(btf, name, tracepoint)?;
@@ -183,7 +183,7 @@ impl Programs {
         })
     }
 
-    /// Loads a program and says so, unless this kernel lacks its tracepoint.
+    /// Loads a program unless this kernel lacks its tracepoint. Returns whether it was loaded.
     pub(crate) fn load(
         &mut self,
         btf: &Btf,
@@ -215,7 +215,7 @@ impl Programs {
         !self.links.is_empty()
     }
 
-    /// Attaches what was loaded, in that order; nothing happens when it is attached.
+    /// Attaches the loaded programs in order, unless they are attached already.
     pub fn attach(&mut self) -> Result<(), BpfError> {
         for index in self.links.len()..self.loaded.len() {
             let name = self.loaded[index].clone();
@@ -225,7 +225,7 @@ impl Programs {
         Ok(())
     }
 
-    /// Takes the programs out of the kernel's way, in the opposite order.
+    /// Detaches the programs in reverse order.
     pub fn detach(&mut self) -> Result<(), BpfError> {
         while let Some(link) = self.links.pop() {
             let name = self.loaded[self.links.len()].clone();
@@ -235,13 +235,13 @@ impl Programs {
         Ok(())
     }
 
-    /// What the runs of each program that were timed so far took, by its name.
+    /// Returns the timed runs of each program so far, by name.
     pub fn timed_runs_by_program(&self) -> Result<Vec<(String, TimedRuns)>, BpfError> {
         let runs = |name: &String| Ok((name.clone(), self.timed_runs_of(name)?));
         self.loaded.iter().map(runs).collect()
     }
 
-    /// What the runs of all that were timed so far took ([`start_timing`]).
+    /// Returns the timed runs of all programs so far ([`start_timing`]).
     pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
         let programs = self.timed_runs_by_program()?;
         let runs = programs.iter().map(|(_, runs)| *runs);
@@ -269,42 +269,42 @@ impl Programs {
     }
 }
 
-/// Has the kernel time every run of every BPF program until the result is dropped. The timing itself
-/// costs, so nothing else should be measured meanwhile.
+/// Makes the kernel time every run of every BPF program until the result is dropped. Timing has a cost itself, so
+/// nothing else should be measured meanwhile.
 pub fn start_timing() -> Result<OwnedFd, BpfError> {
     aya::sys::enable_stats(aya::sys::Stats::RunTime).or_refused("run times")
 }
 
-/// include/uapi/linux/btf.h: bytes at the beginning of a description.
+/// include/uapi/linux/btf.h: first bytes of a description.
 const MAGIC: u16 = 0xEB9F;
-/// Bytes of a type before what its kind adds.
+/// Bytes of a type without the part specific to its kind.
 const TYPE_BYTES: usize = 12;
-/// The kind of a name that stands for a type that is elsewhere.
+/// The kind of a name whose type is elsewhere.
 const KIND_FWD: u32 = 7;
-/// The kind of an enum whose values have 32 bits.
+/// The kind of an enum with 32-bit values.
 const KIND_ENUM: u32 = 6;
 /// Bytes of one value of such an enum.
 const VALUE_BYTES: usize = 8;
-/// Bytes of the header: where types and strings begin, and how long they are.
+/// Bytes of the header, which has offsets and lengths of types and strings.
 const HEADER_BYTES: usize = 24;
 const VERSION: u8 = 1;
 
-/// A description of types that was not looked into yet.
+/// A description of types, not parsed yet.
 pub struct KernelTypes<'a> {
     described: &'a [u8],
     strings: &'a [u8],
 }
 
-/// One type of it.
+/// A type of the description.
 struct Type<'a> {
-    /// Where its name is among the strings.
+    /// Offset of its name in the strings.
     name: usize,
     kind: u32,
     bytes: &'a [u8],
 }
 
 impl<'a> KernelTypes<'a> {
-    /// Of the bytes of `/sys/kernel/btf/vmlinux`; `None` when they are no description.
+    /// Wraps the bytes of `/sys/kernel/btf/vmlinux`; `None` if they are not a description.
     pub fn of_bytes(bytes: &'a [u8]) -> Option<Self> {
         let magic = bytes.get(..2)?.try_into().ok()?;
         if u16::from_ne_bytes(magic) != MAGIC {
@@ -321,10 +321,10 @@ impl<'a> KernelTypes<'a> {
         })
     }
 
-    /// Every name with its number, for looking up tracepoints: a type that consists of others is a mere name here.
+    /// Returns every name with its number, for looking up tracepoints. Compound types are reduced to their names.
     ///
     /// # Errors
-    /// When the description is wrong.
+    /// When the description is invalid.
     pub fn names(&self) -> Result<Btf, BtfError> {
         Btf::parse(&self.bytes_of_names(), Endianness::default())
     }
@@ -358,7 +358,7 @@ impl<'a> KernelTypes<'a> {
         bytes
     }
 
-    /// The values of an enum, by number; `None` when there is no such enum.
+    /// Returns the values of an enum, by number; `None` if there is no such enum.
     pub fn values_of(&self, wanted: &str) -> Option<Vec<(u32, String)>> {
         let values = self.each(|found| {
             let is_it = found.kind == KIND_ENUM && self.string(found.name)? == wanted.as_bytes();
@@ -371,7 +371,7 @@ impl<'a> KernelTypes<'a> {
         values.chunks_exact(VALUE_BYTES).map(value).collect()
     }
 
-    /// Shows the types in their order until one of them gives an answer, and returns it.
+    /// Passes the types to `show` in order until it returns an answer, and returns that.
     fn each<T>(&self, mut show: impl FnMut(Type<'a>) -> Option<T>) -> Option<T> {
         let mut at = 0;
         while at < self.described.len() {
@@ -401,8 +401,8 @@ impl<'a> KernelTypes<'a> {
     }
 }
 
-/// What follows a type's first 12 bytes. `None` for a kind that is newer than this program: where the next type
-/// begins is not known then.
+/// Bytes after a type's first 12. `None` for a kind newer than this program: then the position of the next type is
+/// unknown.
 fn bytes_of_kind(kind: u32, length: usize) -> Option<usize> {
     match kind {
         // PTR, FWD, TYPEDEF, VOLATILE, CONST, RESTRICT, FUNC, FLOAT, TYPE_TAG
@@ -424,14 +424,14 @@ fn word(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_ne_bytes(word) as usize)
 }
 
-/// Where a bucket begins.
+/// Lower end of a bucket.
 pub(crate) fn bucket_lower_ns(index: usize) -> u64 {
     let (octave, part) = (index / GAP_PARTS, (index % GAP_PARTS) as u64);
     let base = 1u64 << (GAP_FIRST_OCTAVE as usize + octave);
     base + part * (base / GAP_PARTS as u64)
 }
 
-/// How wide the bucket is that begins there.
+/// Width of the bucket with this lower end.
 pub(crate) fn bucket_width_ns(lower_ns: u64) -> u64 {
     let octave = 1u64 << lower_ns.max(1 << GAP_FIRST_OCTAVE).ilog2();
     octave / GAP_PARTS as u64
@@ -452,7 +452,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Adds what another one counted, bucket by bucket.
+    /// Adds the counts of another histogram, bucket by bucket.
     pub(crate) fn add(&mut self, buckets: &[u64]) {
         for (sum, count) in self.buckets.iter_mut().zip(buckets) {
             *sum += count;
@@ -465,7 +465,7 @@ impl Histogram {
         self.buckets[above.unwrap_or(GAP_BUCKETS) - 1] += 1;
     }
 
-    /// What was counted since `earlier`, a look at the same one.
+    /// Returns the counts since `earlier`, an earlier reading.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let both = self.buckets.iter().zip(&earlier.buckets);
         Histogram {
@@ -473,13 +473,13 @@ impl Histogram {
         }
     }
 
-    /// How many times were counted.
+    /// Returns the number of times counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// The time, in ns, that so large a share of the times did not exceed; within a bucket they count as evenly spread.
-    /// `None` when nothing was counted. Times above 17 s count as 17 s, those below 0.3 us as 0.3 us.
+    /// Returns the quantile of the times in ns; within a bucket they count as evenly spread. `None` without times.
+    /// Times above 17 s count as 17 s, those below 0.3 us as 0.3 us.
     pub fn quantile_ns(&self, share: f64) -> Option<f64> {
         let wanted = share * self.count() as f64;
         let mut below = 0.0;
@@ -496,32 +496,32 @@ impl Histogram {
     }
 }
 
-/// What errors say the program is for.
+/// What the program counts, as named in errors.
 const XDP: &str = "nothing, and is to run as XDP";
 
 /// Where an XDP program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum XdpMode {
-    /// In the driver, before a packet has a socket buffer.
+    /// In the driver, before a packet has a socket buffer (native XDP).
     #[default]
     Native,
-    /// In the kernel's stack, whatever the driver.
+    /// In the kernel's stack, with any driver (generic XDP).
     Generic,
 }
 
-/// A program on an interface.
+/// An XDP program on an interface, detached on drop.
 pub struct AttachedXdp {
-    // Declared first: the program is taken off before it goes.
+    // Declared first: the program is detached before it is unloaded.
     _link: XdpLink,
     _ebpf: Ebpf,
 }
 
 impl AttachedXdp {
-    /// Attaches a program that lets every frame pass to an interface of the caller's namespace.
+    /// Attaches a program that passes every frame, to an interface of the caller's namespace.
     ///
     /// # Errors
-    /// When the driver has no native XDP, or there is a program already.
+    /// When the driver has no native XDP, or the interface has a program already.
     pub fn pass(ifindex: u32, mode: XdpMode) -> Result<Self, BpfError> {
         let loaded = Ebpf::load(aya::include_bytes_aligned!("../bpf/xdp_pass.bpf.o"));
         AttachedXdp::attach(loaded, "pass", ifindex, mode)
@@ -530,7 +530,7 @@ impl AttachedXdp {
     /// Attaches the program `name` of an object file.
     ///
     /// # Errors
-    /// As [`AttachedXdp::pass`]; when the file cannot be loaded or has no such program.
+    /// As [`AttachedXdp::pass`]; also when the file cannot be loaded or has no such program.
     pub fn of_file(file: &Path, name: &str, ifindex: u32, mode: XdpMode) -> Result<Self, BpfError> {
         AttachedXdp::attach(Ebpf::load_file(file), name, ifindex, mode)
     }
@@ -552,7 +552,7 @@ impl AttachedXdp {
             XdpMode::Native => AttachMode::Driver,
             XdpMode::Generic => AttachMode::Generic,
         };
-        // Not by aya, which falls back to a way that replaces a program and leaves its own behind.
+        // Not with aya, whose fallback replaces an attached program and leaves its own behind.
         let program = program.fd().or_refused(XDP)?;
         let link = XdpLink::attach(program.as_fd(), ifindex, mode);
         Ok(AttachedXdp {
@@ -590,7 +590,7 @@ pub(crate) mod kernel_types_tests {
 
     const STRINGS: &[u8] = b"\0int\0skb_drop_reason\0SKB_CONSUMED\0SKB_DROP_REASON_XDP\0";
 
-    /// A description of two types: an int, and an enum of drop reasons.
+    /// Describes two types: an int, and an enum of drop reasons.
     pub fn types() -> Vec<u8> {
         let mut described: Vec<u32> = vec![1, 1 << 24, 4, 0x2000_0000];
         described.extend([5, (KIND_ENUM << 24) | 2, 4, 21, 1, 34, 72]);
@@ -615,7 +615,7 @@ pub(crate) mod kernel_types_tests {
         assert_eq!(types.values_of("drop_reason"), None);
     }
 
-    /// The kernel is asked by number, so a number must not change.
+    /// The kernel is queried by number, so the numbers must not change.
     #[test]
     fn every_name_of_this_kernel_has_the_number_that_it_had() {
         let Ok(bytes) = std::fs::read(KERNEL_TYPES) else {
@@ -684,7 +684,7 @@ mod octaves_tests {
         let mut earlier = Histogram::default();
         assert_eq!(earlier.quantile_ns(0.5), None);
         let mut buckets = [0; GAP_BUCKETS];
-        // 2^10 ns and one sixteenth.
+        // 2^10 ns plus one sixteenth.
         buckets[2 * GAP_PARTS + 1] = 100;
         earlier.add(&buckets);
         // 2^20 ns.

@@ -1,9 +1,9 @@
 //! Clocks: the monotonic clock, exact sleeping and spinning, and the clocks of cards that stamp packets.
 //!
 //! A card's clock is read several times a second and never set; others may set it (`ptp4l`, `phc2sys`). Each reading is
-//! taken between two looks at `CLOCK_MONOTONIC`. A line through the last readings converts a card's time stamps; the next
-//! reading shows its error. A line that was off by more than `ERROR_MAX_NS` is no longer used, and those who ask for
-//! delays are told.
+//! taken between two readings of `CLOCK_MONOTONIC`. A line through the latest readings converts a card's time stamps,
+//! and the next reading shows the line's error. A line with an error above `ERROR_MAX_NS` is dropped, and delays of
+//! that time are reported as invalid.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,23 +24,23 @@ use thiserror::Error;
 use crate::bpf::Histogram;
 
 const NS_PER_S: u64 = 1_000_000_000;
-/// Longer than any look at the clock, shorter than any interrupt.
+/// Longer than any gap between two clock readings of a spinning thread, shorter than any interrupt.
 const LOOK_MAX_NS: u64 = 1_000;
 
-/// How a load spent its time.
+/// How a spinning load spent its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spun {
-    /// It was busy.
+    /// Time spent busy.
     pub own_ns: u64,
-    /// It was kept from being busy: by interrupts, other programs, other guests.
+    /// Time taken away by interrupts, other programs and other guests.
     pub away_ns: u64,
-    /// How often it was. What it takes to come and go is in no event, so each may cost some microseconds
-    /// that an account by events gives to the load; the more in a virtual machine.
+    /// Number of interruptions. Entering and leaving one is in no event, so each may add some microseconds that an
+    /// account by events attributes to the load, more in a virtual machine.
     pub interruptions: u64,
 }
 
 impl Spun {
-    /// Counts one step from look to look.
+    /// Counts the time between two clock readings.
     fn step(&mut self, ns: u64) {
         if ns <= LOOK_MAX_NS {
             self.own_ns += ns;
@@ -50,7 +50,7 @@ impl Spun {
         }
     }
 
-    /// Both together.
+    /// Adds another load's times.
     pub fn plus(self, other: Spun) -> Spun {
         Spun {
             own_ns: self.own_ns + other.own_ns,
@@ -60,13 +60,13 @@ impl Spun {
     }
 }
 
-/// `CLOCK_MONOTONIC`, which BPF programs read too.
+/// Reads `CLOCK_MONOTONIC`, which BPF programs read too.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
 }
 
-/// The length of the kernel's clock tick.
+/// Returns the length of the kernel's clock tick.
 pub fn tick_ns() -> u64 {
     let tick = rustix::time::clock_getres(ClockId::MonotonicCoarse);
     tick.tv_sec as u64 * NS_PER_S + tick.tv_nsec as u64
@@ -86,7 +86,7 @@ pub fn sleep_until(until_ns: u64) -> io::Result<()> {
     }
 }
 
-/// Is busy in user mode until `CLOCK_MONOTONIC` shows `until_ns`.
+/// Spins in user mode until `CLOCK_MONOTONIC` shows `until_ns`.
 pub fn spin_until(until_ns: u64) -> Spun {
     let mut spun = Spun::default();
     let mut last = monotonic_ns();
@@ -98,26 +98,27 @@ pub fn spin_until(until_ns: u64) -> Spun {
     spun
 }
 
-/// The first moment from `now_ns` on that is `phase_ns` past a multiple of `period_ns`.
+/// Returns the first moment from `now_ns` on that is `phase_ns` past a multiple of `period_ns`.
 pub fn next_phase(now_ns: u64, period_ns: u64, phase_ns: u64) -> u64 {
     let into = (now_ns + period_ns - phase_ns % period_ns) % period_ns;
     now_ns + (period_ns - into) % period_ns
 }
 
-/// A card's clock is used while it is known as closely as this. Packets wait for a poll ten times as long, or more.
+/// Largest tolerated error of a card's clock. Packets wait for a poll ten times as long, or longer.
 pub(crate) const ERROR_MAX_NS: u64 = 10_000;
 /// Time between readings.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// So often both clocks are read for one reading: the closest counts. Where something came between each time, more often.
+/// Readings of both clocks for one result: the closest counts. If all were interrupted, more are taken, up to the
+/// maximum.
 const LOOKS: usize = 10;
 const LOOKS_MAX: usize = 100;
-/// Time between the readings that a line is drawn through: at the least, and where there are older ones.
+/// Time between the readings that define a line: the minimum, and the target.
 const BASE_MIN_NS: i64 = 50_000_000;
 const BASE_NS: i64 = 1_000_000_000;
-/// Clocks that run apart by more than one part in so many are not both clocks.
+/// Clocks that differ in rate by more than one part in this many are not both valid.
 const APART: i64 = 1_000;
 
-/// Why the clock of a card cannot be used.
+/// Why a card's clock cannot be used.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("its clock {name} {why}")]
 pub struct CardClockError {
@@ -132,24 +133,24 @@ impl CardClockError {
     }
 }
 
-/// Both clocks at one moment.
+/// Both clocks at the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClockReading {
     card_ns: i64,
-    /// `CLOCK_MONOTONIC`.
+    /// By `CLOCK_MONOTONIC`.
     kernel_ns: i64,
-    /// The kernel's clock may have been so far from that either way.
+    /// Possible error of the kernel's time, either way.
     half_ns: u64,
 }
 
-/// What a reading says of the line that was used until then.
+/// What a reading says about the line in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
-    /// There was no line.
+    /// There was no line yet.
     Begins,
-    /// The line was off by so many ns at most.
+    /// The line was wrong by at most this many ns.
     Within(u64),
-    /// The line is of no use: the clock was set, or cannot be read closely enough.
+    /// The line is invalid: the clock was set, or cannot be read closely enough.
     Broken,
 }
 
@@ -209,10 +210,10 @@ impl Course {
     }
 }
 
-/// Two readings that no two clocks give.
+/// Two readings that cannot be from two valid clocks.
 struct Crooked;
 
-/// The kernel's time at a time of the card's clock, as the BPF programs compute it.
+/// The kernel's time for a time of the card's clock, computed as in the BPF programs.
 fn kernel_ns_at(line: &ClockLine, card_ns: i64) -> i64 {
     let since = card_ns.saturating_sub(line.card_ns);
     let gain = (i128::from(since) * i128::from(line.rate)) >> CLOCK_RATE_SHIFT;
@@ -221,7 +222,7 @@ fn kernel_ns_at(line: &ClockLine, card_ns: i64) -> i64 {
         .saturating_add(gain as i64)
 }
 
-/// How far a line is off at a reading, at most.
+/// Greatest possible error of a line at a reading.
 fn off_ns(line: &ClockLine, reading: &ClockReading) -> u64 {
     let off = kernel_ns_at(line, reading.card_ns).abs_diff(reading.kernel_ns);
     off.saturating_add(reading.half_ns)
@@ -236,10 +237,10 @@ pub struct CardClock {
 }
 
 impl CardClock {
-    /// The clock that is `/dev/ptpN`.
+    /// Opens the clock `/dev/ptpN`.
     ///
     /// # Errors
-    /// When it cannot be read, or cannot be relied on.
+    /// When it cannot be read, or is unreliable.
     pub fn open(number: u32) -> Result<Self, CardClockError> {
         let name = format!("/dev/ptp{number}");
         match File::open(&name) {
@@ -251,10 +252,10 @@ impl CardClock {
         }
     }
 
-    /// A clock of any kind, which takes a tenth of a second to be found good.
+    /// Checks a clock of any kind for a tenth of a second.
     ///
     /// # Errors
-    /// When it cannot be read, or cannot be relied on.
+    /// When it cannot be read, or is unreliable.
     pub fn of(
         name: String,
         read_card: impl FnMut() -> io::Result<Timespec> + Send + 'static,
@@ -277,7 +278,7 @@ impl CardClock {
             };
         }
         if clock.course.line.is_none() {
-            // It does not run like the kernel's clock, or was set in between.
+            // Its rate is wrong, or it was set in between.
             let why = String::from("does not run steadily");
             return Err(CardClockError { name, why });
         }
@@ -307,18 +308,18 @@ impl CardClock {
     }
 }
 
-/// How far lines were off, so far.
+/// Errors of lines so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClockAccount {
-    /// By how much they were off at each reading, at most.
+    /// Greatest possible errors at each reading.
     errors: Histogram,
-    /// How often a clock's line was found to be of no use.
+    /// Number of lines found invalid.
     breaks: u64,
 }
 
 impl ClockAccount {
-    /// How far a stamp's time may be from the truth, in ns, since `earlier`, a look at the same account. `None` when a
-    /// line broke meanwhile, or nothing was read.
+    /// Returns the possible error of a stamp's time, in ns, since an `earlier` account. `None` if a line broke
+    /// meanwhile, or nothing was read.
     pub(crate) fn error_ns_since(&self, earlier: &ClockAccount) -> Option<f64> {
         let errors = self.errors.since(&earlier.errors);
         errors
@@ -327,10 +328,10 @@ impl ClockAccount {
     }
 }
 
-/// Clocks whose lines a program has.
+/// Clocks whose lines a BPF program uses.
 struct Followed {
     clocks: Vec<CardClock>,
-    /// By the number of the clock, from 1 on.
+    /// By number of the clock, from 1.
     lines: HashMap<MapData, u32, ClockLine>,
     account: ClockAccount,
 }
@@ -343,7 +344,7 @@ impl Followed {
             let line = clock.course.line.filter(|_| fit != Fit::Broken);
             let written = match line {
                 Some(line) => self.lines.insert(number, line, 0),
-                // There may be none.
+                // The map may have no entry.
                 None => self.lines.remove(&number).or(Ok(())),
             };
             match fit {
@@ -355,7 +356,7 @@ impl Followed {
     }
 }
 
-/// Keeps the lines of clocks true until it is dropped.
+/// Keeps the lines of clocks up to date until dropped.
 pub(crate) struct CardClocks {
     followed: Arc<Mutex<Followed>>,
     end: Option<Sender<()>>,
@@ -363,7 +364,7 @@ pub(crate) struct CardClocks {
 }
 
 impl CardClocks {
-    /// Follows clocks, which have numbers from 1 on in the map.
+    /// Follows clocks, which have numbers from 1 in the map.
     pub(crate) fn follow(clocks: Vec<CardClock>, lines: HashMap<MapData, u32, ClockLine>) -> Self {
         let mut followed = Followed {
             clocks,
@@ -386,7 +387,7 @@ impl CardClocks {
         }
     }
 
-    /// Reads the clocks once more, and returns how far the lines were off until now.
+    /// Reads the clocks once more, and returns the errors of lines so far.
     pub(crate) fn account(&self) -> ClockAccount {
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         followed.look();
@@ -398,7 +399,7 @@ impl Drop for CardClocks {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // What it panicked with it has told already.
+            // A panic has printed its own message.
             let _ = thread.join();
         }
     }

@@ -1,9 +1,9 @@
-//! Delays: how long packets wait in this host until a program reads them, TCP's round trips, and how long programs wait
-//! for a CPU, by BPF programs.
+//! Delays, by BPF programs: how long packets wait in this host until a program reads them, TCP's round trips, and how
+//! long threads wait for a CPU.
 //!
-//! Packets are followed at random and never all of them, which bounds the cost. A kind of delay that this kernel cannot
-//! show is named and has no figures. The time before a driver hands a packet to the stack is only in delays from the
-//! wire, which need the card's time stamps.
+//! Only a random sample of packets is followed, which bounds the cost. A kind of delay that this kernel cannot show is
+//! reported and has no figures. Only delays from the wire include the time before the driver hands a packet to the
+//! stack; they need the card's time stamps.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::clock::{CardClock, CardClocks, ClockAccount, ERROR_MAX_NS};
 
 const DELAYS: &str = "delays of packets";
 
-/// The kinds in the order of the program's.
+/// The kinds, in the BPF program's order.
 const KINDS: [AbDelayKind; 5] = [
     AbDelayKind::UdpStackToRead,
     AbDelayKind::TcpStackToRead,
@@ -27,7 +27,7 @@ const KINDS: [AbDelayKind; 5] = [
     AbDelayKind::TcpWireToRead,
 ];
 
-/// Programs, their tracepoints, and the kinds that are not seen without.
+/// Programs, their tracepoints, and the kinds of delay that need them.
 const PROGRAMS: [(&str, &str, &[AbDelayKind]); 6] = [
     (
         "on_read",
@@ -55,11 +55,11 @@ const PROGRAMS: [(&str, &str, &[AbDelayKind]); 6] = [
             AbDelayKind::TcpWireToRead,
         ],
     ),
-    // Few drivers hand packets over in this way.
+    // Few drivers use this path.
     ("on_arrival_in_frags", "napi_gro_frags_entry", &[]),
 ];
 
-/// What the time stamps of cards were good for, so far.
+/// Quality of the cards' time stamps so far.
 #[derive(Clone, Debug)]
 pub struct Stamped {
     clocks: ClockAccount,
@@ -67,8 +67,8 @@ pub struct Stamped {
 }
 
 impl Stamped {
-    /// What there is to know of a kind's stamps since `earlier`, a look at the same ones. `None` when the clock of a card
-    /// was set meanwhile, or could not be read closely: delays of that time mean nothing.
+    /// Returns the quality of a kind's stamps since an `earlier` reading. `None` if a card's clock was set meanwhile or
+    /// could not be read closely: then delays of that time are meaningless.
     pub fn since(&self, earlier: &Stamped, kind: AbDelayKind) -> Option<AbStamps> {
         let left_out = |stamped: &Stamped| stamped.left_out.get(&kind).copied();
         Some(AbStamps {
@@ -80,20 +80,20 @@ impl Stamped {
 
 /// Loaded and attached programs that follow packets.
 pub struct PacketDelays {
-    // Declared first: the programs are detached before their maps go.
-    /// What runs in the kernel.
+    // Declared first: the programs are detached before their maps are closed.
+    /// The BPF programs.
     pub programs: Programs,
     delays: PerCpuArray<MapData, bpf_maps::Delays>,
     left_out: PerCpuArray<MapData, u64>,
     instances: HashMap<MapData, u32, u32>,
-    /// `None` where no card stamps packets.
+    /// `None` if no card stamps packets.
     clocks: Option<CardClocks>,
     unseen: Vec<(AbDelayKind, &'static str)>,
 }
 
 impl PacketDelays {
-    /// Follows one packet in `one_in` (rounded up to a power of two) of these instances: by id, with the place in `clocks`
-    /// of the clock that the card stamps their packets by, if it does.
+    /// Follows one packet in `one_in` (rounded up to a power of two) of these NAPI instances. Each instance has the
+    /// index in `clocks` of its card's clock, if the card stamps packets.
     ///
     /// # Errors
     /// Without kernel types, CAP_BPF or CAP_PERFMON.
@@ -144,7 +144,7 @@ impl PacketDelays {
         self.clocks.is_some() || !kind.is_from_wire()
     }
 
-    /// What this kernel cannot show.
+    /// Returns what this kernel cannot show.
     pub fn unseen(&self) -> Vec<Unseen> {
         let one = |(kind, tracepoint): &(AbDelayKind, &str)| Unseen {
             what: String::from(kind.name()),
@@ -154,7 +154,7 @@ impl PacketDelays {
         wanted.map(one).collect()
     }
 
-    /// The delays so far of each kind that is seen.
+    /// Returns the delays so far of each observable kind.
     pub fn read(&self) -> Result<BTreeMap<AbDelayKind, Histogram>, BpfError> {
         let is_seen = |kind: &AbDelayKind| {
             self.is_wanted(*kind) && self.unseen.iter().all(|(unseen, _)| unseen != kind)
@@ -165,7 +165,8 @@ impl PacketDelays {
             .collect()
     }
 
-    /// What stamps were good for so far; `None` where no card stamps packets. Read after the delays, it is of all of them.
+    /// Returns the quality of stamps so far; `None` if no card stamps packets. Read after the delays, it covers all of
+    /// them.
     pub fn stamped(&self) -> Result<Option<Stamped>, BpfError> {
         let Some(clocks) = &self.clocks else {
             return Ok(None);
@@ -181,7 +182,7 @@ impl PacketDelays {
     }
 }
 
-/// One histogram, of all CPUs.
+/// Reads one histogram, summed over all CPUs.
 fn histogram(
     map: &PerCpuArray<MapData, bpf_maps::Delays>,
     index: u32,
@@ -196,7 +197,7 @@ fn histogram(
     Ok(sum)
 }
 
-/// Has a map hold these entries and no others.
+/// Makes a map hold exactly these entries.
 fn keep_only(
     map: &mut HashMap<MapData, u32, u32>,
     wanted: &BTreeMap<u32, u32>,
@@ -223,17 +224,17 @@ const WAKING_PROGRAMS: [(&str, &str); 3] = [
     ("on_first_wakeup", "sched_wakeup_new"),
 ];
 
-/// Loaded and attached programs that time the waits of threads.
+/// Loaded and attached programs that time how long threads wait for a CPU.
 pub struct RunQueue {
-    // Declared first: the programs are detached before their maps go.
-    /// What runs in the kernel.
+    // Declared first: the programs are detached before their maps are closed.
+    /// The BPF programs.
     pub programs: Programs,
     delays: PerCpuArray<MapData, bpf_maps::Delays>,
     processes: HashMap<MapData, u32, u32>,
 }
 
 impl RunQueue {
-    /// Times the threads of all processes but this one, by number, or, with `is_by_process`, of those alone that
+    /// Times the threads of every process except `own_process`; with `is_by_process`, only those of processes that
     /// [`RunQueue::watch`] names.
     ///
     /// # Errors
@@ -256,7 +257,7 @@ impl RunQueue {
         })
     }
 
-    /// Times the threads of these processes from now on, and of no others.
+    /// Times the threads of these processes from now on, and no others.
     pub fn watch(&mut self, processes: impl Iterator<Item = u32>) -> Result<(), BpfError> {
         keep_only(
             &mut self.processes,
@@ -264,7 +265,7 @@ impl RunQueue {
         )
     }
 
-    /// The waits so far.
+    /// Returns the waits so far.
     pub fn read(&self) -> Result<Histogram, BpfError> {
         histogram(&self.delays, 0, WAITING)
     }

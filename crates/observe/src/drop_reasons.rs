@@ -1,12 +1,12 @@
 //! Packets that the kernel dropped, by its own reasons, counted at the tracepoint `skb:kfree_skb`.
 //!
-//! Finds losses that no counter has, such as those of a filter rule without one. Every packet that was dropped in a
-//! watched namespace is counted; those that could not be are counted as gaps. Packets that the kernel frees after use are
-//! no losses. Names of reasons are those of the running kernel, since their numbers differ between versions.
+//! This finds losses without a counter, such as those of a filter rule without one. Every packet dropped in a watched
+//! namespace is counted, or else counted as a gap. Packets that the kernel frees after use are not losses. Names of
+//! reasons are taken from the running kernel, because their numbers differ between versions.
 //!
-//! Where a driver gives no reason, the reason is `NOT_SPECIFIED` and the function that dropped the packet is named. Two
-//! losses never reach the tracepoint: frames that an XDP program drops in the driver (`rx_queue_N_xdp_drops` counts them
-//! on veth), and frames for which a card had no receive descriptor (`rx_missed_errors`).
+//! If a driver gives no reason, the reason is `NOT_SPECIFIED`, with the name of the function that dropped the packet.
+//! Two losses never reach the tracepoint: frames that an XDP program drops in the driver (`rx_queue_N_xdp_drops` counts
+//! them on veth), and frames for which a card had no receive descriptor (`rx_missed_errors`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,10 +25,10 @@ use crate::bpf::{self, BpfError, KernelTypes, OrRefused, Programs};
 
 const DROPS: &str = "dropped packets";
 const PROGRAM: &str = "count_drops";
-/// Groups that are told apart at the most; packets of others are only counted.
+/// Most groups that are distinguished; packets of further groups are only counted.
 const MAX_GROUPS: u32 = 1024;
 
-/// Why drop reasons cannot be had.
+/// Why there are no drop reasons.
 #[derive(Debug, Error)]
 pub enum DropReasonsError {
     /// The kernel is too old.
@@ -39,15 +39,15 @@ pub enum DropReasonsError {
     /// The namespace of the caller is not known.
     #[error("cannot tell which network namespace to watch")]
     Namespace(#[source] io::Error),
-    /// BPF is not there or not permitted.
+    /// BPF is not available or not permitted.
     #[error(transparent)]
     Bpf(#[from] BpfError),
 }
 
 /// A loaded and attached program that counts dropped packets.
 pub struct DropReasons {
-    // Declared first: the program is detached before its maps go.
-    /// What runs in the kernel.
+    // Declared first: the program is detached before its maps are closed.
+    /// The BPF program.
     pub programs: Programs,
     drops: PerCpuHashMap<MapData, Drop, Dropped>,
     uncounted: PerCpuArray<MapData, Uncounted>,
@@ -57,7 +57,7 @@ pub struct DropReasons {
 }
 
 impl DropReasons {
-    /// Counts the packets that are dropped from now on in the namespaces with these inode numbers, 64 at the most.
+    /// Counts packets dropped from now on in the namespaces with these inode numbers, at most 64.
     ///
     /// # Errors
     /// Without kernel types, CAP_BPF or CAP_PERFMON, and before Linux 5.17.
@@ -87,7 +87,7 @@ impl DropReasons {
         })
     }
 
-    /// What was dropped since [`begin`](Self::begin), by reason, most packets first, and what is in no reason.
+    /// Returns the packets dropped since [`begin`](Self::begin) by reason, most first, and those without a reason.
     pub fn read(&mut self) -> Result<(Vec<DropReason>, DropReasonGaps), BpfError> {
         let mut dropped = Vec::new();
         for entry in self.drops.iter() {
@@ -96,7 +96,7 @@ impl DropReasons {
                     let packets = by_cpu.iter().map(|one| one.packets);
                     dropped.push((drop, packets.sum::<u64>()));
                 }
-                // An entry that another reader would take away; there is none.
+                // Only if another reader removed the entry; there is none.
                 Err(MapError::KeyNotFound) => {}
                 Err(error) => return Err(BpfError::refused(DROPS, &error)),
             }
@@ -112,7 +112,7 @@ impl DropReasons {
         Ok((self.explain(&dropped), gaps))
     }
 
-    /// Joins what has the same reason, function and protocol, and says what it means.
+    /// Groups drops by reason, function and protocol, and explains them.
     fn explain(&mut self, dropped: &[(Drop, u64)]) -> Vec<DropReason> {
         let locations = dropped.iter().map(|(drop, _)| drop.location);
         self.symbols
@@ -143,8 +143,8 @@ impl DropReasons {
         reasons
     }
 
-    /// Drops during which the program was running on the same CPU already: a soft interrupt came upon it. The
-    /// kernel says so with the descriptor, since Linux 5.12.
+    /// Drops during which the program was running already on the same CPU, below a soft interrupt. The kernel reports
+    /// them with the descriptor, since Linux 5.12.
     fn missed_events(&self) -> Option<u64> {
         let program = self.programs.program(PROGRAM).ok()?;
         let fd = program.fd().ok()?.as_fd().as_raw_fd();
@@ -156,7 +156,7 @@ impl DropReasons {
     }
 }
 
-/// What a dropped packet was, by its ethertype and the next protocol that its header of IP names.
+/// Protocol of a dropped packet, by its ethertype and its IP header.
 fn protocol(drop: &Drop) -> DropProtocol {
     match (u16::from_be(drop.ethertype), drop.ip_protocol) {
         (0x0800 | 0x86DD, 17) => DropProtocol::Udp,
@@ -165,13 +165,13 @@ fn protocol(drop: &Drop) -> DropProtocol {
     }
 }
 
-/// The names of reasons in a description of a kernel's types; `None` when it has no drop reasons.
+/// The names of drop reasons in a description of kernel types; `None` if it has none.
 fn names_in(types: &[u8]) -> Option<BTreeMap<u32, String>> {
     let names = KernelTypes::of_bytes(types)?.values_of("skb_drop_reason")?;
     Some(names.into_iter().collect())
 }
 
-/// The kernel's name of a reason without what all have in common; its number where the kernel has none for it.
+/// The kernel's name of a reason without the common prefix, or its number if it has no name.
 fn name_of(reason: u32, names: &BTreeMap<u32, String>) -> String {
     match names.get(&reason) {
         Some(name) => String::from(name.strip_prefix("SKB_DROP_REASON_").unwrap_or(name)),
@@ -181,8 +181,8 @@ fn name_of(reason: u32, names: &BTreeMap<u32, String>) -> String {
 
 const MEANINGS: &str = include_str!("drop_reasons.txt");
 
-/// Where a packet was lost, and why in a sentence, by the kernel's name of the reason or of the function that dropped
-/// it without one.
+/// The place of a loss and a sentence that explains it, by the kernel's name of the reason, or of the function if there
+/// is no reason.
 fn meaning_of(name: &str) -> Option<(LossPlace, &'static str)> {
     let mut meanings = meanings();
     meanings.find_map(|(known, place, why)| (known == name).then_some((place, why)))
@@ -200,16 +200,15 @@ fn meanings() -> impl Iterator<Item = (&'static str, LossPlace, &'static str)> {
     })
 }
 
-/// Where the kernel lists its functions.
+/// The kernel's list of its functions.
 const SYMBOLS: &str = "/proc/kallsyms";
 
-/// Functions of the kernel that were asked for, by address.
+/// Functions of the kernel, by looked-up address.
 #[derive(Default)]
 struct KernelSymbols(BTreeMap<u64, Option<String>>);
 
 impl KernelSymbols {
-    /// Looks up the addresses that are not known yet. Without CAP_SYSLOG, or where the kernel lists none, they have
-    /// no function.
+    /// Looks up new addresses. Without CAP_SYSLOG, or if the kernel lists no functions, they have none.
     fn learn(&mut self, addresses: impl Iterator<Item = u64>) {
         let unknown: Vec<u64> = addresses
             .filter(|address| !self.0.contains_key(address))
@@ -240,18 +239,18 @@ impl KernelSymbols {
         self.0.extend(addresses.iter().copied().zip(names));
     }
 
-    /// The function that an address is in.
+    /// Returns the function that contains an address.
     fn function_at(&self, address: u64) -> Option<&str> {
         self.0.get(&address)?.as_deref()
     }
 }
 
-/// `ffffffff81000000 T name [module]`. Addresses that are kept from the reader are 0.
+/// Parses `ffffffff81000000 T name [module]`. Hidden addresses are 0.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
     let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
-    // The compiler's parts of a function: `veth_xmit.constprop.0`, `tun_net_xmit.cold`.
+    // Without suffixes that the compiler adds: `veth_xmit.constprop.0`, `tun_net_xmit.cold`.
     let name = words.next()?.split('.').next()?;
     (is_code && address > 0).then_some((address, name))
 }
@@ -358,7 +357,7 @@ mod tests {
         assert_eq!(place("igmp_rcv"), None);
     }
 
-    /// A name that the kernel never had would be a row for nothing.
+    /// A misspelled row would never match.
     #[test]
     fn rows_are_spelled_as_the_kernel_spells_them() {
         let types = std::fs::read(crate::bpf::KERNEL_TYPES).unwrap_or_default();
@@ -371,7 +370,7 @@ mod tests {
             .map(|number| name_of(*number, &names))
             .collect();
         let unknown = meanings().filter(|(name, ..)| !known.iter().any(|it| it == name));
-        // Some came with later versions than the oldest that has reasons at all.
+        // Some reasons are newer than the oldest kernel with reasons.
         assert!(unknown.count() <= meanings().count() / 2);
     }
 

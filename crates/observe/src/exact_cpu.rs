@@ -1,9 +1,9 @@
 //! CPU time, exact to the event: BPF programs on the kernel's switch, interrupt and system call events.
 //!
-//! `/proc/stat` looks at a CPU once a clock tick on most kernels. Here each change of state adds the time since the last
-//! one to the state that ends; an interrupt is taken off the task that it interrupted. Nothing crosses into user space
-//! until someone reads. The states of a CPU add up to wall time: a copy that does not was read during an event and is read
-//! again, and [`CpuTimes::residual_ns`] shows what remains.
+//! On most kernels `/proc/stat` samples a CPU once per clock tick. Here each change of state adds the time since the
+//! last one to the state that ends; an interrupt's time is not counted for the interrupted task. Data reach user space
+//! only when read. The states of a CPU add up to wall time. A copy that does not was taken during an event and is read
+//! again; [`CpuTimes::residual_ns`] shows what remains.
 
 use std::{fs, thread};
 
@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::bpf::{self, BpfError, OrRefused, Programs, RunTime};
 use crate::clock::monotonic_ns;
 
-/// What errors say the programs are for.
+/// What the programs count, as named in errors.
 const CPU_TIME: &str = "CPU time";
-/// Programs and their tracepoints, in the order in which they are attached: an exit without its entry
-/// is ignored, an entry without its exit would be believed.
+/// Programs and their tracepoints, in order of attaching: an exit without its entry is ignored, but an entry without
+/// its exit would be counted.
 const PROGRAMS: [(&str, &str); 5] = [
     ("on_switch", "sched_switch"),
     ("on_irq_exit", "irq_handler_exit"),
@@ -28,15 +28,15 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("on_softirq_exit", "softirq_exit"),
     ("on_softirq_entry", "softirq_entry"),
 ];
-/// Those that tell a task's system calls from the rest of it.
+/// Programs that separate a task's system calls from its user time.
 const SYSCALL_PROGRAMS: [(&str, &str); 2] =
     [("on_sys_exit", "sys_exit"), ("on_sys_enter", "sys_enter")];
-/// Keeps the names of threads right; loaded when there is an account of threads.
+/// Keeps thread names up to date; loaded with the account of threads.
 const RENAME_PROGRAM: (&str, &str) = ("on_rename", "task_rename");
-/// Does nothing, at the event that comes on every machine.
+/// Does nothing, at an event that every machine has.
 const IDLE_PROGRAM: (&str, &str) = ("on_switch_do_nothing", "sched_switch");
-/// Interrupts of the CPU's own vectors, in the order of their sources. Not every kernel has events of
-/// all; without, their time stays with what they came upon.
+/// Interrupts of the CPU's own vectors, in source order. Not every kernel has events for all of them; without events
+/// their time counts for the interrupted state.
 const VECTORS: [&str; 5] = [
     "local_timer",
     "reschedule",
@@ -44,32 +44,32 @@ const VECTORS: [&str; 5] = [
     "call_function_single",
     "irq_work",
 ];
-/// Room for interrupts that are set up after the programs were loaded.
+/// Slots for interrupts set up after the programs were loaded.
 const SPARE_SOURCES: u32 = 64;
-/// What an interrupt's entry and exit take of the task that it comes upon, and no task ran.
+/// Longest time that an interrupt's entry and exit take from the interrupted task, without the task having run.
 const BACK_TO_BACK_NS: u64 = 2_000;
-/// How often a copy that was read half-way is read again.
+/// How often an inconsistent copy is read again.
 const READS_MAX: u32 = 64;
 
-/// What is counted in addition to the states.
+/// Options of the exact account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExactCpuOptions {
-    /// Folds time by the phase of a period.
+    /// Folds time by the phase of a period, if set.
     pub fold: Option<FoldOptions>,
-    /// Whether an account of each thread is kept, which a third of a switch's cost is.
+    /// Whether to keep an account of each thread, a third of the cost of a switch.
     pub has_threads: bool,
-    /// Whether system calls are passed over: user and system time of tasks are not told apart then, and a system call
-    /// costs nothing.
+    /// Whether to ignore system calls: then user and system time of tasks are not separated, and a system call costs
+    /// nothing.
     pub passes_over_syscalls: bool,
-    /// Handler entries back to back from which on they are a storm, as FreeBSD's
-    /// `hw.intr_storm_threshold`; 0: none is.
+    /// Back-to-back handler entries from which on they are a storm, as FreeBSD's `hw.intr_storm_threshold`; 0:
+    /// detection is off.
     pub storm_threshold: u64,
 }
 
 /// The loaded programs.
 pub struct ExactCpu {
-    // Declared first: programs are detached before their maps go.
-    /// What runs in the kernel.
+    // Declared first: the programs are detached before their maps are closed.
+    /// The BPF programs.
     pub programs: Programs,
     cpus: PerCpuArray<MapData, Cpu>,
     sources: PerCpuArray<MapData, Source>,
@@ -83,8 +83,8 @@ impl ExactCpu {
     /// Loads the programs. They count nothing until [`ExactCpu::attach`].
     ///
     /// # Errors
-    /// When the kernel describes no types, or refuses: CAP_BPF and CAP_PERFMON are needed. Then
-    /// [`CpuSample`](crate::proc::CpuSample) is what there is.
+    /// When the kernel has no type description, or refuses: CAP_BPF and CAP_PERFMON are needed.
+    /// [`CpuSample`](crate::proc::CpuSample) is the alternative.
     pub fn load(options: &ExactCpuOptions) -> Result<Self, BpfError> {
         let btf = bpf::tracepoints(CPU_TIME)?;
         let sources = VECTORS.len() as u32 + irq_numbers_end() + SPARE_SOURCES;
@@ -131,7 +131,7 @@ impl ExactCpu {
         })
     }
 
-    /// Attaches the programs; nothing happens when they are attached. All states count from 0 again.
+    /// Attaches the programs, unless they are attached already. All states start from 0.
     pub fn attach(&mut self) -> Result<(), BpfError> {
         if self.programs.is_attached() {
             return Ok(());
@@ -144,12 +144,12 @@ impl ExactCpu {
         Ok(())
     }
 
-    /// Takes the programs out of the kernel's way, in the opposite order.
+    /// Detaches the programs in reverse order.
     pub fn detach(&mut self) -> Result<(), BpfError> {
         self.programs.detach()
     }
 
-    /// Every CPU's account now.
+    /// Reads every CPU's account.
     pub fn read(&self) -> Result<ExactSample, BpfError> {
         let mut sample = ExactSample::default();
         for _ in 0..READS_MAX {
@@ -165,7 +165,7 @@ impl ExactCpu {
         Ok(sample)
     }
 
-    /// Hard interrupts by source since the programs were loaded.
+    /// Reads hard interrupts by source since the programs were loaded.
     pub fn interrupts(&self) -> Result<Interrupts, BpfError> {
         let mut interrupts = Interrupts::default();
         for index in 0..self.sources.len() {
@@ -175,9 +175,8 @@ impl ExactCpu {
         Ok(interrupts)
     }
 
-    /// What each thread used since the programs were loaded, up to its latest switch and, when it is
-    /// running, up to now. A thread that switches meanwhile may have one slice too much. Empty unless the options
-    /// ask for it.
+    /// Reads the CPU time of each thread since the programs were loaded, including the present slice of running
+    /// threads. A thread that switches meanwhile may have one slice too much. Empty unless the options request it.
     pub fn threads(&self) -> Result<Vec<ThreadTimes>, BpfError> {
         if !self.options.has_threads {
             return Ok(Vec::new());
@@ -192,7 +191,7 @@ impl ExactCpu {
         Ok(threads)
     }
 
-    /// Time by phase of the period; `None` unless the options asked for it.
+    /// Reads time by phase of the period; `None` unless the options request it.
     pub fn fold(&self) -> Result<Option<Vec<FoldBin>>, BpfError> {
         let Some(options) = self.options.fold else {
             return Ok(None);
@@ -201,11 +200,11 @@ impl ExactCpu {
         Ok(Some(bins(options, &by_cpu)))
     }
 
-    /// Times a program that does nothing while `work` goes on: its mean run is what the kernel's timing
-    /// itself adds to each run. Returns that with the result of `work`.
+    /// Times a program that does nothing while `work` runs: its mean run is what the kernel's timing adds to each run.
+    /// Returns that with the result of `work`.
     ///
     /// # Errors
-    /// Those of `work`, too.
+    /// Includes those of `work`.
     pub fn with_idle_program<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, BpfError>,
@@ -221,7 +220,7 @@ impl ExactCpu {
         Ok((done?, after.since(before)))
     }
 
-    /// Vectors that this kernel has no events of: their time stays with what they came upon.
+    /// Returns the vectors without events in this kernel: their time counts for the interrupted state.
     pub fn unseen_vectors(&self) -> &[&'static str] {
         &self.unseen_vectors
     }
@@ -231,16 +230,16 @@ impl ExactCpu {
     }
 }
 
-/// A CPU's account begins with its first event; an idle CPU may have none for seconds. A thread that
-/// comes and goes is one. CPUs that this process may not use begin by themselves.
+/// Runs a thread on each permitted CPU in turn. A CPU's account begins with its first event, and an idle CPU may have
+/// none for seconds. Other CPUs begin by themselves.
 fn visit_every_cpu() {
     let visitor = thread::spawn(|| {
         for cpu in schedule::allowed_cpus().unwrap_or_default() {
-            // One that went offline meanwhile has no account.
+            // A CPU that went offline meanwhile has no account.
             let _ = schedule::pin(cpu);
         }
     });
-    // It cannot panic, and has nothing to say.
+    // It cannot panic and returns nothing.
     let _ = visitor.join();
 }
 
@@ -249,7 +248,7 @@ pub const SOFTIRQ_NAMES: [&str; state::SOFTIRQ_VECTORS] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
 
-/// One core's record in the kernel, and when it was copied.
+/// One core's record in the kernel, with the time of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CpuCopy {
     pub cpu: Cpu,
@@ -266,7 +265,7 @@ impl CpuCopy {
         sum == self.cpu.last_ns.wrapping_sub(self.cpu.start_ns)
     }
 
-    /// The state that the core was in after its latest event.
+    /// The core's state after its latest event.
     fn state(&self) -> usize {
         match self.cpu {
             cpu if cpu.irq_depth > 0 => state::IRQ,
@@ -275,7 +274,7 @@ impl CpuCopy {
         }
     }
 
-    /// Time that no event has accounted for yet.
+    /// Time since the latest event, in no state yet.
     fn open_ns(&self) -> u64 {
         self.at_ns.saturating_sub(self.cpu.last_ns)
     }
@@ -290,26 +289,25 @@ impl CpuCopy {
     }
 }
 
-/// Every CPU's account at one moment.
+/// The accounts of all CPUs at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExactSample {
-    /// By number of the core; `None` before its first event.
+    /// By core number; `None` before its first event.
     cpus: Vec<Option<CpuCopy>>,
 }
 
-/// What one core did between two samples.
+/// The times of one core between two samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
     /// Number of the core.
     pub core: u32,
     /// Time between the samples, by `CLOCK_MONOTONIC`.
     pub wall_ns: u64,
-    /// User programs at normal priority. What interrupts them without being an interrupt, such as a
-    /// page fault, is in it.
+    /// User programs at normal priority, including interruptions that are not interrupts, such as page faults.
     pub user_ns: u64,
     /// User programs at lowered priority.
     pub nice_ns: u64,
-    /// System calls, and threads of the kernel.
+    /// System calls, and kernel threads.
     pub system_ns: u64,
     /// Handlers of hard interrupts.
     pub irq_ns: u64,
@@ -317,13 +315,13 @@ pub struct CpuTimes {
     pub softirq_ns: [u64; state::SOFTIRQ_VECTORS],
     /// The idle task.
     pub idle_ns: u64,
-    /// What is missing to the time between the samples, or negative, too much.
+    /// Time between the samples that no state accounts for; negative if they account for too much.
     pub residual_ns: i64,
     /// Switches from one thread to another.
     pub context_switches: u64,
 }
 
-/// Time of one thread or of several, by state.
+/// Times of one or several threads, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTimes {
     /// In user mode at normal priority.
@@ -334,9 +332,9 @@ pub struct TaskTimes {
     pub system_ns: u64,
 }
 
-/// A sum of the kernel's, which counts modulo 2^64. An event within another moves some time from one state to
-/// the next, and a record that was copied in the middle of a switch has a younger start than its times: a
-/// thread that hardly ran can come out below nothing.
+/// Converts one of the kernel's sums, which count modulo 2^64. A nested event moves some time from one state to the
+/// next, and a record copied during a switch has a later start than its times, so a thread that hardly ran can have a
+/// negative time.
 fn not_below_zero(ns: u64) -> u64 {
     ns.cast_signed().max(0).cast_unsigned()
 }
@@ -350,12 +348,12 @@ impl TaskTimes {
         }
     }
 
-    /// All of it.
+    /// Returns the sum.
     pub fn total_ns(&self) -> u64 {
         self.user_ns + self.nice_ns + self.system_ns
     }
 
-    /// Both together.
+    /// Adds another thread's times.
     pub fn plus(self, other: TaskTimes) -> TaskTimes {
         TaskTimes {
             user_ns: self.user_ns + other.user_ns,
@@ -366,7 +364,7 @@ impl TaskTimes {
 }
 
 impl ExactSample {
-    /// Takes a copy of a core's record unless there is a consistent one.
+    /// Keeps a copy of a core's record unless it has a consistent one.
     fn take(&mut self, core: usize, copy: CpuCopy) {
         if self.cpus.len() <= core {
             self.cpus.resize(core + 1, None);
@@ -381,7 +379,7 @@ impl ExactSample {
         self.cpus.iter().flatten().all(CpuCopy::is_consistent)
     }
 
-    /// Adds to each thread that is running what it used since it was switched to.
+    /// Adds the present slice to each running thread.
     fn add_running(&self, threads: &mut Vec<ThreadTimes>) {
         for copy in self.cpus.iter().flatten() {
             let cpu = &copy.cpu;
@@ -408,7 +406,7 @@ impl ExactSample {
         }
     }
 
-    /// What `cores` did since `earlier`. A core without an account in either sample is left out.
+    /// Returns the times of `cores` since `earlier`. Cores without an account in one of the samples are left out.
     pub fn since(&self, earlier: &ExactSample, cores: &[u32]) -> Vec<CpuTimes> {
         let find = |sample: &ExactSample, core: u32| *sample.cpus.get(core as usize)?;
         cores
@@ -417,7 +415,7 @@ impl ExactSample {
             .collect()
     }
 
-    /// Numbers of the cores that have an account.
+    /// Returns the numbers of cores with an account.
     pub fn cores(&self) -> Vec<u32> {
         let with_account = self.cpus.iter().enumerate();
         with_account
@@ -429,7 +427,7 @@ impl ExactSample {
 
 fn between(core: u32, before: &CpuCopy, after: &CpuCopy) -> CpuTimes {
     let (then, now) = (before.ns(), after.ns());
-    // Extrapolated time of a running state can be taken back by the event that follows it.
+    // The next event can take back extrapolated time of a running state.
     let ns = |state: usize| now[state].saturating_sub(then[state]);
     let mut softirq_ns = [0; state::SOFTIRQ_VECTORS];
     for (vector, softirq_ns) in softirq_ns.iter_mut().enumerate() {
@@ -452,18 +450,18 @@ fn between(core: u32, before: &CpuCopy, after: &CpuCopy) -> CpuTimes {
 }
 
 impl CpuTimes {
-    /// Time in soft interrupts of all vectors.
+    /// Returns the time in soft interrupts of all vectors.
     pub fn softirq_total_ns(&self) -> u64 {
         self.softirq_ns.iter().sum()
     }
 
-    /// Time in which the core worked: all but idle.
+    /// Returns the time in which the core was busy: all but idle.
     pub fn busy_ns(&self) -> u64 {
         self.user_ns + self.nice_ns + self.system_ns + self.irq_ns + self.softirq_total_ns()
     }
 
-    /// Shares of the time between the samples. `steal` is `/proc/stat`'s: no event shows it, so it
-    /// lies within the other states.
+    /// Returns shares of the time between the samples. `steal` is from `/proc/stat`: no event shows it, so it lies
+    /// within the other states.
     pub fn shares(&self, steal: f64) -> CpuStates {
         let share = |ns: u64| {
             if self.wall_ns == 0 {
@@ -485,16 +483,16 @@ impl CpuTimes {
     }
 }
 
-/// What is folded.
+/// Options of folding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoldOptions {
-    /// The period; phase 0 is at its multiples of `CLOCK_MONOTONIC`. At least 1 us.
+    /// The period, at least 1 us. Phase 0 is at its multiples of `CLOCK_MONOTONIC`.
     pub period_ns: u64,
-    /// The process whose time is folded. Interrupts are, whomever they came upon.
+    /// The process whose time is folded. Interrupts are always folded, whichever thread they interrupt.
     pub tgid: u32,
 }
 
-/// Time of all CPUs together, by bin of the period.
+/// Times of all CPUs summed, by bin of the period.
 fn bins(options: FoldOptions, by_cpu: &[bpf_maps::Fold]) -> Vec<FoldBin> {
     let bin = |bin: usize| {
         let row = |row: usize| by_cpu.iter().map(|fold| fold.ns[row][bin]).sum();
@@ -509,10 +507,10 @@ fn bins(options: FoldOptions, by_cpu: &[bpf_maps::Fold]) -> Vec<FoldBin> {
     (0..FOLD_BINS).map(bin).collect()
 }
 
-/// Where Linux shows each interrupt and its handlers.
+/// The kernel's directory of interrupts and their handlers.
 const IRQ_DIRECTORY: &str = "/sys/kernel/irq";
 
-/// What raises interrupts.
+/// Source of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InterruptSource {
     /// One of the CPU's own vectors, by the name of its tracepoint, such as `local_timer`.
@@ -521,20 +519,20 @@ pub enum InterruptSource {
     Irq(u32),
 }
 
-/// Interrupts of one source.
+/// Counts of one interrupt source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterruptCounts {
     /// The source.
     pub source: InterruptSource,
     /// Entries of its handlers.
     pub entries: u64,
-    /// Time in its handlers, of all CPUs together.
+    /// Time in its handlers, summed over all CPUs.
     pub ns: u64,
-    /// Entries whose run had reached the threshold; 0 also when there is none.
+    /// Entries at or beyond the threshold of back-to-back entries; 0 also without a threshold.
     pub storm_entries: u64,
 }
 
-/// Interrupts of every source that had any.
+/// Counts of every source with interrupts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interrupts(pub Vec<InterruptCounts>);
 
@@ -546,8 +544,7 @@ impl InterruptSource {
         }
     }
 
-    /// The vector's name, or the names of the line's handlers as the kernel has them now; empty when
-    /// it has none.
+    /// Returns the vector's name, or the present names of the line's handlers; empty without handlers.
     pub fn name(&self) -> String {
         match self {
             InterruptSource::Vector(name) => String::from(*name),
@@ -560,7 +557,7 @@ impl InterruptSource {
 }
 
 impl Interrupts {
-    /// Adds what each CPU counted of the source at `index`.
+    /// Adds the per-CPU counts of the source at `index`.
     pub(crate) fn add(&mut self, index: u32, by_cpu: &[Source]) {
         let entries = by_cpu.iter().map(|source| source.entries).sum();
         if entries == 0 {
@@ -575,24 +572,24 @@ impl Interrupts {
     }
 }
 
-/// One more than the greatest number of an interrupt line that there is now.
+/// One more than the greatest interrupt line number at present.
 fn irq_numbers_end() -> u32 {
     let directory = fs::read_dir(IRQ_DIRECTORY).into_iter().flatten().flatten();
     let numbers = directory.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     numbers.max().map_or(0, |greatest| greatest + 1)
 }
 
-/// What one thread used. Interrupts that came upon it are not in it.
+/// CPU time of one thread, without interrupts during it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadTimes {
-    /// Number of the thread, as the initial PID namespace numbers it.
+    /// Thread id in the initial PID namespace.
     pub tid: u32,
-    /// Number of its process.
+    /// Process id.
     pub pid: u32,
-    /// Number of the process that contained it, as [`nicpoll_sys::program::spawn_contained`] does: the grandparent of
-    /// the first process in its PID namespace. `None` when it has not left a CPU yet.
+    /// Id of the process that started its container with [`nicpoll_sys::program::spawn_contained`]: the grandparent of
+    /// the first process in its PID namespace. `None` before it first leaves a CPU.
     pub starter_pid: Option<u32>,
-    /// The thread's name, by the latest rename; empty when it has not left a CPU yet.
+    /// The thread's latest name; empty before it first leaves a CPU.
     pub name: String,
     /// Its time by state.
     pub times: TaskTimes,
@@ -661,10 +658,10 @@ mod tests {
             panic!("{times:?}")
         };
         assert_eq!(times.wall_ns, 2_800);
-        // 500 of the user time were in the first sample already, though no event had told of it.
+        // 500 of the user time were in the first sample already, although no event had counted them.
         assert_eq!((times.user_ns, times.system_ns), (1_000, 500));
         assert_eq!((times.irq_ns, times.idle_ns), (300, 100));
-        // The soft interrupt that goes on has the time since the latest event, not the task below.
+        // The unfinished soft interrupt has the time since the latest event, not the task below it.
         assert_eq!(times.softirq_ns[3], 900);
         assert_eq!(times.busy_ns(), 2_700);
         assert_eq!(times.residual_ns, 0);
@@ -691,7 +688,7 @@ mod tests {
         assert!(!kept.is_consistent());
         kept.take(0, whole);
         assert!(kept.is_consistent());
-        // A consistent copy stays, so that the sample is of one moment as far as it can be.
+        // A consistent copy stays: the sample is of one moment as far as possible.
         kept.take(0, copy(3_000, 3_000, &[(state::IDLE, 2_000)]));
         assert_eq!(kept.cpus[0], Some(whole));
 

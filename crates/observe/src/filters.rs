@@ -1,10 +1,10 @@
-//! Packet filters: what nftables and legacy iptables dropped, which rules drop without a counter, and which chains see
-//! forwarded packets.
+//! Packet filters: packets dropped by nftables and legacy iptables, rules that drop without a counter, and chains that
+//! see forwarded packets.
 //!
-//! A counter counts a verdict only when nothing is between the two; a named counter only when every rule that has it
-//! drops. Whatever else can drop is named by its chain, with the directions of the packets that reach it by its hook or
-//! by the chains that jump to it. Rules of legacy iptables always count; where the program that prints them is not
-//! installed, each table is named as one that may drop.
+//! A rule's counter counts its verdict only if nothing is between the two; a named counter, only if every rule with it
+//! drops. Everything else that can drop is reported by chain, with the directions of the packets that reach it through
+//! its hook or the chains that jump to it. Rules of legacy iptables always count; if the program that prints them is
+//! not installed, each table is reported as one that may drop.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
@@ -20,35 +20,35 @@ use netlink_socket2::NetlinkSocket;
 use nicpoll_model::{LossPlace, UncountedLoss, Way};
 use rustix::io::Errno;
 
-/// `NFT_REG_VERDICT`, include/uapi/linux/netfilter/nf_tables.h: what a lookup in a verdict map writes to.
+/// `NFT_REG_VERDICT`, include/uapi/linux/netfilter/nf_tables.h: the destination of lookups in verdict maps.
 const VERDICT_REGISTER: u32 = 0;
 
 /// `NFPROTO_ARP`, include/uapi/linux/netfilter.h.
 const ARP: u8 = 3;
 
-/// What the filter of a network namespace drops.
+/// The drops of a network namespace's filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Packets that were counted and dropped, all tables together.
+    /// Packets counted and dropped, in all tables.
     pub dropped: u64,
-    /// Those of them that were on their way out, and no others: IP counts them among what it discarded, too.
+    /// Of these, packets that could only be on their way out: IP counts them as discarded, too.
     pub dropped_out: u64,
-    /// What can drop packets without their being counted.
+    /// Rules that can drop packets without counting them.
     pub uncounted: Vec<UncountedLoss>,
 }
 
 /// A table's family and name, and a name in it.
 pub(crate) type Name = (u8, String, String);
 
-/// How a drop is counted, if it is.
+/// How a drop is counted.
 enum Count {
     Packets(u64),
-    /// By the named counter.
+    /// By this named counter.
     Named(Name),
     Not(Cause),
 }
 
-/// What drops without a counter: in words for one of them, and for many.
+/// What drops without a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
     Drop,
@@ -58,7 +58,7 @@ enum Cause {
     Shared,
 }
 
-/// In the order of the causes.
+/// Words for one and for several, in order of the causes.
 const WORDS: [[&str; 2]; 5] = [
     [
         "a drop rule without a counter",
@@ -76,24 +76,24 @@ const WORDS: [[&str; 2]; 5] = [
     ],
 ];
 
-/// Everything that can drop, as it was found.
+/// Everything found that can drop.
 #[derive(Default)]
 struct Found {
-    /// Packets that were counted and dropped, with the chains that did it.
+    /// Packets counted and dropped, with the chains that dropped them.
     counted: Vec<(Vec<Name>, u64)>,
-    /// By chain: how many of each cause.
+    /// Number of drops without a counter, by chain and cause.
     uncounted: BTreeMap<(Name, Cause), usize>,
-    /// By named counter: in which chain, for each rule that drops right after it.
+    /// By named counter: the chain of each rule that drops right after counting.
     named: BTreeMap<Name, Vec<Name>>,
-    /// Maps that give verdicts, and the chain that looks into each.
+    /// Verdict maps, each with the chain that looks it up.
     maps: Vec<(Name, Name)>,
-    /// Chains that the kernel calls, with the ways of the packets that it gives them.
+    /// Chains that the kernel calls, with the directions of their packets.
     hooks: BTreeMap<Name, &'static [Way]>,
-    /// By chain: the chains that send packets there.
+    /// By chain: the chains that jump to it.
     callers: BTreeMap<Name, BTreeSet<Name>>,
 }
 
-/// Reads the filter of the namespace that the socket is in.
+/// Reads the filter of the socket's namespace.
 ///
 /// # Errors
 /// `EOPNOTSUPP` or `EPROTONOSUPPORT` when the kernel has no nftables, `EPERM` without CAP_NET_ADMIN.
@@ -146,7 +146,7 @@ impl Found {
         }
     }
 
-    /// Which way the packets go that come to a chain; `None` when none come there.
+    /// Directions of the packets that reach a chain; `None` if none do.
     fn ways(&self, chain: &Name) -> Option<Vec<Way>> {
         let mut from = vec![chain];
         let mut seen = BTreeSet::from([chain]);
@@ -167,18 +167,18 @@ impl Found {
         ways
     }
 
-    /// Whether only packets that leave the host come to a chain.
+    /// Whether only packets leaving the host reach a chain.
     fn is_way_out(&self, chain: &Name) -> bool {
         chain.0 != ARP && self.ways(chain).is_some_and(|ways| ways == [Way::Out])
     }
 
-    /// Takes note that one chain sends packets to another of its table.
+    /// Records that a chain jumps to another one in its table.
     fn add_jump(&mut self, from: &Name, to: &CStr) {
         let to = (from.0, from.1.clone(), to.to_string_lossy().into_owned());
         self.callers.entry(to).or_default().insert(from.clone());
     }
 
-    /// Takes note of what one rule can drop.
+    /// Records what one rule can drop.
     fn add_rule(&mut self, chain: &Name, expressions: IterableExprListAttrs<'_>) {
         let in_table = |name: &str| (chain.0, chain.1.clone(), String::from(name));
         let mut counted = None;
@@ -204,7 +204,7 @@ impl Found {
                     (code == Ok(VerdictCode::Drop as u32)).then_some(Cause::Drop)
                 }
                 Ok(ExprOps::Reject(_)) => Some(Cause::Reject),
-                // What iptables-nft makes of `-j REJECT`.
+                // The translation of `-j REJECT` by iptables-nft.
                 Ok(ExprOps::Target(target)) => {
                     let name = target.get_name().map(|name| name.to_bytes() == b"REJECT");
                     (name == Ok(true)).then_some(Cause::Reject)
@@ -221,23 +221,23 @@ impl Found {
                 Some(cause) => {
                     return self.add(chain, counted.unwrap_or(Count::Not(cause)));
                 }
-                // Not all of the packets that were counted come as far as the verdict.
+                // Not all counted packets reach the verdict.
                 None => counted = None,
             }
         }
     }
 }
 
-/// The name of the map that a lookup takes a verdict from; `None` when it takes something else.
+/// The name of the map from which a lookup takes a verdict; `None` if it looks up something else.
 fn verdict_map(lookup: &IterableExprLookupAttrs<'_>) -> Option<String> {
-    // The bindings count from 1 without a gap and put the set's id second; in the kernel's enum it comes fourth, so
-    // that the destination is what they call the source.
+    // The bindings number the attributes without gaps and put the set's id second; in the kernel's enum it is fourth,
+    // so what they call source is the destination.
     let gives_verdicts = lookup.get_sreg() == Ok(VERDICT_REGISTER);
     let name = lookup.get_set().ok().filter(|_| gives_verdicts)?;
     Some(name.to_string_lossy().into_owned())
 }
 
-/// What calls chains, and those whose policy is to drop. Since iptables-nft wants it, such a chain may count.
+/// Reads the hooks of chains, and chains whose policy is to drop. Such a chain may have counters, for iptables-nft.
 fn read_chains(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
     each_chain(socket, |this, chain| {
         if let Ok(number) = chain.get_hook().and_then(|hook| hook.get_num()) {
@@ -253,7 +253,7 @@ fn read_chains(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> 
     })
 }
 
-/// Shows `look` each chain of the namespace that the socket was opened in.
+/// Passes each chain of the socket's namespace to `look`.
 fn each_chain(
     socket: &mut NetlinkSocket,
     mut look: impl FnMut(Name, &IterableChainAttrs<'_>),
@@ -269,7 +269,7 @@ fn each_chain(
     Ok(())
 }
 
-/// Shows `look` each rule, with the chain that it stands in.
+/// Passes each rule, with its chain, to `look`.
 fn each_rule(
     socket: &mut NetlinkSocket,
     mut look: impl FnMut(Name, &IterableRuleAttrs<'_>),
@@ -293,7 +293,7 @@ fn read_rules(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
     })
 }
 
-/// Named counters count once, however many rules have them.
+/// Adds the counts of named counters, each once even if several rules share it.
 fn add_named(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
     let mut counters = BTreeMap::new();
     let request = nftables::Request::new().op_getobj_dump(&Nfgenmsg::default());
@@ -322,7 +322,7 @@ fn add_named(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a verdict map that a chain looks into has a verdict to drop. Takes note of where else it sends packets.
+/// Whether a verdict map of a chain can drop. Records the chains it jumps to.
 fn read_map(
     socket: &mut NetlinkSocket,
     (family, table, map): &Name,
@@ -360,7 +360,7 @@ fn named(family: u8, table: &CStr, name: &CStr) -> Name {
     (family, table, name)
 }
 
-/// Which way packets go that pass a hook, include/uapi/linux/netfilter.h and netfilter_arp.h: none where they go from
+/// Directions of the packets at a hook, by include/uapi/linux/netfilter.h and netfilter_arp.h; empty for packets from
 /// one interface to another.
 const fn ways_of_hook(family: u8, number: u32) -> &'static [Way] {
     match (family, number) {
@@ -381,7 +381,7 @@ const fn ways_of_hook(family: u8, number: u32) -> &'static [Way] {
     }
 }
 
-/// include/uapi/linux/netfilter.h, as nft(8) calls them.
+/// Names of families in include/uapi/linux/netfilter.h, as in nft(8).
 fn family_name(family: u8) -> &'static str {
     match family {
         1 => "inet",
@@ -394,14 +394,14 @@ fn family_name(family: u8) -> &'static str {
     }
 }
 
-/// For each protocol: where the kernel lists the tables that it has, and who prints them with their counters.
+/// For each protocol: the kernel's list of tables, and the program that prints them with counters.
 const PROTOCOLS: [(&str, &str); 2] = [
     ("ip_tables_names", "iptables-legacy-save"),
     ("ip6_tables_names", "ip6tables-legacy-save"),
 ];
 
-/// The tables of each protocol that has any, a line each, and who prints them. Most hosts have none: no program is run
-/// there.
+/// The tables of each protocol that has any, one a line, with the program that prints them. Most hosts have none, so no
+/// program is run.
 fn tables() -> impl Iterator<Item = (String, &'static str)> {
     let listed = PROTOCOLS.into_iter().map(|(names, program)| {
         let path = format!("/proc/thread-self/net/{names}");
@@ -410,7 +410,7 @@ fn tables() -> impl Iterator<Item = (String, &'static str)> {
     listed.filter(|(tables, _)| !tables.trim().is_empty())
 }
 
-/// Reads the tables of the namespace that the caller is in; nothing where there are none, or without CAP_NET_ADMIN.
+/// Reads the tables of the caller's namespace; empty without tables or CAP_NET_ADMIN.
 fn read_iptables() -> Filter {
     let mut all = Filter::default();
     for (tables, program) in tables() {
@@ -428,8 +428,8 @@ fn read_iptables() -> Filter {
     all
 }
 
-/// Chains for packets that are routed through the host which have rules or drop, each in words; where the program that
-/// prints them is not installed, the tables that there are.
+/// Describes chains for routed packets that have rules or drop. If the program that prints them is not installed, lists
+/// the tables.
 pub fn forward_chains() -> Vec<String> {
     let mut all = Vec::new();
     for (tables, program) in tables() {
@@ -443,7 +443,7 @@ pub fn forward_chains() -> Vec<String> {
     all
 }
 
-/// The chains of a text that routed packets come to, when they have rules or drop.
+/// The chains in a text that routed packets reach and that have rules or drop.
 fn routed(text: &str) -> Vec<String> {
     let mut chains = Vec::new();
     for line in printed(text) {
@@ -459,7 +459,7 @@ fn routed(text: &str) -> Vec<String> {
     chains
 }
 
-/// What a program of iptables prints of this namespace.
+/// Runs a program of iptables and returns its output for this namespace.
 fn saved(program: &str) -> Option<String> {
     let mut command = Command::new(program);
     let output = command.arg("-c").stdin(Stdio::null()).output().ok()?;
@@ -512,7 +512,7 @@ fn printed(text: &str) -> impl Iterator<Item = Printed<'_>> {
     })
 }
 
-/// Packets that rules and policies dropped or rejected, and those of them that were on their way out.
+/// Sums packets that rules and policies dropped or rejected, and of these the packets on their way out.
 fn dropped(text: &str) -> (u64, u64) {
     let drops = printed(text).filter(|line| matches!(line.target, "DROP" | "REJECT"));
     drops.fold((0, 0), |(all, out), line| {
@@ -535,28 +535,29 @@ fn may_drop(table: &str, program: &str) -> UncountedLoss {
     }
 }
 
-/// Chains that the kernel calls for packets on their way through the host, by family and hook
-/// (include/uapi/linux/netfilter.h): prerouting, forward, postrouting, and the ingress of `inet`.
+/// Families and hooks of chains that the kernel calls for forwarded packets (include/uapi/linux/netfilter.h):
+/// prerouting, forward, postrouting, and the ingress of `inet`.
 const ROUTED: ([u8; 3], [u32; 4]) = ([1, 2, 10], [0, 2, 4, 5]);
-/// Those of `netdev`: ingress and egress of single interfaces.
+/// The family of chains of single interfaces, `netdev`: ingress and egress.
 const OF_INTERFACES: u8 = 5;
 
-/// A chain that the kernel calls.
+/// A chain with a hook.
 struct Chain {
     rules: usize,
     drops: bool,
 }
 
-/// What the packet filter of the calling thread's network namespace has for packets that come to one of these interfaces
-/// and leave by another, each in words.
+/// Describes the packet filters in the calling thread's network namespace for packets that arrive at one of these
+/// interfaces and leave by another.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// When the kernel does not answer.
 pub fn forward_filters(interfaces: &[&str]) -> io::Result<Vec<String>> {
     let mut filters = forward_chains();
     match nft_chains(&mut NetlinkSocket::new(), interfaces) {
         Ok(chains) => filters.extend(chains),
-        // A kernel without nftables has no rules of it; without the privilege to ask there is none to forward either.
+        // A kernel without nftables has no such rules. Without the privilege to read them there is none to forward,
+        // either.
         Err(error)
             if matches!(
                 Errno::from_io_error(&error),
@@ -603,11 +604,11 @@ fn is_called(family: u8, chain: &IterableChainAttrs<'_>, interfaces: &[&str]) ->
             .iter()
             .any(|it| it.as_bytes() == device.to_bytes())
     };
-    // A chain of several interfaces may be for these, too.
+    // A chain for several interfaces may include these.
     hook.get_dev().map_or(true, is_named)
 }
 
-/// What a chain does; `None` when that is nothing.
+/// Describes the effect of a chain; `None` if it has none.
 fn in_words(chain: &Chain) -> Option<String> {
     let rules = match chain.rules {
         0 if chain.drops => return Some(String::from("policy drop")),
@@ -619,8 +620,8 @@ fn in_words(chain: &Chain) -> Option<String> {
     Some(format!("{rules}{policy}"))
 }
 
-/// Both filters that a namespace may have: that of nf_tables, which iptables-nft fills too, and that of legacy iptables.
-/// `None` without CAP_NET_ADMIN.
+/// Reads both filters of a namespace: nf_tables, which iptables-nft uses too, and legacy iptables. `None` without
+/// CAP_NET_ADMIN.
 pub fn read_filters(socket: &mut NetlinkSocket) -> Option<Filter> {
     let older = read_iptables();
     match read_nftables(socket) {

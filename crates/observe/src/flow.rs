@@ -1,6 +1,6 @@
-//! A few counters of one host, read many times a second while traffic runs.
+//! A few counters of one host, read many times a second under traffic.
 //!
-//! Files stay open and are read again, so a reading costs little. Counters that take longer are in `host`.
+//! Files stay open and are read again, so a reading is cheap. Expensive counters are in `host`.
 
 use std::fs::File;
 use std::io;
@@ -13,36 +13,36 @@ use serde::{Deserialize, Serialize};
 use crate::polls::PollReader;
 use crate::proc::{CoreTicks, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet, parse_stat};
 
-/// The kernel gives its text a page at a time; two hold the files of a host with a few interfaces.
+/// The kernel returns text in pages; two hold the files of a host with a few interfaces.
 const BUFFER_BYTES: usize = 8192;
 
 /// Counters of a host at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowReading {
-    /// When, by the host's monotonic clock.
+    /// Time of the reading, by the host's monotonic clock.
     pub at_ns: u64,
-    /// Frames that its interfaces sent. `lo` is left out, here and below.
+    /// Frames sent by its interfaces, without `lo`, here and below.
     pub tx_packets: u64,
-    /// Frames that their drivers dropped on the way out.
+    /// Frames dropped by their drivers on the way out.
     pub tx_dropped: u64,
-    /// Bytes that they received, from the Ethernet header to the end of the payload.
+    /// Bytes received, from the Ethernet header to the end of the payload.
     pub rx_bytes: u64,
-    /// Frames that they dropped on the way in.
+    /// Frames dropped on the way in.
     pub rx_dropped: u64,
     /// UDP datagrams that programs read.
     pub udp_read: u64,
-    /// UDP datagrams that reached the host and no program: a full socket, or a wrong checksum.
+    /// UDP datagrams that reached the host but no program: full socket, or wrong checksum.
     pub udp_dropped: u64,
-    /// Polls of the NAPI instance that is watched; `None` where none are counted.
+    /// Polls of the watched NAPI instance; `None` if polls are not counted.
     pub polls: Option<u64>,
-    /// Time of the cores that were asked for, by the kernel's clock tick.
+    /// Times of the requested cores, by the kernel's clock tick.
     pub cores: Vec<CoreTicks>,
-    /// How often the kernel ended its receive softirq with packets left, all cores of the machine together; `None`
-    /// where no cores were asked for.
+    /// How often the kernel cut its receive softirq short with packets left, over all cores of the machine; `None`
+    /// unless cores were requested.
     pub cut_short_softirqs: Option<u64>,
 }
 
-/// Reads them in the network namespace that the thread which made it was in.
+/// Reads these counters in the network namespace of the thread that created it.
 pub struct FlowReader {
     interfaces: File,
     protocols: File,
@@ -52,7 +52,7 @@ pub struct FlowReader {
     buffer: Vec<u8>,
 }
 
-/// What is read of the whole machine, whatever the namespace.
+/// Files about the whole machine, in any namespace.
 struct Machine {
     cores: Vec<u32>,
     stat: File,
@@ -82,8 +82,8 @@ impl Machine {
 }
 
 impl FlowReader {
-    /// A reader of the caller's namespace; datagrams are those over `ip`. Of the machine it reads what `cores` do, and
-    /// nothing where there are none.
+    /// Opens a reader of the caller's namespace, for datagrams over `ip`. Machine-wide counters are read only if
+    /// `cores` has any.
     ///
     /// # Errors
     /// When the kernel's files cannot be opened.
@@ -104,10 +104,10 @@ impl FlowReader {
         })
     }
 
-    /// Reads the counters now.
+    /// Reads the counters.
     ///
     /// # Errors
-    /// When a file cannot be read, or is not as expected.
+    /// When a file cannot be read or parsed.
     pub fn read(&mut self) -> io::Result<FlowReading> {
         let now = clock_gettime(ClockId::Monotonic);
         let mut reading = FlowReading {
@@ -143,7 +143,7 @@ impl FlowReader {
     }
 }
 
-/// A file of the kernel, whose text is new at each read from its beginning.
+/// Reads a kernel file from its beginning, which gives fresh text each time.
 fn whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> io::Result<&'a str> {
     buffer.clear();
     loop {

@@ -1,8 +1,8 @@
 //! Counters of one host: interfaces, queueing disciplines, protocols, filters, XDP programs and drop reasons.
 //!
-//! Each counter that cannot be read is absent by itself; an ordinary user sees all except nftables and the other end of a
-//! veth. A thread inside the host's network namespace reads them from `/proc/thread-self/net`: `/proc/net` follows the
-//! process's first thread into the machine's own namespace.
+//! Each counter is read independently; an ordinary user may read all but nftables and the other end of a veth. A thread
+//! inside the host's network namespace reads from `/proc/thread-self/net`: `/proc/net` shows the namespace of the
+//! process's main thread.
 
 use std::collections::BTreeMap;
 use std::{fs, io};
@@ -22,7 +22,7 @@ use crate::proc::{LinkCounters, parse_netstat, parse_snmp, parse_snmp6, parse_so
 
 const NET: &str = "/proc/thread-self/net";
 
-/// How an XDP program is attached, include/uapi/linux/if_link.h; the numbers left out are of drivers and cards.
+/// Modes of XDP attachment, include/uapi/linux/if_link.h; the missing numbers are for drivers and cards.
 const XDP_ATTACHED_NONE: u8 = 0;
 const XDP_ATTACHED_SKB: u8 = 2;
 const XDP_ATTACHED_MULTI: u8 = 4;
@@ -30,55 +30,53 @@ const XDP_ATTACHED_MULTI: u8 = 4;
 /// Counters of one interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceCounters {
-    /// Its name now.
+    /// Its present name.
     pub name: String,
-    /// What it sent, received and dropped.
+    /// Its packets sent, received and dropped.
     pub link: LinkCounters,
-    /// Packets that its root qdisc dropped, 0 when that has no queue to drop from (`noqueue`); `None`
-    /// when the qdiscs could not be listed.
+    /// Packets dropped by its root qdisc; 0 if that has no queue (`noqueue`); `None` if the qdiscs could not be listed.
     pub qdisc_drops: Option<u64>,
-    /// Whether that has a queue. A batch of datagrams that it drops counts as one.
+    /// Whether the root qdisc has a queue. A batch of datagrams that it drops counts as one.
     pub has_queue: bool,
-    /// Frames that an XDP program in the driver dropped, 0 where there is none; `None` when the driver does not count
-    /// them in `rx_queue_N_xdp_drops`, as veth does.
+    /// Frames dropped by an XDP program in the driver, 0 without one; `None` if the driver does not count them in
+    /// `rx_queue_N_xdp_drops`, as veth does.
     pub xdp_drops: Option<u64>,
-    /// Frames that the other end of a veth could not hand over, when that end is in another namespace: this end's
-    /// ring or backlog was full. 0 for any other interface, `None` when the other end could not be asked.
+    /// Frames that the other end of a veth in another namespace could not deliver: this end's ring or backlog was full.
+    /// 0 for other interfaces, `None` if the other end could not be read.
     pub peer_tx_dropped: Option<u64>,
 }
 
-/// Everything that is counted on one host, in one network namespace, at one moment.
+/// All counters of one host, in one network namespace, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSnapshot {
-    /// Every interface, `lo` too, by its index; `None` when they could not be listed.
+    /// Every interface by index, including `lo`; `None` if they could not be listed.
     pub interfaces: Option<BTreeMap<u32, InterfaceCounters>>,
     /// Packets counted by rules of nftables and iptables that drop them; `None` without CAP_NET_ADMIN or nftables.
     pub nftables_drops: Option<u64>,
-    /// Those of them that were on their way out. IP counts the datagrams among them as discarded, too.
+    /// Of these, packets on their way out. IP counts the datagrams among them as discarded, too.
     pub nftables_drops_out: Option<u64>,
-    /// `Protocol.Name` of /proc/net/snmp and netstat and the names of /proc/net/snmp6; empty when unreadable.
+    /// Counters by `Protocol.Name` of /proc/net/snmp and netstat, and by name of /proc/net/snmp6; empty if unreadable.
     pub protocols: BTreeMap<String, u64>,
-    /// Backlog drops of each core of the *machine*, since the kernel does not keep them by namespace; `None`
-    /// when unreadable.
+    /// Backlog drops of each core of the *machine*: the kernel does not count them by namespace. `None` if unreadable.
     pub softnet_dropped: Option<Vec<u32>>,
-    /// What can drop packets without their being counted.
+    /// What can drop packets without counting them.
     pub uncounted: Vec<UncountedLoss>,
-    /// Dropped packets by the kernel's reasons; `None` when they are not watched.
+    /// Dropped packets by the kernel's reasons; `None` if they are not watched.
     pub drop_reasons: Option<Vec<DropReason>>,
-    /// Packets that these leave out; `None` when they are not watched.
+    /// Packets missing in the drop reasons; `None` if they are not watched.
     pub drop_reason_gaps: Option<DropReasonGaps>,
 }
 
-/// Reads the counters of the network namespace that the caller is in at the first reading.
+/// Reads the counters of the network namespace in which the first reading is taken.
 pub struct HostCounters {
     socket: NetlinkSocket,
     reasons: Option<DropReasons>,
-    /// Whether reasons are watched as soon as something is found that drops without counting.
+    /// Whether to watch drop reasons as soon as something can drop without counting.
     on_demand: bool,
 }
 
 impl HostCounters {
-    /// Nothing is read yet.
+    /// Creates a reader; nothing is read yet.
     pub fn of_caller() -> Self {
         HostCounters {
             socket: NetlinkSocket::new(),
@@ -87,8 +85,8 @@ impl HostCounters {
         }
     }
 
-    /// The same. Drop reasons are watched from the first reading on that finds something which can drop packets without
-    /// counting each: until then nothing is loaded, and no drop costs more than it does.
+    /// Creates a reader that watches drop reasons from the first reading that finds something which can drop packets
+    /// without counting each. Until then nothing is loaded, and drops have no extra cost.
     pub fn explained_on_demand() -> Self {
         HostCounters {
             on_demand: true,
@@ -96,17 +94,17 @@ impl HostCounters {
         }
     }
 
-    /// Has the kernel count what it drops from now on, by reason, in the namespace that the caller is in.
+    /// Makes the kernel count drops by reason from now on, in the caller's namespace.
     ///
     /// # Errors
-    /// As for [`DropReasons::begin`].
+    /// Those of [`DropReasons::begin`].
     pub fn watch_drop_reasons(&mut self) -> Result<(), DropReasonsError> {
         let namespace = NetNamespace::current().map_err(DropReasonsError::Namespace)?;
         self.reasons = Some(DropReasons::begin(&[namespace.inode()])?);
         Ok(())
     }
 
-    /// Packets that wait in the queueing disciplines of these interfaces.
+    /// Returns the packets waiting in the queueing disciplines of these interfaces.
     ///
     /// # Errors
     /// When the qdiscs cannot be listed.
@@ -120,7 +118,7 @@ impl HostCounters {
         Ok(waiting)
     }
 
-    /// Reads what can be read now.
+    /// Reads all readable counters.
     pub fn snapshot(&mut self) -> HostSnapshot {
         let mut uncounted = Vec::new();
         let filter = read_filters(&mut self.socket);
@@ -130,7 +128,7 @@ impl HostCounters {
         let may_miss = !uncounted.is_empty() || of_interfaces.any(|one| one.has_queue);
         if self.on_demand && may_miss {
             self.on_demand = false;
-            // Without, the losses stay in the residual.
+            // On failure the losses stay in the residual.
             let _ = self.watch_drop_reasons();
         }
         let reasons = self
@@ -190,7 +188,7 @@ impl HostCounters {
         Ok(interfaces)
     }
 
-    /// `tx_dropped` of an interface of another namespace, which is known here by a number.
+    /// Reads `tx_dropped` of an interface in another namespace, by the namespace's id here.
     fn tx_dropped_in(&mut self, namespace: i32, index: u32) -> io::Result<u64> {
         let header = Ifinfomsg {
             ifi_index: index as i32,
@@ -209,7 +207,7 @@ fn is_veth(link: &IterableLinkAttrs<'_>) -> bool {
     kind.is_ok_and(|kind| kind.to_bytes() == b"veth")
 }
 
-/// What the driver counts of an XDP program's drops. What no counter has is added to `uncounted`.
+/// Reads the driver's count of XDP drops. Drops without a counter are added to `uncounted`.
 fn xdp_drops(
     header: &Ifinfomsg,
     link: &IterableLinkAttrs<'_>,
@@ -227,7 +225,7 @@ fn xdp_drops(
         let by = format!("{name} has a generic XDP program, whose drops no counter has");
         uncounted.push(xdp_can_drop(by));
     }
-    // To read them takes milliseconds with some drivers.
+    // Reading them takes milliseconds with some drivers.
     if !in_driver && !is_veth(link) || header.ifi_flags & IfinfoFlags::Up as u32 == 0 {
         return Some(0);
     }
@@ -240,7 +238,7 @@ fn xdp_drops(
     counted
 }
 
-/// What an XDP program can drop comes in.
+/// A loss by an XDP program, which sees only incoming packets.
 fn xdp_can_drop(by: String) -> UncountedLoss {
     UncountedLoss {
         place: LossPlace::Xdp,
@@ -250,7 +248,7 @@ fn xdp_can_drop(by: String) -> UncountedLoss {
     }
 }
 
-/// veth counts by queue: `rx_queue_0_xdp_drops`. `None` when there is no such counter.
+/// Sums veth's counters per queue, such as `rx_queue_0_xdp_drops`. `None` without such counters.
 fn sum_xdp_drops(statistics: &[(String, u64)]) -> Option<u64> {
     let queues = by_queue(statistics);
     let drops = queues
@@ -259,8 +257,8 @@ fn sum_xdp_drops(statistics: &[(String, u64)]) -> Option<u64> {
     drops.copied().reduce(|sum, count| sum + count)
 }
 
-/// The counters of the caller's namespace: those of snmp and netstat, and of snmp6, which is absent when IPv6
-/// is disabled.
+/// Reads the protocol counters of the caller's namespace: snmp, netstat, and snmp6, which is absent if IPv6 is
+/// disabled.
 fn read_protocols() -> io::Result<BTreeMap<String, u64>> {
     let mut protocols = parse_snmp(&read("snmp")?).map_err(io::Error::other)?;
     if let Ok(text) = read("netstat") {
@@ -272,7 +270,7 @@ fn read_protocols() -> io::Result<BTreeMap<String, u64>> {
     Ok(protocols)
 }
 
-/// Backlog drops of each core of the machine.
+/// Reads the backlog drops of each core of the machine.
 fn read_softnet_dropped() -> io::Result<Vec<u32>> {
     let cores = parse_softnet(&read("softnet_stat")?).map_err(io::Error::other)?;
     Ok(cores.iter().map(|core| core.dropped).collect())
@@ -284,12 +282,12 @@ fn read(name: &str) -> io::Result<String> {
         .map_err(|error| io::Error::new(error.kind(), format!("reading {path}: {error}")))
 }
 
-/// `TC_H_ROOT`, include/uapi/linux/pkt_sched.h: the parent of an interface's outermost qdisc, whose
-/// count of drops includes those of the qdiscs inside it.
+/// `TC_H_ROOT`, include/uapi/linux/pkt_sched.h: the parent of an interface's root qdisc, whose drop count includes
+/// those of qdiscs inside it.
 const TC_H_ROOT: u32 = 0xFFFF_FFFF;
 
-/// Packets that the root qdisc of each interface dropped, by interface index. One whose qdisc does not
-/// count is absent: `noqueue`, the default of veth, has nothing to drop from.
+/// Returns the packets dropped by each interface's root qdisc, by interface index. A qdisc without counters is absent:
+/// `noqueue`, the default of veth, cannot drop.
 pub fn qdisc_drops(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, u64>> {
     let mut drops = BTreeMap::new();
     each_qdisc(socket, |header, queue| {
@@ -300,7 +298,7 @@ pub fn qdisc_drops(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, u64>>
     Ok(drops)
 }
 
-/// Looks at every qdisc that counts.
+/// Passes every qdisc with counters to `look`.
 fn each_qdisc(
     socket: &mut NetlinkSocket,
     mut look: impl FnMut(&Tcmsg, &GnetStatsQueue),
@@ -316,8 +314,8 @@ fn each_qdisc(
     Ok(())
 }
 
-/// What stands before and after a receive queue's number: veth, virtio, ixgbe, ice and netvsc; mlx5, mlx4 and newer
-/// virtio; i40e; ena; nfp; stmmac; bnxt and tg3.
+/// Text before and after a receive queue's number: veth, virtio, ixgbe, ice and netvsc; mlx5, mlx4 and newer virtio;
+/// i40e; ena; nfp; stmmac; bnxt and tg3.
 const FORMS: [(&str, &str); 7] = [
     ("rx_queue_", "_"),
     ("rx", "_"),
@@ -328,10 +326,10 @@ const FORMS: [(&str, &str); 7] = [
     ("[", "]: rx_"),
 ];
 
-/// Counters of each receive queue, by the driver's name for each.
+/// Counters of each receive queue, by the driver's names.
 pub type QueueCounters = BTreeMap<u32, BTreeMap<String, u64>>;
 
-/// Reads those of an interface of the caller's namespace.
+/// Reads the queue counters of an interface of the caller's namespace.
 ///
 /// # Errors
 /// As [`ethtool::statistics`].
@@ -339,7 +337,7 @@ pub fn queue_counters(interface: &str) -> io::Result<QueueCounters> {
     Ok(by_queue(&ethtool::statistics(interface)?))
 }
 
-/// Those among all statistics of a driver that belong to a receive queue.
+/// Selects the statistics of a driver that belong to receive queues.
 fn by_queue(statistics: &[(String, u64)]) -> QueueCounters {
     let mut queues = QueueCounters::new();
     for (name, count) in statistics {
@@ -351,7 +349,7 @@ fn by_queue(statistics: &[(String, u64)]) -> QueueCounters {
     queues
 }
 
-/// The queue of a counter, and what it counts.
+/// Splits a counter's name into the queue and what it counts.
 fn of_queue(name: &str) -> Option<(u32, &str)> {
     FORMS.iter().find_map(|(before, after)| {
         let rest = name.strip_prefix(before)?;

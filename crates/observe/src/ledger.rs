@@ -1,14 +1,16 @@
 //! The ledger of a trial, from the counts of its programs and the counters of its hosts.
 //!
-//! Each packet is counted as lost at one place at most. The places of each host (`losses`) are lines, except those that
+//! Each packet counts as lost at one place at most. The places of each host (`losses`) are lines, except those that
 //! both ends of a link count:
 //!
-//! - A backlog drop on veth is in softnet_stat, in the sending interface's tx_dropped, in the receiving one's rx_dropped
-//!   and in the sender's Udp.SndbufErrors. The line is softnet's.
-//! - A full ring is in tx_dropped, SndbufErrors and Ip.OutDiscards. The line is tx_dropped less softnet's count.
+//! - A backlog drop on veth is in softnet_stat, in the sending interface's tx_dropped, in the receiving one's
+//!   rx_dropped and in the sender's Udp.SndbufErrors. The line is softnet's.
+//! - A drop by a full ring is in tx_dropped, SndbufErrors and Ip.OutDiscards. The line is tx_dropped less softnet's
+//!   count.
 //!
-//! Drop reasons beyond a counter are lines of their own after the counters'; the other counters are cross-checks. The
-//! kernel counts sends that it refused as lost; they are no offered packets, and leave the lines again. Trials over IPv4 use IPv4's protocol counters, and IPv6 control traffic is not mistaken for a loss.
+//! Drop reasons beyond a counter are separate lines after the counters'; the other counters are cross-checks. The
+//! kernel counts sends that it refused as lost; they are not offered packets, and are subtracted from the lines. Trials
+//! over IPv4 use IPv4's protocol counters, so IPv6 control traffic is not mistaken for a loss.
 
 use std::collections::BTreeMap;
 
@@ -20,34 +22,34 @@ use nicpoll_model::{
 use crate::losses::{Account, COUNTED, Families};
 use crate::proc::LinkCounters;
 
-/// Datagrams of a trial, as the programs at both ends counted them.
+/// Datagrams of a trial, counted by the programs at both ends.
 #[derive(Clone, Debug, Default)]
 pub struct CountedDatagrams {
     /// Handed to sockets.
     pub offered: u64,
-    /// Read from sockets, each once.
+    /// Distinct datagrams read from sockets.
     pub delivered: u64,
-    /// Read again; `None` when they have no numbers.
+    /// Datagrams read again; `None` if datagrams have no numbers.
     pub duplicates: Option<u64>,
-    /// Those besides the workload's own. The kernel's control packets are added to them.
+    /// Datagrams that are not the workload's own. The kernel's control packets are added.
     pub control: Vec<ControlLine>,
 }
 
 /// The hosts of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Hosts<'a> {
-    /// The one that sends.
+    /// The sending host.
     pub sender: Account<'a>,
-    /// The one that forwards, where there is one.
+    /// The forwarding host, if there is one.
     pub router: Option<Account<'a>>,
-    /// The one that receives.
+    /// The receiving host.
     pub receiver: Account<'a>,
-    /// Whether IPv6 carries the traffic: then its counters count, too.
+    /// Whether IPv6 carries the traffic: then its counters are included.
     pub is_ipv6: bool,
 }
 
 impl<'a> Hosts<'a> {
-    /// Two hosts that are joined directly, over IPv4.
+    /// Makes a pair of hosts connected directly, over IPv4.
     pub fn pair(sender: Account<'a>, receiver: Account<'a>) -> Self {
         Hosts {
             sender,
@@ -64,7 +66,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The two ends, each with its peer.
+    /// Returns the two ends, each with its peer.
     fn ends(self) -> [(Side, Account<'a>, Account<'a>); 2] {
         [
             (Side::Sender, self.sender, self.receiver),
@@ -73,7 +75,7 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// The ledger of a UDP trial, in datagrams.
+/// Makes the ledger of a UDP trial, in datagrams.
 pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
     let mut lines = loss_lines(hosts);
     lines.extend(beyond_counters(&lines, hosts));
@@ -85,7 +87,7 @@ pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
         leave_out_refused(&mut lines, &datagrams.control, side, host);
     }
     let mut control = datagrams.control;
-    // What lies behind a router is not the other end of one's own link.
+    // Behind a router is not the other end of the host's own link.
     if hosts.router.is_none() {
         control.extend(link_control(hosts, filtered));
     }
@@ -102,8 +104,8 @@ pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
     ledger
 }
 
-/// The ledger of a TCP trial, in bytes of payload. TCP sends again what is dropped, so packets that were take no part
-/// in it: they are cross-checks.
+/// Makes the ledger of a TCP trial, in bytes of payload. TCP retransmits dropped packets, so drops are not in the
+/// balance: they are cross-checks.
 pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) -> Ledger {
     let (sender, receiver) = (hosts.sender, hosts.receiver);
     let acknowledged = [
@@ -136,13 +138,13 @@ pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) ->
     }
 }
 
-/// Datagrams that the kernel says it dropped at a place beyond what the place's line has.
+/// Lines for datagrams dropped at a place beyond its counter, by drop reasons.
 fn beyond_counters(lines: &[LedgerLine], hosts: Hosts<'_>) -> Vec<LedgerLine> {
     let mut dropped: BTreeMap<(LossPlace, Side), Vec<DropReason>> = BTreeMap::new();
     for (side, host, _) in hosts.ends() {
         for reason in host.drop_reasons().unwrap_or_default() {
             match reason.place {
-                // A driver's own are in tx_dropped, which the ring's line has.
+                // Drops by a driver are in tx_dropped, which the ring's line includes.
                 None | Some(LossPlace::DeviceTx) => {}
                 Some(place) => {
                     let side = if is_of_link(place) {
@@ -176,7 +178,7 @@ fn beyond_counters(lines: &[LedgerLine], hosts: Hosts<'_>) -> Vec<LedgerLine> {
     dropped.into_iter().filter_map(beyond).collect()
 }
 
-/// Where the kernel counts a send that it refused, in the order in which it would have passed the places.
+/// Places where the kernel counts a send that it refused, in the order in which it would have passed them.
 const REFUSED_AT: [LossPlace; 5] = [
     LossPlace::IpOutput,
     LossPlace::SendQueue,
@@ -185,7 +187,7 @@ const REFUSED_AT: [LossPlace; 5] = [
     LossPlace::Backlog,
 ];
 
-/// Takes the sends that the kernel refused to a host's programs out of the lines that count them.
+/// Subtracts the sends that the kernel refused to a host's programs from the lines that count them.
 fn leave_out_refused(
     lines: &mut [LedgerLine],
     control: &[ControlLine],
@@ -215,18 +217,18 @@ fn leave_out_refused(
     };
     let filtered = of_kind(ControlKind::Filtered);
     leave_out(filtered, &[LossPlace::Nftables]);
-    // IP counts those, too, that no rule counts.
+    // IP also counts those that no rule counts.
     let uncounted = filtered.saturating_sub(host.filtered_out());
     leave_out(uncounted, &[LossPlace::IpOutput]);
     leave_out(of_kind(ControlKind::Refused), &REFUSED_AT);
 }
 
-/// Whether a place is between the hosts, whichever of them sends.
+/// Whether a place is between the hosts, in either direction.
 fn is_between(place: LossPlace) -> bool {
     place == LossPlace::Router || is_of_link(place)
 }
 
-/// Every place of the hosts, in the order in which a packet passes them.
+/// Returns a line for every place of the hosts, in the order in which a packet passes them.
 fn loss_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
     let of_hosts = |is_way_out: bool| {
         hosts.ends().into_iter().flat_map(move |(side, host, _)| {
@@ -245,7 +247,7 @@ fn loss_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
     lines
 }
 
-/// What was lost between the hosts: in rings, in the backlog, and at the router, if there is one.
+/// Returns the losses between the hosts: in rings, in the backlog, and at the router if there is one.
 fn link_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
     let backlog = hosts.sender.softnet_dropped();
     let ends = hosts.ends().map(|(_, host, _)| host.tx_dropped());
@@ -257,7 +259,7 @@ fn link_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
         let counter = "tx_dropped of both ends less softnet_stat's dropped";
         return vec![at(LossPlace::RxRing, counter, in_ring()), behind];
     };
-    // Whose backlog it was is not known; the receiver's ring is taken to be before it.
+    // It is unknown whose backlog it was; the receiver's ring is taken to come first.
     let onward = router.tx_dropped();
     let in_ring = || Some(onward?.saturating_sub(backlog?));
     let at_router = || {
@@ -279,13 +281,13 @@ fn link_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
     ]
 }
 
-/// What a router lost at its own places.
+/// Losses of a router at its own places.
 fn forwarding_losses(router: Account<'_>, families: Families) -> Option<u64> {
     let own = COUNTED.iter().filter(|counted| !is_of_link(counted.place));
     own.map(|counted| counted.packets(router, families)).sum()
 }
 
-/// Whether the two ends of a link count a place together.
+/// Whether both ends of a link count the place together.
 fn is_of_link(place: LossPlace) -> bool {
     matches!(
         place,
@@ -357,7 +359,7 @@ fn check(side: Side, counter: impl Into<String>, packets: Option<u64>) -> Option
     })
 }
 
-/// Control packets that a host sent and that its peer received, out of the balance.
+/// A line of control packets outside the balance: sent by a host, and received by its peer.
 fn told(kind: ControlKind, from: Side, [sent, received]: [Option<u64>; 2]) -> ControlLine {
     ControlLine {
         kind,
@@ -368,8 +370,8 @@ fn told(kind: ControlKind, from: Side, [sent, received]: [Option<u64>; 2]) -> Co
     }
 }
 
-/// ARP and neighbour discovery of a UDP trial. What a filter took away makes the receiving side's
-/// count of other frames meaningless.
+/// ARP and neighbour discovery of a UDP trial. Packets dropped by a filter make the receiving side's count of non-IP
+/// frames meaningless.
 fn link_control(hosts: Hosts<'_>, filtered: bool) -> Vec<ControlLine> {
     let arp = hosts.ends().map(|(from, host, peer)| {
         let sent = frames_besides_ip(
@@ -389,13 +391,13 @@ fn link_control(hosts: Hosts<'_>, filtered: bool) -> Vec<ControlLine> {
     arp.into_iter().chain(discovery(hosts)).collect()
 }
 
-/// Frames that no IP layer counted. `None` when this kernel does not count what IP transmits (before
-/// Linux 6.9), or when IP counted packets that never became frames.
+/// Frames that no IP layer counted. `None` if this kernel does not count what IP transmits (before Linux 6.9), or if IP
+/// counted packets that never became frames.
 fn frames_besides_ip(frames: Option<u64>, ip_packets: Option<u64>) -> Option<u64> {
     frames?.checked_sub(ip_packets?)
 }
 
-/// What both families of IP counted. `None` when this kernel has one of them not.
+/// Sums the counters of both IP families. `None` if this kernel lacks one of them.
 fn sum(host: Account<'_>, names: [&str; 2]) -> Option<u64> {
     names.iter().map(|name| host.protocol(name)).sum()
 }

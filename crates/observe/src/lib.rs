@@ -1,9 +1,9 @@
-//! Counters of the kernel: what happened to packets, where CPU time went, how often NAPI polled.
+//! Counters of the kernel: fates of packets, CPU time, and NAPI polls.
 //!
-//! Observing changes nothing that is observed, except for a cost that is itself measured. A counter that cannot be read
-//! is absent, never 0.
+//! Observation changes nothing except for its cost, which is measured as well. A counter that cannot be read is absent,
+//! never 0.
 //!
-//! `host` takes snapshots; `losses` and `ledger` make accounts of two of them. `exact_cpu`, `polls`, `delays` and
+//! `host` takes snapshots; `losses` and `ledger` make accounts from two of them. `exact_cpu`, `polls`, `delays` and
 //! `drop_reasons` count events with BPF programs, which `bpf` loads.
 
 mod bpf;

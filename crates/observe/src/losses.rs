@@ -1,18 +1,18 @@
-//! Losses of one host between two snapshots. One table says which counter counts what, and only there.
+//! Losses of one host between two snapshots. Only the table here defines which counter counts what.
 //!
-//! Each packet is counted as lost at one place at most. The kernel counts many a loss in several counters:
+//! Each packet counts as lost at one place at most. The kernel counts many losses in several counters:
 //!
-//! - A drop of a queueing discipline is also in Udp.SndbufErrors and Ip.OutDiscards; a drop of a filter on the way out is
-//!   in its rule's counter and in Ip.OutDiscards. IP's own line is OutDiscards less qdiscs, filters and interfaces. It
-//!   includes sends for which the socket had no room.
+//! - A drop by a queueing discipline is also in Udp.SndbufErrors and Ip.OutDiscards; a drop by a filter on the way out
+//!   is in its rule's counter and in Ip.OutDiscards. IP's own line is OutDiscards less qdiscs, filters and interfaces.
+//!   It includes sends for which the socket had no room.
 //! - Udp.InErrors contains RcvbufErrors, InCsumErrors and MemErrors; these three are the lines.
-//! - A backlog drop is in softnet_stat (for the machine) and in the receiving interface's rx_dropped. On veth it is also
-//!   in the sending interface's tx_dropped, as is a full ring: tx_dropped less the receiving end's rx_dropped was lost in
-//!   the ring.
+//! - A backlog drop is in softnet_stat (for the machine) and in the receiving interface's rx_dropped. On veth it is
+//!   also in the sending interface's tx_dropped, as are drops by a full ring: tx_dropped less the receiving end's
+//!   rx_dropped was lost in the ring.
 //!
-//! Where the kernel gives drop reasons, a place has at least the packets that they name, of the protocols that its counter
-//! counts. A counter that cannot be read is `None`, and so is a sum over interfaces when one of them went away.
-//! [`HostAccount`] is the account that traffic programs print; it includes whatever else ran on the host.
+//! If the kernel gives drop reasons, a place has at least the packets they name, of the protocols that its counter
+//! counts. An unreadable counter is `None`, and so is a sum over interfaces if one of them disappeared. [`HostAccount`]
+//! is the account that traffic programs print; it includes everything else that ran on the host.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -31,27 +31,27 @@ use crate::drop_reasons::DropReasonsError;
 use crate::host::{HostCounters, HostSnapshot, InterfaceCounters};
 use crate::proc::{CpuSample, LinkCounters};
 
-/// One host's counters at the beginning and at the end.
+/// One host's counters at the start and at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct Account<'a> {
     /// Before the first packet.
     pub before: &'a HostSnapshot,
-    /// After the last one.
+    /// After the last packet.
     pub after: &'a HostSnapshot,
 }
 
 type Interfaces = BTreeMap<u32, InterfaceCounters>;
 
-/// Whose counters of IP and UDP count.
+/// IP families whose counters are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Families {
-    /// IPv4's alone.
+    /// IPv4 alone.
     Ipv4,
-    /// Both. IPv6 that is switched off has no counters, and nothing to count.
+    /// Both families. Disabled IPv6 has no counters, and nothing to count.
     All,
 }
 
-/// How a host counts the packets that are lost at a place.
+/// How a host counts packets lost at a place.
 pub(crate) struct Counted {
     /// The place.
     pub place: LossPlace,
@@ -60,7 +60,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// How many there were.
+    /// Returns the packets lost.
     pub fn packets(&self, account: Account<'_>, families: Families) -> Option<u64> {
         match self.place {
             LossPlace::IpOutput => {
@@ -85,12 +85,12 @@ impl Counted {
                 let refused = account.protocols(&names, families)?;
                 Some(refused + account.protocol("TcpExt.IPReversePathFilter").unwrap_or(0))
             }
-            // One counter of UDP.
+            // A single UDP counter.
             _ => account.protocols(&[self.counter], families),
         }
     }
 
-    /// Packets of the kinds that the counter counts, by the kernel's reasons.
+    /// Returns the packets by the kernel's reasons, of the kinds that the counter counts.
     pub fn by_reason(&self, reasons: &[DropReason]) -> u64 {
         let here = reasons.iter().filter(|reason| self.holds(reason));
         here.map(|reason| reason.packets).sum()
@@ -147,7 +147,7 @@ pub(crate) const COUNTED: [Counted; 13] = [
 ];
 
 impl Account<'_> {
-    /// Packets that the host dropped, by place, of IPv4 and IPv6 together.
+    /// Returns the packets dropped by place, IPv4 and IPv6 together.
     pub fn drops(self) -> Drops {
         let reasons = self.drop_reasons().unwrap_or_default();
         let packets = |counted: &Counted| {
@@ -166,8 +166,8 @@ impl Account<'_> {
         Drops(drops)
     }
 
-    /// Packets that were dropped between the two moments, by the kernel's reasons, most first; `None` when these were
-    /// not watched.
+    /// Returns the packets dropped between the snapshots by the kernel's reasons, most first; `None` if these were not
+    /// watched.
     pub fn drop_reasons(self) -> Option<Vec<DropReason>> {
         let before = self.before.drop_reasons.as_ref()?;
         let grown = |now: &DropReason| {
@@ -187,14 +187,14 @@ impl Account<'_> {
         Some(reasons)
     }
 
-    /// Packets that were dropped between the two moments and that the reasons leave out; `None` when these were not
+    /// Returns the packets dropped between the snapshots that are missing in the reasons; `None` if these were not
     /// watched.
     pub fn drop_reason_gaps(self) -> Option<DropReasonGaps> {
         let now = self.after.drop_reason_gaps?;
         Some(now.since(self.before.drop_reason_gaps?))
     }
 
-    /// Where the host lost packets that no counter has, or may have lost some.
+    /// Returns the losses, certain or possible, that no counter has.
     pub fn uncounted(self) -> Vec<UncountedLoss> {
         let Some(reasons) = self.drop_reasons() else {
             return self.maybe_uncounted();
@@ -214,7 +214,7 @@ impl Account<'_> {
         COUNTED.iter().filter_map(beyond).collect()
     }
 
-    /// What can drop without counting. A queue counts a batch of datagrams as one packet.
+    /// Losses that may be uncounted. A queue counts a batch of datagrams as one packet.
     fn maybe_uncounted(self) -> Vec<UncountedLoss> {
         let mut found = self.before.uncounted.clone();
         for after in &self.after.uncounted {
@@ -235,7 +235,7 @@ impl Account<'_> {
         found
     }
 
-    /// The growth of one counter of a protocol.
+    /// The increase of one protocol counter.
     pub(crate) fn protocol(self, name: &str) -> Option<u64> {
         self.growth(|host| host.protocols.get(name).copied())
     }
@@ -249,7 +249,7 @@ impl Account<'_> {
             let ipv4 = self.protocol(name)?;
             let ipv6 = match families {
                 Families::Ipv4 => None,
-                // `Udp.NoPorts` is `Udp6NoPorts` there.
+                // `Udp.NoPorts` becomes `Udp6NoPorts`.
                 Families::All => self.protocol(&name.replace('.', "6")),
             };
             Some(ipv4 + ipv6.unwrap_or(0))
@@ -257,7 +257,7 @@ impl Account<'_> {
         names.iter().map(grown).sum()
     }
 
-    /// The growth of a counter, all interfaces together. An interface that is new counted from 0.
+    /// The increase of a counter, over all interfaces. A new interface counts from 0.
     pub(crate) fn interfaces(
         self,
         counter: impl Fn(&InterfaceCounters) -> Option<u64>,
@@ -270,7 +270,7 @@ impl Account<'_> {
         after.iter().map(grown).sum()
     }
 
-    /// `None` when an interface of the beginning is gone: what it had dropped until then is not known.
+    /// `None` if an interface of the first snapshot disappeared: its drops until then are unknown.
     fn both_interfaces(&self) -> Option<(&Interfaces, &Interfaces)> {
         let (before, after) = (
             self.before.interfaces.as_ref()?,
@@ -280,8 +280,8 @@ impl Account<'_> {
         is_whole.then_some((before, after))
     }
 
-    /// What rules dropped on the way out, by their counters, and by drop reasons where rules without one may be what
-    /// dropped.
+    /// Packets that filters dropped on the way out: by rule counters, plus drop reasons if rules without a counter may
+    /// have dropped them.
     pub(crate) fn filtered_out(self) -> u64 {
         let counted = self.growth(|host| host.nftables_drops_out).unwrap_or(0);
         let may_drop = self.after.uncounted.iter().chain(&self.before.uncounted);
@@ -307,7 +307,7 @@ impl Account<'_> {
         self.interfaces(|one| Some(one.link.tx_dropped))
     }
 
-    /// What the cards had no descriptor for, and what the rings of veths had no room for.
+    /// Frames for which cards had no descriptor, and for which veth rings had no room.
     fn lost_in_rings(self) -> Option<u64> {
         let (before, after) = self.both_interfaces()?;
         let lost = |(index, now): (&u32, &InterfaceCounters)| {
@@ -322,7 +322,7 @@ impl Account<'_> {
         after.iter().map(lost).sum()
     }
 
-    /// Each core's count is of 32 bits and wraps.
+    /// Each core's count has 32 bits and wraps.
     pub(crate) fn softnet_dropped(self) -> Option<u64> {
         let after = self.after.softnet_dropped.as_ref()?;
         let cores = after.iter().zip(self.before.softnet_dropped.as_ref()?);
@@ -331,27 +331,27 @@ impl Account<'_> {
     }
 }
 
-/// The growth of a counter.
+/// The increase of a counter.
 fn difference(after: Option<u64>, before: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }
 
-/// The books at the beginning. They are of the network namespace that the caller is in.
+/// An open account of the caller's network namespace.
 pub struct HostAccount {
     began: Instant,
     cpu: CpuSample,
     process: CpuTime,
     counters: HostCounters,
     before: HostSnapshot,
-    /// Why the kernel gives no reasons for what it drops; `None` when it does.
+    /// Why there are no drop reasons; `None` if there are.
     reasons_missing: Option<DropReasonsError>,
 }
 
 impl HostAccount {
-    /// Opens the books.
+    /// Opens the account.
     ///
     /// # Errors
-    /// When `/proc/stat` cannot be read. What else cannot be read is `null` in the end.
+    /// When `/proc/stat` cannot be read. Other unreadable counters become `null`.
     pub fn begin() -> io::Result<Self> {
         let mut counters = HostCounters::of_caller();
         let reasons_missing = counters.watch_drop_reasons().err();
@@ -365,7 +365,7 @@ impl HostAccount {
         })
     }
 
-    /// Closes the books. Call it when all is quiet: a packet on its way belongs to neither side.
+    /// Closes the account. Call it when all is quiet: packets in flight are counted on neither side.
     ///
     /// # Errors
     /// As for [`begin`](Self::begin).
@@ -434,7 +434,7 @@ fn changed_interfaces(
     Some(after.iter().map(delta).filter(changed).collect())
 }
 
-/// The speed of what is behind an interface. A virtual one has a speed in name only.
+/// Line speed of an interface. The speed of a virtual interface is only nominal.
 fn line_of(interface: &str) -> Option<u64> {
     let link = ethtool::link(interface).ok()?;
     let speed = link.speed_mbps.filter(|_| !link.is_virtual)?;

@@ -1,8 +1,8 @@
-//! NAPI polls: how many there were, on which CPU, what began each round, and how far apart rounds were.
+//! NAPI polls: how many there were, on which CPU, what started each round, and how far apart rounds were.
 //!
-//! BPF programs count them in the kernel, for one NAPI instance of one namespace. The cost is measured by the kernel's BPF
-//! statistics and by traffic with and without the program ([`PollCounter::detach`]). A round that began with the expiry
-//! of the NAPI's own timer is a timer round, whatever is set.
+//! BPF programs count them in the kernel, for one NAPI instance of one namespace. Their cost is measured by the
+//! kernel's BPF statistics and by traffic with and without the program ([`PollCounter::detach`]). A timer round is one
+//! that began with the expiry of the NAPI's own timer, at any setting.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bpf::{self, BpfError, OrRefused, Programs, bucket_lower_ns, bucket_width_ns};
 
-/// What errors say the program is for.
+/// What the program counts, as named in errors.
 const POLLS: &str = "polls";
 /// The program and its tracepoint.
 const POLL_PROGRAM: (&str, &str) = ("count_napi_polls", "napi_poll");
@@ -23,21 +23,21 @@ const POLL_PROGRAM: (&str, &str) = ("count_napi_polls", "napi_poll");
 pub struct PollCounts {
     /// Calls of the poll function, by core.
     pub polls_by_cpu: Vec<u64>,
-    /// Polls whose work was below the budget: each ends a round.
+    /// Polls with less work than the budget: each ends a round.
     pub rounds: u64,
     /// Polls that found nothing.
     pub empty_polls: u64,
-    /// Frames that the polls reported as their work.
+    /// Frames, by the polls' own report of their work.
     pub frames: u64,
 }
 
 impl PollCounts {
-    /// Calls of the poll function on all cores.
+    /// Returns the polls on all cores.
     pub fn polls(&self) -> u64 {
         self.polls_by_cpu.iter().sum()
     }
 
-    /// What was counted since `earlier`.
+    /// Returns the counts since `earlier`.
     pub fn since(&self, earlier: &PollCounts) -> PollCounts {
         PollCounts {
             polls_by_cpu: self
@@ -55,14 +55,14 @@ impl PollCounts {
 
 /// A loaded and attached program that counts the polls of one NAPI.
 pub struct PollCounter {
-    // Declared first: the program is detached before its maps go.
-    /// What runs in the kernel.
+    // Declared first: the program is detached before its maps are closed.
+    /// The BPF program.
     pub programs: Programs,
     target: Array<MapData, Target>,
     reader: PollReader,
 }
 
-/// Reads what a [`PollCounter`] counts, from any thread.
+/// Reads the counts of a [`PollCounter`] from any thread.
 #[derive(Clone)]
 pub struct PollReader {
     counts: Arc<PerCpuArray<MapData, Counts>>,
@@ -72,7 +72,7 @@ impl PollReader {
     /// Reads the counts.
     ///
     /// # Errors
-    /// When the kernel does not give the map.
+    /// When the kernel does not return the map.
     pub fn read(&self) -> Result<PollCounts, BpfError> {
         let by_cpu = self.counts.get(&0, 0).or_refused(POLLS)?;
         let mut sum = PollCounts::default();
@@ -103,8 +103,7 @@ impl PollCounter {
         })
     }
 
-    /// Counts polls of one NAPI from now on, or of every NAPI of the namespace when `napi_id` is
-    /// `None`.
+    /// Counts polls of one NAPI from now on; of every NAPI in the namespace if `napi_id` is `None`.
     pub fn watch(&mut self, netns_inode: u64, napi_id: Option<u32>) -> Result<(), BpfError> {
         let target = Target {
             netns: netns_inode as u32,
@@ -116,12 +115,12 @@ impl PollCounter {
     /// Reads the counts.
     ///
     /// # Errors
-    /// When the kernel does not give the map.
+    /// When the kernel does not return the map.
     pub fn read(&self) -> Result<PollCounts, BpfError> {
         self.reader.read()
     }
 
-    /// What reads the counts elsewhere, as long as the counter lives or longer.
+    /// Returns a reader for other threads. It stays valid after the counter is dropped.
     pub fn reader(&self) -> PollReader {
         self.reader.clone()
     }
@@ -129,52 +128,51 @@ impl PollCounter {
 
 const RHYTHM: &str = "polls by what began them";
 
-/// Programs and the tracepoints that they are for. The first round is not known for a timer's unless its
-/// timer is watched before its polls are.
+/// Programs with their tracepoints. Timers come first: the first round would not be recognised as a timer's if polls
+/// were watched before.
 const RHYTHM_PROGRAMS: [(&str, &str); 2] = [
     ("watch_napi_timers", "hrtimer_expire_entry"),
     ("watch_napi_polls", "napi_poll"),
 ];
 
-/// What one NAPI instance did while it was watched. The round in which it is first seen only makes it known
-/// and is in no figure.
+/// Polls of one NAPI instance while it was watched. The first round only makes the instance known, and is in no figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PollRhythm {
     /// Calls of the poll function.
     pub polls: u64,
-    /// Frames that the polls reported as their work.
+    /// Frames, by the polls' own report of their work.
     pub frames: u64,
-    /// Polls whose work reached their budget: more may have been left.
+    /// Polls whose work reached their budget: more packets may have been waiting.
     pub full_polls: u64,
-    /// Polls with another budget than the instance's own weight: those of applications that busy-poll.
+    /// Polls with a budget other than the instance's weight: those of applications that busy-poll.
     pub foreign_polls: u64,
-    /// Rounds: runs of polls that end with one that is not full.
+    /// Rounds: sequences of polls that end with one that is not full.
     pub rounds: u64,
-    /// Rounds that the instance's own timer began.
+    /// Rounds that the instance's own timer started.
     pub timer_rounds: u64,
-    /// Rounds that something else began and that found nothing.
+    /// Rounds that something else started and that found nothing.
     pub empty_rounds: u64,
-    /// Timer rounds that came less than half a period after the round before.
+    /// Timer rounds less than half a period after the previous round.
     pub short_gaps: u64,
-    /// Timer rounds that came more than two periods after the round before.
+    /// Timer rounds more than two periods after the previous round.
     pub long_gaps: u64,
-    /// Whole periods without a round in the long gaps.
+    /// Whole periods without a round, in the long gaps.
     pub missed_periods: u64,
     /// Gaps of more than a hundred periods.
     pub stalls: u64,
-    /// Budget of the last poll; `None` when there was none.
+    /// Budget of the last poll; `None` without polls.
     pub budget: Option<u32>,
-    /// Gaps between the beginning of a timer round and that of the round before: bucket's lower end in ns
-    /// (a sixteenth of an octave wide), and how many.
+    /// Gaps between the start of a timer round and of the previous round: lower end of a bucket in ns (a sixteenth of
+    /// an octave wide), and number of gaps.
     pub gaps_ns: Vec<(u64, u64)>,
-    /// Frames of a poll, and how many polls had so many. The last stands for 65 and more.
+    /// Frames per poll, and number of such polls. The last includes more than 65.
     pub work: Vec<(u32, u64)>,
-    /// CPUs that polled, and how often each.
+    /// CPUs that polled, with the number of polls.
     pub polls_by_cpu: Vec<(u32, u64)>,
 }
 
 impl PollRhythm {
-    /// The gap that half of the timer rounds did not exceed, to a thirty-second of an octave.
+    /// Returns the median gap before timer rounds, to a thirty-second of an octave.
     pub fn median_gap_ns(&self) -> Option<u64> {
         let all: u64 = self.gaps_ns.iter().map(|(_, count)| count).sum();
         let mut below = 0;
@@ -187,7 +185,7 @@ impl PollRhythm {
         None
     }
 
-    /// What happened since `earlier`, a look at the same instance by the same watch.
+    /// Returns the increase since `earlier`, a reading of the same instance by the same watch.
     pub fn since(&self, earlier: &PollRhythm) -> PollRhythm {
         PollRhythm {
             budget: self.budget,
@@ -198,7 +196,7 @@ impl PollRhythm {
         }
     }
 
-    /// Both instances' polls together. The budget is the greater one.
+    /// Adds the polls of another instance. The budget is the greater one.
     pub fn plus(&self, other: &PollRhythm) -> PollRhythm {
         PollRhythm {
             budget: self.budget.max(other.budget),
@@ -262,7 +260,7 @@ fn merged<K: Copy + Ord>(one: &[(K, u64)], other: &[(K, u64)]) -> Vec<(K, u64)> 
     sums.into_iter().collect()
 }
 
-/// Buckets without those that have not grown.
+/// Returns buckets that have grown, with their increase.
 fn grown<K: Copy + Ord>(now: &[(K, u64)], then: &[(K, u64)]) -> Vec<(K, u64)> {
     let before = |key: K| then.iter().find(|(other, _)| *other == key);
     now.iter()
@@ -273,15 +271,14 @@ fn grown<K: Copy + Ord>(now: &[(K, u64)], then: &[(K, u64)]) -> Vec<(K, u64)> {
 
 /// Loaded and attached programs that watch NAPI instances.
 pub struct RhythmWatch {
-    // Declared first: the programs are detached before their maps go.
-    /// What runs in the kernel.
+    // Declared first: the programs are detached before their maps are closed.
+    /// The BPF programs.
     pub programs: Programs,
     rhythms: HashMap<MapData, u32, Rhythm>,
 }
 
 impl RhythmWatch {
-    /// Watches NAPI instances from now on: their ids, and the timeout of each that its gaps are held
-    /// against, in ns, or 0.
+    /// Watches NAPI instances from now on, given by id and by timeout in ns, to which gaps are compared, or 0.
     ///
     /// # Errors
     /// Without kernel types, CAP_BPF or CAP_PERFMON.
@@ -300,7 +297,7 @@ impl RhythmWatch {
         Ok(RhythmWatch { programs, rhythms })
     }
 
-    /// What one of the instances has done so far.
+    /// Returns the polls of one instance so far.
     pub fn read(&self, napi_id: u32) -> Result<PollRhythm, BpfError> {
         let raw = self.rhythms.get(&napi_id, 0);
         Ok(PollRhythm::from(&raw.or_refused(RHYTHM)?))
@@ -316,7 +313,7 @@ mod tests {
     #[test]
     fn the_median_is_in_the_middle_bucket() {
         let mut raw = Rhythm::of_period(1_000_000);
-        // 1 ms is 2^19 ns and 14.5 sixteenths more.
+        // 1 ms is 2^19 ns plus 14.5 sixteenths.
         raw.gaps[11 * GAP_PARTS + 14] = 7;
         raw.gaps[0] = 3;
         raw.gaps[20 * GAP_PARTS] = 3;

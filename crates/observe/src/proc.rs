@@ -1,6 +1,6 @@
 //! Files of /proc: parsers for counters of CPUs, interfaces, protocols, interrupts and tasks, and tick-sampled CPU time.
 //!
-//! A parser reads any text without a panic, and refuses what it does not know with its line.
+//! A parser reads any text without a panic. It refuses unknown text, with its line.
 
 use std::collections::BTreeMap;
 use std::{fs, io};
@@ -10,7 +10,7 @@ use nicpoll_model::{CpuStates, ThreadShow};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Why a file of the kernel could not be understood.
+/// Why a kernel file does not parse.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}, line {line}: {expected}; is this kernel newer than this nicpoll?")]
 pub struct ProcError {
@@ -22,7 +22,7 @@ pub struct ProcError {
     pub expected: &'static str,
 }
 
-/// A line of a file, for whoever misses something in it.
+/// A line of a file, for error messages.
 #[derive(Clone, Copy)]
 struct Line(&'static str, usize);
 
@@ -37,14 +37,14 @@ impl Line {
     }
 }
 
-/// The lines of a file.
+/// Iterates over the lines of a file.
 fn lines<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = (Line, &'a str)> {
     (1..)
         .zip(text.lines())
         .map(move |(number, line)| (Line(file, number), line))
 }
 
-/// The counts that a line begins with; `None` when there are fewer.
+/// Parses the leading counts of a line; `None` if there are fewer.
 fn counts<'a, const N: usize>(words: impl Iterator<Item = &'a str>) -> Option<[u64; N]> {
     let counts = words.map_while(|word| word.parse().ok()).take(N);
     counts.collect::<Vec<u64>>().try_into().ok()
@@ -72,25 +72,26 @@ pub struct CoreTicks {
 }
 
 impl CoreTicks {
-    /// Ticks in which the core worked: all but idle and steal.
+    /// Returns the ticks in which the core was busy: all but idle and steal.
     pub fn busy(self) -> u64 {
         self.user + self.nice + self.system + self.irq + self.softirq
     }
 }
 
-/// What `/proc/stat` says of the cores, of context switches and of interrupts at one moment.
+/// The cores, context switches and interrupts in `/proc/stat` at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuSample {
-    /// One entry a core that is online.
+    /// One entry for each online core.
     pub cores: Vec<CoreTicks>,
-    /// Context switches since boot, all cores.
+    /// Context switches since boot, over all cores.
     pub context_switches: u64,
-    /// Interrupts since boot, all cores: of devices, of the timer and between cores. `None` where the file has none.
+    /// Interrupts since boot, over all cores: of devices, of the timer and between cores. `None` if the file has no
+    /// count.
     #[serde(default)]
     pub interrupts: Option<u64>,
 }
 
-/// Reads `/proc/stat` (proc_stat(5)).
+/// Parses `/proc/stat` (proc_stat(5)).
 pub fn parse_stat(text: &str) -> Result<CpuSample, ProcError> {
     const STAT: &str = "/proc/stat";
     let (mut cores, mut switches, mut interrupts) = (Vec::new(), None, None);
@@ -140,10 +141,10 @@ pub fn parse_stat(text: &str) -> Result<CpuSample, ProcError> {
     })
 }
 
-/// Counters of each interface by name, from `/proc/net/dev`. Its column of frames dropped on the way in has those that
-/// the card had no descriptor for.
+/// Parses the counters of each interface by name from `/proc/net/dev`. Its received drops include frames for which the
+/// card had no descriptor.
 pub fn parse_net_dev(text: &str) -> Result<Vec<(&str, LinkCounters)>, ProcError> {
-    // Two lines of headings come first.
+    // The first two lines are headings.
     let interfaces = lines("/proc/net/dev", text).skip(2).map(|(at, line)| {
         let (name, columns) = line
             .rsplit_once(':')
@@ -164,16 +165,16 @@ pub fn parse_net_dev(text: &str) -> Result<Vec<(&str, LinkCounters)>, ProcError>
     interfaces.collect()
 }
 
-/// What `/proc/net/softnet_stat` counts of one core. Each count is of 32 bits and wraps.
+/// Counts of one core in `/proc/net/softnet_stat`. Each has 32 bits and wraps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Softnet {
-    /// Packets dropped because its backlog queue was full, or by its flow limit.
+    /// Packets dropped because the backlog queue was full, or by its flow limit.
     pub dropped: u32,
-    /// How often its receive softirq ended with packets left, its budget or time being over (`time_squeeze`).
+    /// How often the receive softirq ended with packets left because budget or time ran out (`time_squeeze`).
     pub cut_short: u32,
 }
 
-/// Reads `/proc/net/softnet_stat`: a line for each core that is online.
+/// Parses `/proc/net/softnet_stat`: a line for each online core.
 pub fn parse_softnet(text: &str) -> Result<Vec<Softnet>, ProcError> {
     const SOFTNET: &str = "/proc/net/softnet_stat";
     let cores = lines(SOFTNET, text).map(|(at, line)| {
@@ -196,13 +197,13 @@ pub fn parse_softnet(text: &str) -> Result<Vec<Softnet>, ProcError> {
     Ok(cores)
 }
 
-/// Counters of the IPv4 protocols by `Protocol.Name` (`Udp.RcvbufErrors`), from `/proc/net/snmp`:
-/// pairs of lines, names first.
+/// Parses counters of the IPv4 protocols by `Protocol.Name` (`Udp.RcvbufErrors`) from `/proc/net/snmp`: pairs of lines,
+/// names first.
 pub fn parse_snmp(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
     parse_pairs("/proc/net/snmp", text)
 }
 
-/// More counters of the IPv4 protocols, from `/proc/net/netstat`, by name as in [`parse_snmp`]
+/// Parses further counters of the IPv4 protocols from `/proc/net/netstat`, by name as in [`parse_snmp`]
 /// (`TcpExt.IPReversePathFilter`).
 pub fn parse_netstat(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
     parse_pairs("/proc/net/netstat", text)
@@ -224,7 +225,7 @@ fn parse_pairs(file: &'static str, text: &str) -> Result<BTreeMap<String, u64>, 
             let value = values
                 .next()
                 .ok_or_else(|| at.lacks("as many values as names were expected"))?;
-            // Tcp.MaxConn is -1, which counts nothing.
+            // Tcp.MaxConn is -1, which is not a count.
             if let Ok(value) = value.parse() {
                 counters.insert(format!("{protocol}.{name}"), value);
             }
@@ -233,7 +234,7 @@ fn parse_pairs(file: &'static str, text: &str) -> Result<BTreeMap<String, u64>, 
     Ok(counters)
 }
 
-/// Counters of the IPv6 protocols by name (`Udp6RcvbufErrors`), from `/proc/net/snmp6`.
+/// Parses counters of the IPv6 protocols by name (`Udp6RcvbufErrors`) from `/proc/net/snmp6`.
 pub fn parse_snmp6(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
     let counters = lines("/proc/net/snmp6", text).map(|(at, line)| {
         let counter = line
@@ -255,16 +256,16 @@ pub struct LinkCounters {
     pub tx_dropped: u64,
     /// Frames received.
     pub rx_packets: u64,
-    /// Their bytes, as of those sent.
+    /// Their bytes, counted like the sent ones.
     pub rx_bytes: u64,
     /// Frames received and dropped before a protocol saw them.
     pub rx_dropped: u64,
-    /// Frames that the card had no receive descriptor for.
+    /// Frames for which the card had no receive descriptor.
     pub rx_missed: u64,
 }
 
 impl LinkCounters {
-    /// What was counted since `earlier`.
+    /// Returns the increase since `earlier`.
     pub(crate) fn since(self, earlier: LinkCounters) -> LinkCounters {
         let grown = |of: fn(&LinkCounters) -> u64| of(&self).saturating_sub(of(&earlier));
         LinkCounters {
@@ -294,30 +295,30 @@ impl From<RtnlLinkStats64> for LinkCounters {
 }
 
 const FILE: &str = "/proc/interrupts";
-/// More columns than any machine has CPUs.
+/// More than any machine has CPUs.
 const CPUS_MAX: usize = 8_192;
 
-/// One source of interrupts.
+/// A line of `/proc/interrupts`: one source of interrupts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterruptLine {
-    /// Its number, or its name when it has none (`LOC`).
+    /// Its number, or its name if it has none (`LOC`).
     pub irq: String,
-    /// Interrupts since boot: the number of each CPU that is online, and how many there.
+    /// Interrupts since boot by online CPU: its number, and the count.
     pub by_cpu: Vec<(u32, u64)>,
-    /// Controller, trigger and the names of whom it is for, as the kernel writes them.
+    /// Controller, trigger and names of its users, as the kernel writes them.
     pub description: String,
 }
 
 impl InterruptLine {
-    /// Interrupts since boot on all CPUs.
+    /// Returns the interrupts since boot on all CPUs.
     pub fn total(&self) -> u64 {
         self.by_cpu
             .iter()
             .fold(0, |sum: u64, (_, count)| sum.saturating_add(*count))
     }
 
-    /// Whether this is the line of a device: by its place on the bus (`0000:00:03.0`), which kernels write since 6.2,
-    /// or by the interface's name, which many drivers use (`eth0-TxRx-0`).
+    /// Whether this line belongs to a device: by the address on its bus (`0000:00:03.0`), which kernels write since
+    /// 6.2, or by the interface's name, which many drivers use (`eth0-TxRx-0`).
     pub fn is_of(&self, interface: &str, bus_address: Option<&str>) -> bool {
         let mut words = self.description.split_ascii_whitespace();
         let by_bus = |word: &str, address: &str| {
@@ -334,10 +335,10 @@ impl InterruptLine {
     }
 }
 
-/// Every line of `/proc/interrupts` that counts by CPU.
+/// Parses every line of `/proc/interrupts` with counts by CPU.
 ///
 /// # Errors
-/// When the first line does not name CPUs, or a line has a count that is none.
+/// When the first line does not name CPUs, or a line has an invalid count.
 pub fn parse_interrupts(text: &str) -> Result<Vec<InterruptLine>, ProcError> {
     let mut lines = lines(FILE, text);
     let cpus = lines.next().and_then(|(_, line)| parse_cpus(line));
@@ -380,10 +381,10 @@ fn parse_cpus(line: &str) -> Option<Vec<u32>> {
     cpus.filter(|cpus| !cpus.is_empty())
 }
 
-/// Looks at a thread now.
+/// Reads the state of a thread.
 ///
 /// # Errors
-/// `NotFound` when there is no such thread.
+/// `NotFound` when the thread does not exist.
 pub fn thread(pid: u32) -> io::Result<ThreadShow> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -396,7 +397,7 @@ pub fn thread(pid: u32) -> io::Result<ThreadShow> {
     })
 }
 
-/// Name and state of `/proc/PID/stat`. The name may hold anything, parentheses too.
+/// Parses the name and state in `/proc/PID/stat`. The name may contain anything, even parentheses.
 pub fn parse_task_stat(text: &str) -> Result<(&str, char), ProcError> {
     let parse = || {
         let (before, after) = text.rsplit_once(')')?;
@@ -408,43 +409,42 @@ pub fn parse_task_stat(text: &str) -> Result<(&str, char), ProcError> {
     parse().ok_or_else(|| Line("/proc/PID/stat", 1).lacks(expected))
 }
 
-/// `Cpus_allowed_list` of `/proc/PID/status`.
+/// Returns `Cpus_allowed_list` of `/proc/PID/status`.
 pub fn parse_allowed_cpus(text: &str) -> Option<&str> {
     let mut lines = text.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     Some(list.trim())
 }
 
-/// `USER_HZ`: ticks a second in which `/proc/stat` counts, fixed by the kernel's ABI on every
-/// architecture that nicpoll runs on.
+/// `USER_HZ`: ticks per second in `/proc/stat`, fixed by the kernel's ABI on every architecture that nicpoll supports.
 pub const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What happened between two samples.
+/// Changes between two samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuDelta {
-    /// Shares by core, in the order of the cores that were asked for.
+    /// Shares by core, in the requested order.
     pub states: Vec<CpuStates>,
-    /// Busy seconds of those cores together.
+    /// Busy seconds, summed over these cores.
     pub busy_seconds: f64,
     /// Context switches of the whole machine.
     pub context_switches: u64,
-    /// Interrupts of the whole machine; `None` where the kernel does not tell.
+    /// Interrupts of the whole machine; `None` if the kernel does not report them.
     pub interrupts: Option<u64>,
 }
 
 impl CpuSample {
-    /// Reads the account now.
+    /// Reads `/proc/stat` now.
     pub fn now() -> io::Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
         parse_stat(&text).map_err(io::Error::other)
     }
 
-    /// Numbers of the cores that were online.
+    /// Returns the numbers of online cores.
     pub fn cores(&self) -> Vec<u32> {
         self.cores.iter().map(|ticks| ticks.core).collect()
     }
 
-    /// What `cores` did since `earlier`. A core that is missing from either sample is left out.
+    /// Returns the changes of `cores` since `earlier`. Cores missing in one of the samples are left out.
     pub fn since(&self, earlier: &CpuSample, cores: &[u32]) -> CpuDelta {
         let interrupts = self.interrupts.zip(earlier.interrupts);
         let mut delta = CpuDelta {
@@ -470,8 +470,8 @@ impl CpuSample {
     }
 }
 
-/// Shares of the time between two samples, and the ticks in which the core worked. The kernel's idle and iowait counts
-/// can step back a little, hence saturating.
+/// Shares of the time between two samples, and busy ticks. The kernel's idle and iowait counts can step back slightly,
+/// so subtraction saturates.
 fn between(before: CoreTicks, after: CoreTicks) -> (CpuStates, u64) {
     let grown = |of: fn(CoreTicks) -> u64| of(after).saturating_sub(of(before));
     let [user, nice, system] = [
@@ -506,7 +506,7 @@ mod tests {
 
     use super::*;
 
-    /// What was read, or what is wrong.
+    /// Shows the result or the error.
     fn shown<T: std::fmt::Debug>(read: Result<T, ProcError>) -> String {
         read.map_or_else(|error| error.to_string(), |read| format!("{read:?}"))
     }

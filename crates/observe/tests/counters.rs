@@ -1,5 +1,5 @@
-//! What counters say of a loss without BPF, on a real kernel: how many packets a place lost, to the datagram, or
-//! that there may be any number, and why.
+//! Counters without BPF, on a real kernel: they show a place's losses to the datagram, or that there may be any number,
+//! and why.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn losses(before: &HostSnapshot, after: &HostSnapshot) -> (Drops, Vec<UncountedL
     (account.drops(), account.uncounted())
 }
 
-/// Sends 1,000 datagrams and returns what the receiving host's counters say.
+/// Sends 1,000 datagrams and returns the drops counted on the receiving host.
 fn lost_of_1000(pair: &Pair, from: &'static str, delivered: u64) -> (Drops, Vec<UncountedLoss>) {
     pair.listen(8 << 20);
     let before = snapshot(&pair.receiver);
@@ -151,8 +151,7 @@ fn a_chain_that_drops_is_named_with_the_way_of_its_packets() {
     assert_eq!(named, expected);
 }
 
-/// What is dropped on the way out is in IP's discards as well, and there it is taken out; what is dropped on the way
-/// in is not.
+/// Drops on the way out are among IP's discards too, and are subtracted there; drops on the way in are not.
 #[test]
 fn what_a_filter_drops_on_the_way_out_is_at_one_place_with_a_counter_and_without() {
     needs!(Root, Ip, Nft);
@@ -204,7 +203,7 @@ fn rules_and_policies_of_both_kinds_of_iptables_are_counted() {
              iptables-{kind} -P INPUT DROP"
         );
         run(&pair.receiver, &rules);
-        // Of ten, the rule drops one, the second rule takes one of the nine others, and the policy drops eight.
+        // Of ten, the rule drops one, the second rule passes one of the other nine, and the policy drops eight.
         let (drops, found) = lost_of_1000(&pair, SENDER, 100);
         assert_eq!(
             drops.at(LossPlace::Nftables),
@@ -248,7 +247,7 @@ fn an_xdp_program_in_the_driver_is_counted_and_a_generic_one_is_named() {
     }
 }
 
-/// The ring's losses are in a counter of the other end, which is in another namespace.
+/// The ring's losses are counted at the other end, which is in another namespace.
 #[test]
 fn a_full_ring_is_the_receivers_loss() {
     needs!(Root, Ip, Ethtool);
@@ -262,7 +261,7 @@ fn a_full_ring_is_the_receivers_loss() {
     let after = [&pair.sender, &pair.receiver].map(snapshot);
     let [sender, receiver] = [0, 1].map(|side| losses(&before[side], &after[side]).0);
     let lost = receiver.at(LossPlace::RxRing).unwrap();
-    // Some of the kernel's own packets may have found the ring full too.
+    // Some of the kernel's own packets may have overrun the ring too.
     assert!(
         (1000 - received..1000 - received + 5).contains(&lost),
         "{lost}"

@@ -1,5 +1,4 @@
-//! Drop reasons on a real kernel: for each place, what was sent is what arrived and what the reasons say, to the
-//! datagram.
+//! Drop reasons on a real kernel: at each place, sent datagrams equal those that arrive plus those in the reasons.
 
 mod common;
 
@@ -15,7 +14,7 @@ use nicpoll_observe::{DropReasons, HostAccount};
 use nicpoll_sys::socket;
 use nicpoll_testkit::needs;
 
-/// A pair whose drops are counted, on each side.
+/// A pair of hosts, with drop reasons counted on each.
 struct Watched {
     pair: Pair,
     sender_drops: RefCell<DropReasons>,
@@ -30,7 +29,7 @@ impl Deref for Watched {
     }
 }
 
-/// Datagrams that were dropped, by the kernel's name of the reason, and that name alone. Nothing may be left uncounted.
+/// Datagrams dropped for this reason and no other. Nothing may be left uncounted.
 fn datagrams(drops: &RefCell<DropReasons>) -> Vec<(String, u64)> {
     thread::sleep(QUIET);
     let (reasons, gaps) = drops.borrow_mut().read().unwrap();
@@ -52,14 +51,14 @@ impl Watched {
         }
     }
 
-    /// The same with a socket that receives.
+    /// A pair with a receiving socket.
     fn listening(receive_buffer_bytes: usize) -> Self {
         let pair = Self::new();
         pair.listen(receive_buffer_bytes);
         pair
     }
 
-    /// Fails unless the receiver, or the sender, dropped so many datagrams for this reason and the other none.
+    /// Fails unless the receiver, or the sender, dropped this many datagrams for this reason and the other host none.
     fn assert_dropped(&self, by_receiver: bool, reason: &str, packets: u64) {
         let mut drops = [&self.receiver_drops, &self.sender_drops];
         if !by_receiver {
@@ -71,7 +70,7 @@ impl Watched {
     }
 }
 
-/// Each chain drops so many of 100 datagrams, without a counter.
+/// Each chain drops some of 100 datagrams, without a counter.
 #[test]
 fn rules_and_policies_and_maps_of_the_receivers_filter() {
     needs!(Root, Ip, Nft);
@@ -108,7 +107,7 @@ fn the_senders_own_filter() {
     pair.assert_dropped(false, "NETFILTER_DROP", 50);
 }
 
-/// Neither gives a reason, though the kernel has one of that name: the function that drops says what it is.
+/// Neither gives a reason, although the kernel has one of that name: the dropping function identifies it.
 #[test]
 fn xdp_programs_generic_and_in_the_driver() {
     needs!(Root, Ip);
@@ -147,7 +146,7 @@ fn a_full_socket_buffer() {
     pair.assert_dropped(true, "SOCKET_RCVBUFF", 200 - received);
 }
 
-/// The sender's own reader is of another namespace and counts none of them.
+/// The sender's reader watches another namespace and counts none of them.
 #[test]
 fn a_port_without_a_socket() {
     needs!(Root, Ip);
@@ -157,7 +156,7 @@ fn a_port_without_a_socket() {
     pair.assert_dropped(true, "NO_SOCKET", 150);
 }
 
-/// A tenth of a second's worth of queue at the most: what is in it arrives while the test waits.
+/// A queue of at most 0.1 s: its content arrives while the test waits.
 const SHAPER: &str = "tc qdisc add dev em0 root tbf rate 1mbit burst 8kb limit 4000";
 
 #[test]
@@ -172,7 +171,7 @@ fn a_queueing_discipline_that_drops() {
     pair.assert_dropped(false, "QDISC_DROP", 400 - received);
 }
 
-/// The qdisc's own count says how many batches it dropped. The loss is in datagrams.
+/// The qdisc's own count is in batches; the loss is in datagrams.
 #[test]
 fn a_batch_is_dropped_as_the_datagrams_that_it_holds() {
     const IN_A_BATCH: u64 = 8;
@@ -199,8 +198,8 @@ fn a_batch_is_dropped_as_the_datagrams_that_it_holds() {
     assert!(counted.contains(&in_batches), "{counted}");
 }
 
-/// veth frees what its ring has no room for without a reason, in the receiver's name; the function says what it is.
-/// `tx_dropped` of the sending end counts the same.
+/// When its ring is full, veth frees packets without a reason, on the receiver's side; the function identifies the
+/// loss. `tx_dropped` of the sending end counts the same.
 #[test]
 fn a_full_ring_of_a_veth() {
     needs!(Root, Ip, Ethtool);
@@ -218,7 +217,7 @@ fn a_full_ring_of_a_veth() {
     assert!((200..900).contains(&received), "{received}");
     let reason = "NOT_SPECIFIED in veth_xmit";
     pair.assert_dropped(true, reason, 1000 - received);
-    // Some of the kernel's own packets may have found the ring full too.
+    // Some of the kernel's own packets may have overrun the ring too.
     let (reasons, _) = pair.receiver_drops.borrow_mut().read().unwrap();
     let at_ring = reasons.iter().filter(|one| one.name() == reason);
     assert_eq!(
@@ -227,7 +226,7 @@ fn a_full_ring_of_a_veth() {
     );
 }
 
-/// Opens a host's account, has traffic run, and closes the account.
+/// Opens a host's account, runs traffic, and closes the account.
 fn account(pair: &Pair, traffic: impl FnOnce()) -> HostDelta {
     let begin = |state: &mut State| state.account = HostAccount::begin().ok();
     pair.receiver.run(begin).unwrap();
@@ -237,14 +236,14 @@ fn account(pair: &Pair, traffic: impl FnOnce()) -> HostDelta {
     pair.receiver.run(end).unwrap()
 }
 
-/// The places at which anything was lost.
+/// The places with losses.
 fn lost(host: &HostDelta) -> Vec<(LossPlace, u64)> {
     let drops = host.dropped_packets.0.iter();
     let lost = drops.map(|(place, packets)| (*place, packets.unwrap_or(0)));
     lost.filter(|(_, packets)| *packets > 0).collect()
 }
 
-/// A counter before the last condition counts what passes it, too.
+/// A counter before the last condition also counts packets that pass it.
 #[test]
 fn the_account_of_a_host_names_losses_that_no_counter_has() {
     needs!(Root, Ip, Nft);
@@ -281,7 +280,7 @@ fn the_account_of_a_host_names_losses_that_no_counter_has() {
     }
 }
 
-/// The greater of two counts would be that of the segments, and no word of the datagrams.
+/// The maximum of the two counts would be that of the segments, without the datagrams.
 #[test]
 fn datagrams_that_nobody_counts_do_not_hide_behind_segments_that_are_counted() {
     needs!(Root, Ip, Nft);

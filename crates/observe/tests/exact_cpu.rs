@@ -1,5 +1,4 @@
-//! The exact account of CPU time on a real kernel: that it adds up, and that it is right about loads
-//! whose time is known from elsewhere.
+//! The exact account of CPU time on a real kernel: it adds up, and agrees with loads whose time is known independently.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -18,15 +17,15 @@ use rustix::thread::gettid;
 
 /// Length of the loads.
 const LOAD: Duration = Duration::from_millis(300);
-/// The hypervisor taking more than this of the cores makes a check meaningless: the load sees that it
-/// was away, the kernel's events do not.
+/// Share of the cores taken by the hypervisor above which a check is meaningless: the load notices its absence, the
+/// kernel's events do not.
 const STEAL_MAX: f64 = 0.01;
-/// How far the account may be from the load's own measure, of that measure.
+/// Tolerated error of the account, relative to the load's own measure.
 const TOLERANCE: f64 = 0.02;
-/// What an interruption may take beside: coming and going is in no event, and is a hypervisor's work too
-/// in a virtual machine.
+/// Tolerated time per interruption: entering and leaving one is in no event, and on a virtual machine is the
+/// hypervisor's work too.
 const INTERRUPTION_NS: f64 = 30_000.0;
-/// A machine that others use now and then spoils a try.
+/// Tries, since occasional other work spoils one.
 const TRIES: u32 = 5;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -39,8 +38,8 @@ const THREADS: ExactCpuOptions = ExactCpuOptions {
     storm_threshold: 0,
 };
 
-/// Keeps the other tests of this program away: they are loads too. The calling thread goes before those of other
-/// programs, so that its pulses begin in time however busy the machine is; what it is charged is the same.
+/// Keeps the other tests of this program away, because they are loads too. Raises the calling thread's priority, so its
+/// pulses start in time on a busy machine; its charged time stays the same.
 fn alone() -> MutexGuard<'static, ()> {
     let _ = setpriority_process(Some(gettid()), -20);
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
@@ -53,7 +52,7 @@ fn exact(options: ExactCpuOptions) -> ExactCpu {
     exact
 }
 
-/// What this thread used so far.
+/// CPU time of this thread so far.
 fn own_times(exact: &ExactCpu) -> TaskTimes {
     let tid = gettid().as_raw_nonzero().get() as u32;
     let threads = exact.threads().unwrap();
@@ -61,7 +60,7 @@ fn own_times(exact: &ExactCpu) -> TaskTimes {
     own.map(|thread| thread.times).unwrap_or_default()
 }
 
-/// A thread that switched while it was read may have had one slice too much then.
+/// A thread that switched during the reading may have one slice too much.
 fn since(now: TaskTimes, then: TaskTimes) -> TaskTimes {
     TaskTimes {
         user_ns: now.user_ns.saturating_sub(then.user_ns),
@@ -70,7 +69,7 @@ fn since(now: TaskTimes, then: TaskTimes) -> TaskTimes {
     }
 }
 
-/// How far the account is from what the load measured itself, beyond what is allowed; in words.
+/// Excess of the account's error against the load's own measure over the tolerance, in words.
 fn off(accounted_ns: u64, spun: Spun) -> Option<String> {
     let off_ns = accounted_ns as f64 - spun.own_ns as f64;
     let beside_ns = spun.interruptions as f64 * INTERRUPTION_NS;
@@ -79,8 +78,7 @@ fn off(accounted_ns: u64, spun: Spun) -> Option<String> {
         .then(|| format!("{off_ns:+.0} ns off {spun:?}"))
 }
 
-/// Runs `check` until it has nothing to complain of; a try during which the hypervisor took time
-/// does not count.
+/// Runs `check` until it passes; tries in which the hypervisor took time do not count.
 fn try_often(test: &str, mut check: impl FnMut() -> Result<(), String>) {
     let mut complaints = Vec::new();
     for _ in 0..TRIES {
@@ -130,7 +128,7 @@ fn the_states_of_each_cpu_add_up_to_wall_time() {
     for core in &times {
         let off = core.residual_ns.unsigned_abs() as f64 / core.wall_ns as f64;
         assert!(off < 0.005, "{core:?}");
-        // Two clocks of this process against the account's own: another mistake would show here.
+        // Two clocks of this process against the account's: another error would show here.
         let wall_off = core.wall_ns as f64 / wall.as_nanos() as f64 - 1.0;
         assert!(wall_off.abs() < 0.005, "{wall:?} {core:?}");
     }
@@ -188,14 +186,14 @@ fn interrupts_have_a_source_and_the_threshold_is_that_of_a_run() {
             ..ExactCpuOptions::default()
         };
         let exact = exact(options);
-        // Ticks and timers.
+        // Clock ticks and timers.
         spin_until(monotonic_ns() + 50_000_000);
         thread::sleep(Duration::from_millis(10));
         let interrupts = exact.interrupts().unwrap();
         assert!(!interrupts.0.is_empty());
         for counts in &interrupts.0 {
             assert!(counts.ns > 0, "{counts:?}");
-            // Every entry is a run of one at the least; none is as long as the greatest number.
+            // Every entry is a run of at least one; none is as long as the maximum.
             let storm = if threshold == 1 { counts.entries } else { 0 };
             assert_eq!(counts.storm_entries, storm, "{counts:?}");
             assert!(!counts.source.name().is_empty() || counts.entries > 0);
@@ -225,7 +223,7 @@ fn a_pulse_is_found_at_its_phase() {
             sleep_until(begin).unwrap();
             spun = spun.plus(spin_until(begin + PERIOD_NS / 4));
         }
-        // The time up to a thread's latest event is folded; sleeping is one.
+        // Time up to a thread's latest event is folded, and sleeping is an event.
         thread::sleep(Duration::from_millis(1));
         let after = exact.fold().unwrap().unwrap();
         let bins = after.iter().zip(before);
@@ -238,7 +236,7 @@ fn a_pulse_is_found_at_its_phase() {
         if let Some(off) = off(total, spun) {
             return Err(off);
         }
-        // Who is kept from a CPU at the end of a pulse ends it a little late.
+        // A thread kept from its CPU at the end of a pulse ends it late.
         if (inside as f64) < 0.9 * total as f64 {
             return Err(format!("{user:?}"));
         }
@@ -258,7 +256,7 @@ fn detached_programs_run_no_more() {
     let time = attached.since(before).expect("this very test makes events");
     assert!(time.runs > 0 && time.ns_per_run > 0.0);
     exact.detach().unwrap();
-    // A program that was running on another CPU may end a moment later.
+    // A program running on another CPU may end a moment later.
     thread::sleep(Duration::from_millis(20));
     let detached = exact.programs.timed_runs().unwrap();
     thread::sleep(Duration::from_millis(20));
@@ -303,7 +301,7 @@ fn a_thread_has_the_name_that_it_gave_itself_last() {
     needs!(Root);
     let _alone = alone();
     let exact = exact(THREADS);
-    // Its account begins with its first switch, under the name that it had then.
+    // Its account begins with its first switch, under its name at that time.
     thread::sleep(Duration::from_millis(1));
     for name in ["renamed once", "sixteen is too much"] {
         fs::write("/proc/thread-self/comm", name).unwrap();

@@ -1,5 +1,5 @@
-//! Delays from the wire on a real kernel. There is no card: the kernel runs a program that sends packets with any time
-//! stamp into a veth, and a clock of the test's own stands for the card's.
+//! Delays from the wire on a real kernel, without a card: the kernel runs a program that sends packets with any time
+//! stamp into a veth, and a clock of the test stands for the card's.
 
 mod common;
 
@@ -23,18 +23,18 @@ use nicpoll_testkit::needs;
 use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::time::Timespec;
 
-/// How long a packet has been in the card, and how long it then waits for its reader.
+/// Time of a packet in the card, and then until it is read.
 const AGE: Duration = Duration::from_millis(40);
 const WAIT: Duration = Duration::from_millis(60);
-/// The buckets of a histogram are so wide, as a share of what they hold.
+/// Relative width of a histogram's buckets.
 const BUCKET: f64 = 1.0 / 16.0;
 const PACKETS: u64 = 30;
-/// Where `struct __sk_buff` has what a test may set, and its length.
+/// Offsets of fields in `struct __sk_buff` that a test may set, and its length.
 const IFINDEX: usize = 40;
 const HWTSTAMP: usize = 184;
 const CONTEXT_BYTES: usize = 192;
 
-/// The clock of a card that is not there: far ahead of the kernel's, and so many ppm faster.
+/// An invented card's clock: far ahead of the kernel's, and faster by some ppm.
 #[derive(Clone)]
 struct Card {
     fast_ppm: i64,
@@ -69,14 +69,14 @@ impl Card {
     }
 }
 
-/// A receiver whose packets are followed, all of them.
+/// A receiver with all its packets followed.
 struct Watched {
     pair: Pair,
     delays: PacketDelays,
     card: Card,
 }
 
-/// What was seen of some packets.
+/// Measurements of some packets.
 struct Seen {
     stack: Histogram,
     wire: Histogram,
@@ -84,7 +84,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Packets that are in no figure from the wire. Every other one is.
+    /// Packets in no figure from the wire. Every other packet is in one.
     fn left_out(&self) -> u64 {
         let left_out = self.stamps.unwrap().left_out_packets;
         assert_eq!(self.wire.count() + left_out, self.stack.count());
@@ -114,7 +114,7 @@ impl Watched {
         (delays, self.delays.stamped().unwrap().unwrap())
     }
 
-    /// Sends packets with these stamps, a moment apart, and reads them when they have waited.
+    /// Sends packets with these stamps, a moment apart, and reads them after their wait.
     fn of(&self, stamp: impl FnMut() -> i64 + Send + 'static) -> Seen {
         let (before, stamped_before) = self.look();
         self.send(stamp);
@@ -124,7 +124,7 @@ impl Watched {
         let of = |kind| after[&kind].since(&before[&kind]);
         let kind = AbDelayKind::UdpWireToRead;
         let stack = of(AbDelayKind::UdpStackToRead);
-        // One whose place in the table another packet takes is followed no further.
+        // A packet whose slot in the table another one takes is no longer followed.
         assert!((PACKETS - 3..=PACKETS).contains(&stack.count()));
         Seen {
             stack,
@@ -187,7 +187,7 @@ fn a_wait_in_the_card_is_part_of_the_delay_from_the_wire() {
         let [shortest, longest] = [0.0, 1.0].map(|share| seen.wire.quantile_ns(share).unwrap());
         assert!(shortest >= ns(WAIT + AGE) * (1.0 - BUCKET), "{shortest}");
         assert!(longest <= most, "{longest} of {most}");
-        // It is the same packets' wait behind the driver, and their age.
+        // The same packets' wait behind the driver, and their age.
         let [stack, wire] = [&seen.stack, &seen.wire].map(|it| it.quantile_ns(0.5).unwrap());
         assert!(
             (wire - stack - ns(AGE)).abs() < 3.0 * BUCKET * wire,
@@ -204,7 +204,7 @@ fn a_wait_in_the_card_is_part_of_the_delay_from_the_wire() {
 #[test]
 fn a_stamp_of_this_moment_is_not_taken_for_one_of_the_future() {
     needs!(Root, Ip, Ethtool);
-    // Within 12 ms the kernel's clock falls back by more than is forgiven, so each packet needs the right rate.
+    // Within 12 ms the kernel's clock falls back by more than the tolerance, so each packet needs the right rate.
     let watched = Watched::new(900);
     let card = watched.card();
     let seen = watched.of(move || card.now_ns());
@@ -262,7 +262,7 @@ fn a_clock_that_is_set_is_not_relied_on_until_it_ran_on() {
         card.now_ns()
     });
     assert_eq!(seen.stamps, None);
-    // Two readings make a line; each look is one.
+    // A line takes two readings, and each look takes one.
     watched.look();
     thread::sleep(Duration::from_millis(100));
     let card = watched.card();

@@ -1,4 +1,4 @@
-//! Lines through readings that are made up, and clocks of the kernel that stand for a card's.
+//! Lines through invented readings, and kernel clocks in the place of a card's.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -7,7 +7,7 @@ use super::*;
 const STEP_NS: i64 = 250_000_000;
 const AHEAD_NS: i64 = 1_700_000_000_000_000_000;
 
-/// A clock that is far ahead of the kernel's, and gains so many ppm on it.
+/// A clock far ahead of the kernel's that gains `fast_ppm` on it.
 fn reading(step: i64, fast_ppm: i64) -> ClockReading {
     let kernel_ns = 5_000_000_000 + step * STEP_NS;
     ClockReading {
@@ -33,7 +33,7 @@ fn a_clock_that_runs_faster_or_slower_is_followed() {
         assert_eq!(course.add(reading(1, fast_ppm)), Fit::Begins);
         for step in 2..40 {
             let line = course.line.unwrap();
-            // Stamps of the time until then are told by this line.
+            // This line converts the stamps of the time until then.
             let expected = reading(step, fast_ppm);
             let off = kernel_ns_at(&line, expected.card_ns) - expected.kernel_ns;
             assert!(off.abs() <= 1, "{fast_ppm} ppm: {off} ns");
@@ -42,7 +42,7 @@ fn a_clock_that_runs_faster_or_slower_is_followed() {
             };
             assert!((500..=501).contains(&ns), "{fast_ppm} ppm: {ns} ns");
         }
-        // A second of readings, and the one before.
+        // One second of readings, plus the previous one.
         assert_eq!(course.readings.len(), 5);
     }
 }
@@ -54,7 +54,7 @@ fn readings_that_are_off_to_and_fro_tell_an_error_that_stays_small() {
         let late = if step % 2 == 0 { 500 } else { -500 };
         let noisy = later(reading(step, 30), late);
         if let Fit::Within(ns) = course.add(noisy) {
-            // The last reading of the line, its slope, and this reading, which may be off by as much again.
+            // The line's last reading, its slope, and this reading, each of which may be wrong by as much.
             let slope_ns = if step == 2 { 1_000 } else { 500 };
             assert!(ns <= 500 + slope_ns + 500 + 500, "step {step}: {ns} ns");
         }
@@ -71,13 +71,13 @@ fn a_clock_that_was_set_has_no_line_until_it_ran_on() {
         let set = |step| later(reading(step, 30), set_by_ns);
         assert_eq!(course.add(set(8)), Fit::Broken, "{set_by_ns}");
         assert_eq!(course.line, None);
-        // At once: too early for a line.
+        // Too soon for a line.
         assert_eq!(course.add(later(set(8), 1)), Fit::Begins);
         assert_eq!(course.line, None);
         assert_eq!(course.add(set(9)), Fit::Begins);
         assert!(course.line.is_some());
         assert!(matches!(course.add(set(10)), Fit::Within(..502)));
-        // Back to where it was.
+        // Set back again.
         assert_eq!(course.add(reading(11, 30)), Fit::Broken);
         for step in 5..8 {
             course.add(reading(step, 30));
@@ -175,7 +175,7 @@ fn a_clock_that_cannot_be_relied_on_is_refused_with_the_reason() {
         missing.starts_with("its clock /dev/ptp999999 cannot be read (No such file"),
         "{missing}"
     );
-    // A file that is no clock.
+    // A file that is not a clock.
     let file = File::open("/dev/null").unwrap();
     let no_clock = CardClock::of(String::from("/dev/null"), move || {
         Ok(clock_gettime_dynamic(DynamicClockId::Dynamic(

@@ -30,7 +30,7 @@ fn since<'a>(before: &'a HostSnapshot, after: &'a HostSnapshot) -> Account<'a> {
     Account { before, after }
 }
 
-/// The ledger of a trial whose hosts were the same before it.
+/// The ledger of a trial whose hosts had equal counters before it.
 fn ledger(counted: CountedDatagrams, before: &HostSnapshot, after: [&HostSnapshot; 2]) -> Ledger {
     let [sender, receiver] = after.map(|after| since(before, after));
     packet_ledger(counted, Hosts::pair(sender, receiver))
@@ -69,7 +69,7 @@ fn datagrams_beyond_a_counter_are_a_line_and_other_protocols_are_not() {
     let mut before = host(0, 0, 0, &[]);
     before.drop_reasons = Some(vec![reason(DropProtocol::Udp, 3)]);
     let mut after = host(0, 0, 0, &[]);
-    // The counter has two of the other protocol.
+    // Two of the counter are of the other protocol.
     after.nftables_drops = Some(2);
     let reasons = [(DropProtocol::Udp, 43), (DropProtocol::Other, 9)];
     after.drop_reasons = Some(
@@ -88,7 +88,7 @@ fn datagrams_beyond_a_counter_are_a_line_and_other_protocols_are_not() {
     assert_eq!(ledger.residual_packets, Some(0));
 }
 
-/// What a host counts of IP and UDP.
+/// A host's counters of IP and UDP.
 const FORWARDING: [&str; 9] = [
     "Ip.OutDiscards",
     "Ip.InHdrErrors",
@@ -109,7 +109,7 @@ fn what_the_router_lost_is_a_line_and_its_rings_are_told_from_the_receivers() {
     };
     let zero = host(0, 0, 0, &counters(0));
     let sender = host(900, 100, 0, &counters(0));
-    // Of 900 that came, 20 were discarded and 30 did not fit into the receiver's ring.
+    // Of 900 received, 20 were discarded and 30 did not fit into the receiver's ring.
     let router = host(850, 30, 900, &counters(20));
     let receiver = host(0, 0, 850, &counters(0));
     let account = |after| since(&zero, after);
@@ -134,7 +134,7 @@ fn a_backlog_drop_is_counted_once() {
     let zero = host(0, 0, 0, &[("Udp.RcvbufErrors", 0)]);
     let mut sender = host(900, 100, 0, &[("Udp.RcvbufErrors", 0)]);
     let mut receiver = host(0, 0, 900, &[("Udp.RcvbufErrors", 50)]);
-    // 30 of the 100 in the backlog, across the wrap of a 32-bit count; 70 in the ring.
+    // 30 of the 100 were dropped at the backlog, across the wrap of a 32-bit count; 70 in the ring.
     let mut before = zero.clone();
     before.softnet_dropped = Some(vec![u32::MAX - 9, 0]);
     sender.softnet_dropped = Some(vec![20, 0]);
@@ -187,13 +187,13 @@ fn tcp_closes_in_bytes() {
     assert_eq!(dropped[0].packets, 839);
 }
 
-/// The ledger of 100 datagrams that all arrived, from what both hosts counted since they counted nothing.
+/// The ledger of 100 datagrams that all arrived, from the increase of both hosts' counters.
 fn since_zero(sender: &HostSnapshot, receiver: &HostSnapshot) -> Ledger {
     let zero = host(0, 0, 0, &FRAMES.map(|name| (name, 0)));
     ledger(datagrams(100, 100), &zero, [sender, receiver])
 }
 
-/// What tells frames of IP from others.
+/// The counters that distinguish IP frames from others.
 const FRAMES: [&str; 4] = [
     "Ip.OutTransmits",
     "Ip6OutTransmits",
@@ -238,7 +238,7 @@ fn rings_of_both_ends_are_one_line_and_other_counters_are_cross_checks() {
 
 #[test]
 fn frames_that_are_not_ip_have_both_counts_until_a_filter_dropped_one() {
-    // Of twelve frames two did not fit into the ring; three are not of IP.
+    // Of twelve frames two did not fit into the ring; three are not IP.
     let sender = host(10, 2, 0, &[(FRAMES[0], 9), (FRAMES[1], 0)]);
     let mut receiver = host(0, 0, 10, &[(FRAMES[2], 8), (FRAMES[3], 0)]);
     let arp = |receiver: &HostSnapshot| since_zero(&sender, receiver).control[0];
@@ -265,12 +265,12 @@ fn a_reason_is_a_line_by_itself_for_datagrams_only_and_names_no_counter_of_zero(
     assert!(!last(DropProtocol::Other).counter.contains("drop reason"));
 }
 
-/// 100 datagrams and those that a filter of the sender's host stopped, from what that host counted since nothing.
+/// 100 datagrams, and those stopped by a filter of the sender's host, from the increase of that host's counters.
 fn with_filtered_sends(stopped: u64, counted: u64, reasons: u64) -> Ledger {
     let names = [("Ip.OutDiscards", 0)];
     let mut before = host(0, 0, 0, &names);
     before.drop_reasons = Some(vec![]);
-    // Twelve sends had no room.
+    // Twelve sends found no room.
     let mut after = host(0, 0, 0, &[("Ip.OutDiscards", stopped + 12)]);
     after.nftables_drops = Some(counted);
     after.nftables_drops_out = Some(counted);
@@ -294,7 +294,7 @@ fn with_filtered_sends(stopped: u64, counted: u64, reasons: u64) -> Ledger {
 
 #[test]
 fn refused_sends_are_in_no_line_whoever_counted_them() {
-    // By a rule's counter, by the kernel's reasons beyond it, and by the sends alone.
+    // Counted by a rule, by the kernel's reasons beyond it, or only by the sends.
     for (counted, reasons) in [(40, 40), (10, 40), (10, 15), (0, 0)] {
         let ledger = with_filtered_sends(40, counted, reasons);
         let case = format!("{counted} {reasons}: {ledger:#?}");
@@ -312,7 +312,7 @@ fn refused_sends_are_in_no_line_whoever_counted_them() {
 #[test]
 fn refused_sends_leave_the_places_in_order_and_losses_that_nobody_was_told_of_stay() {
     let zero = host(0, 0, 0, &[("Ip.OutDiscards", 0), ("Udp.RcvbufErrors", 0)]);
-    // 7 had no room, 30 were too many for the ring, and the kernel told of 20 of these.
+    // 7 found no room, 30 overran the ring, and the kernel reported 20 of these.
     let sender = host(0, 30, 0, &[("Ip.OutDiscards", 37), ("Udp.RcvbufErrors", 0)]);
     let refused = ControlLine {
         kind: ControlKind::Refused,

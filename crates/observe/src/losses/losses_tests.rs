@@ -30,7 +30,7 @@ fn since<'a>(before: &'a HostSnapshot, after: &'a HostSnapshot) -> Account<'a> {
     Account { before, after }
 }
 
-/// How many packets were lost at a place.
+/// The packets lost at a place.
 fn lost(before: &HostSnapshot, after: &HostSnapshot, place: LossPlace) -> Option<u64> {
     since(before, after).drops().at(place)
 }
@@ -125,13 +125,13 @@ fn a_place_has_what_its_counter_or_the_reasons_have_whichever_is_more() {
     before.drop_reasons = Some(vec![]);
     let mut after = snapshot(&[], &[("Udp.RcvbufErrors", 5), ("Ip.InDiscards", 0)]);
     let at = |after: &HostSnapshot, place| lost(&before, after, place);
-    // The counter is of datagrams: what other sockets had no room for is not in it.
+    // The counter counts datagrams: losses of other sockets are not in it.
     for (protocol, packets, expected) in [(Udp, 7, 7), (Udp, 3, 5), (Other, 7, 5)] {
         after.drop_reasons = Some(vec![reason("SOCKET_RCVBUFF", socket, protocol, packets)]);
         let found = at(&after, LossPlace::SocketBuffer);
         assert_eq!(found, Some(expected), "{protocol:?} {packets}");
     }
-    // A rule's counter is of all protocols, and could not be read here; a place without a reason is unknown then.
+    // A rule's counter counts all protocols, and was unreadable here; a place without a reason is then unknown.
     let nftables = Some(LossPlace::Nftables);
     after.drop_reasons = Some(vec![
         reason("NETFILTER_DROP", nftables, Other, 4),
@@ -246,7 +246,7 @@ fn a_ring_lost_what_its_other_end_counts_beyond_the_backlog_and_what_the_card_mi
     assert_eq!(at_ring(before(), end(19, 3, Some(27))), Some(0));
     assert_eq!(at_ring(before(), end(12, 7, Some(27))), Some(4 + 5));
     assert_eq!(at_ring(before(), end(12, 3, None)), None);
-    // An interface that came meanwhile counted from 0.
+    // A new interface counted from 0.
     let [none, new] = [vec![], vec![end(2, 1, Some(6))]].map(|all| snapshot(&all, &[]));
     let at_new = lost(&none, &new, LossPlace::RxRing);
     assert_eq!(at_new, Some(1 + 4));
@@ -273,7 +273,7 @@ fn what_filters_drop_on_the_way_out_is_taken_from_ip() {
     after.drop_reasons = udp(15);
     let by_ip = |after: &HostSnapshot| lost(&before, after, LossPlace::IpOutput);
     assert_eq!(by_ip(&after), Some(30 - 7));
-    // Six of fifteen are beyond the counters, and a rule on the way out without one may have dropped them.
+    // Six of fifteen exceed the counters, and a rule without one on the way out may have dropped them.
     let may_drop = |place, way| UncountedLoss {
         place,
         packets: None,
@@ -288,7 +288,7 @@ fn what_filters_drop_on_the_way_out_is_taken_from_ip() {
         after.uncounted = vec![may_drop(place, way)];
         assert_eq!(by_ip(&after), Some(expected), "{place} {way:?}");
     }
-    // Of other protocols IP discards nothing.
+    // IP discards none of other protocols.
     after.drop_reasons.as_mut().unwrap()[0].protocol = DropProtocol::Other;
     assert_eq!(by_ip(&after), Some(23));
 }
@@ -307,7 +307,7 @@ fn what_ip_refused_is_the_sum_of_its_counters_with_those_of_the_reverse_path_fil
     assert_eq!(at_ip(&after), Some(8));
     let name = String::from("TcpExt.IPReversePathFilter");
     after.protocols.insert(name.clone(), 5);
-    // A kernel that does not count these has refused none by them.
+    // A kernel without these counters refused none by them.
     assert_eq!(at_ip(&after), Some(8));
     let mut before = zero.clone();
     before.protocols.insert(name, 1);

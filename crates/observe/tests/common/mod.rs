@@ -16,14 +16,14 @@ pub const SENDER: &str = "198.18.0.1";
 pub const RECEIVER: &str = "198.18.0.2";
 pub const PORT: u16 = 9000;
 pub const PAYLOAD_BYTES: usize = 100;
-/// What is not there after this will not come.
+/// After this time no packet arrives any more.
 pub const QUIET: Duration = Duration::from_millis(20);
-/// A receiver that has all of it does not wait so long.
+/// Wait of a receiver that has everything.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// Packets in a CPU's backlog or a veth's ring at one time: far fewer than either holds.
+/// Packets in a CPU's backlog or a veth's ring at a time: far fewer than either holds.
 pub const BURST: u64 = 50;
 
-/// What a test has in a namespace.
+/// A test's state in a namespace.
 #[derive(Default)]
 pub struct State {
     pub sockets: Vec<UdpSocket>,
@@ -32,7 +32,7 @@ pub struct State {
 
 pub type Side = NetnsThread<State>;
 
-/// Two namespaces, and what the tests do with them.
+/// Two namespaces with the tests' operations on them.
 pub struct Pair(NetnsPair<State>);
 
 impl Deref for Pair {
@@ -48,7 +48,7 @@ impl Pair {
         Pair(NetnsPair::new())
     }
 
-    /// A socket that receives what is sent to the port.
+    /// Opens a socket that receives on the port.
     pub fn listen(&self, receive_buffer_bytes: usize) {
         self.receiver
             .run(move |state| {
@@ -60,7 +60,7 @@ impl Pair {
             .unwrap();
     }
 
-    /// Sends datagrams, with a rest after each few so that they cannot be lost on the way for other reasons.
+    /// Sends datagrams, with a pause after every few to exclude losses for other reasons.
     pub fn send(&self, from: &'static str, to: &'static str, datagrams: u64) {
         for burst in 0..datagrams.div_ceil(BURST) {
             let left = datagrams - burst * BURST;
@@ -73,14 +73,14 @@ impl Pair {
         let send = move |_: &mut State| {
             let socket = UdpSocket::bind((from, 0)).unwrap();
             for _ in 0..datagrams {
-                // Where the filter or a queue of the sender's own drops it, some kernels say so.
+                // Some kernels report drops by the sender's own filter or queue.
                 let _ = socket.send_to(&[0; PAYLOAD_BYTES], (to, PORT));
             }
         };
         self.sender.run(send).unwrap();
     }
 
-    /// Reads what has arrived at the last socket, waiting for as many as are expected and then for more.
+    /// Reads what has arrived at the last socket: waits for the expected number, then for more.
     pub fn received(&self, expected: u64) -> u64 {
         let mut received = 0;
         let began = Instant::now();
@@ -105,7 +105,7 @@ impl Pair {
     }
 }
 
-/// Rules for a chain at a hook of the filter.
+/// Rules for a chain at a filter hook.
 pub fn filter(side: &Side, chain: &str, rules: &[&str]) {
     let rules: String = rules
         .iter()
@@ -119,10 +119,10 @@ pub fn filter(side: &Side, chain: &str, rules: &[&str]) {
     );
 }
 
-/// A source that the receiver has no route to by the interface that it comes in at.
+/// A source to which the receiver has no route by the incoming interface.
 pub const NO_WAY_BACK: &str = "203.0.113.1";
 
-/// Has the receiver refuse such sources, and the sender have one.
+/// Makes the receiver refuse such sources, and the sender use one.
 pub fn refuse_reverse_paths(pair: &Pair) {
     run(
         &pair.sender,
@@ -139,7 +139,7 @@ pub fn drop_eighth(pair: &Pair, mode: &str) {
     run(&pair.receiver, &attach);
 }
 
-/// Has the receiver's ring, which holds 256, emptied once in 200 ms.
+/// Empties the receiver's ring, which holds 256 packets, only once in 200 ms.
 pub fn poll_seldom(pair: &Pair) {
     let defer = "/sys/class/net/em0/napi_defer_hard_irqs";
     let timeout = "/sys/class/net/em0/gro_flush_timeout";
