@@ -1,9 +1,9 @@
-//! The maps of the programs in `bpf/` as plain data.
+//! Maps of the programs in `bpf/` as plain data.
 //!
-//! Layouts are those of the C structures, without padding, because the loader copies their bytes.
+//! Layouts are those of the C structures and have no padding, because the loader copies their bytes.
 #![allow(missing_docs, reason = "the C structures say what the fields are")]
 
-/// Which polls are counted.
+/// Polls to count.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Target {
@@ -13,7 +13,7 @@ pub struct Target {
     pub napi_id: u32,
 }
 
-/// What one core counted.
+/// Counts of one core.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Counts {
@@ -23,22 +23,22 @@ pub struct Counts {
     pub frames: u64,
 }
 
-/// States of a CPU as `cpu_time.bpf.c` numbers them.
+/// CPU states as numbered in `cpu_time.bpf.c`.
 pub mod state {
     pub const IDLE: usize = 0;
     pub const USER: usize = 1;
     pub const NICE: usize = 2;
     pub const SYSTEM: usize = 3;
     pub const IRQ: usize = 4;
-    /// Soft interrupts: this and the vector.
+    /// Soft interrupts: this plus the vector.
     pub const SOFTIRQ: usize = 5;
     pub const SOFTIRQ_VECTORS: usize = 10;
     pub const ALL: usize = SOFTIRQ + SOFTIRQ_VECTORS;
-    /// States of tasks, which are the first.
+    /// Task states, which come first.
     pub const TASKS: usize = SYSTEM + 1;
 }
 
-/// What one core's time went to. It is consistent when `ns` adds up to `last_ns - start_ns`.
+/// Time of one core by state. A consistent copy has `ns` adding up to `last_ns - start_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cpu {
@@ -53,11 +53,11 @@ pub struct Cpu {
     pub irq_entered_ns: u64,
     pub slice_ns: [u64; state::TASKS],
     pub irq_source: u32,
-    /// Of the running thread; 0 unless threads are counted.
+    /// PID of the running thread; 0 unless threads are counted.
     pub pid: u32,
     pub tgid: u32,
     pub reserved: u32,
-    /// The address of the running thread, by which a switch that was not seen is noticed.
+    /// Address of the running thread, used to notice a missed switch.
     pub running: u64,
 }
 
@@ -73,7 +73,7 @@ pub struct Source {
     pub task_ns: u64,
 }
 
-/// What one thread used in the slices that are over.
+/// Time that one thread used in its finished slices.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Thread {
@@ -85,12 +85,12 @@ pub struct Thread {
     pub comm: [u8; 16],
 }
 
-/// Bins that a period is folded into.
+/// Bins of the folded period.
 pub const FOLD_BINS: usize = 20;
-/// What is folded apart: user, system, irq, softirq.
+/// Folded rows: user, system, irq, softirq.
 pub const FOLD_ROWS: usize = 4;
 
-/// One core's time by phase of a period.
+/// Time of one core by phase of a period.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Fold {
@@ -107,16 +107,16 @@ unsafe impl aya::Pod for Thread {}
 unsafe impl aya::Pod for Fold {}
 /// Lower end of the first octave of gaps: 2 to this power, in ns.
 pub const GAP_FIRST_OCTAVE: u32 = 8;
-/// Buckets of each octave.
+/// Buckets per octave.
 pub const GAP_PARTS: usize = 16;
-/// Buckets of all octaves.
+/// Buckets of all octaves together.
 pub const GAP_BUCKETS: usize = 26 * GAP_PARTS;
-/// A poll's work: 0 to 64, and more.
+/// Buckets of work per poll: 0 to 64 frames, and more.
 pub const WORK_BUCKETS: usize = 66;
-/// Polls on CPUs above this are counted, but not where they ran.
+/// CPUs told apart: polls on higher ones are counted without their CPU.
 pub const CPUS_MAX: usize = 256;
 
-/// The rhythm of one NAPI instance.
+/// Poll rhythm of one NAPI instance.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Rhythm {
@@ -147,7 +147,7 @@ pub struct Rhythm {
 }
 
 impl Rhythm {
-    /// Nothing seen yet, to be held against `period_ns`.
+    /// Returns an empty rhythm to compare with `period_ns`.
     pub const fn of_period(period_ns: u64) -> Self {
         // SAFETY: integers only, for which zeros are valid.
         let nothing: Rhythm = unsafe { std::mem::zeroed() };
@@ -161,7 +161,7 @@ impl Rhythm {
 // SAFETY: integers without padding: 15 of 8 bytes, 6 of 4, then arrays of 8; every bit pattern is valid.
 unsafe impl aya::Pod for Rhythm {}
 
-/// Delays of one kind that one core measured, of `packet_delay.bpf.c` and `run_queue.bpf.c`.
+/// Delays of one kind measured on one core, of `packet_delay.bpf.c` and `run_queue.bpf.c`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Delays {
@@ -171,13 +171,13 @@ pub struct Delays {
 // SAFETY: integers of one size without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Delays {}
 
-/// A card's clock and the kernel's at one moment, and how they run, of `card_clock.h`.
+/// A card's clock and the kernel's at one moment, and their rates, of `card_clock.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct ClockLine {
     pub card_ns: i64,
     pub kernel_ns: i64,
-    /// By how much the kernel's gains on the card's, in parts of 2 to the power [`CLOCK_RATE_SHIFT`].
+    /// How much the kernel's clock gains on the card's, in units of 2 to the power -[`CLOCK_RATE_SHIFT`].
     pub rate: i64,
 }
 
@@ -191,7 +191,7 @@ unsafe impl aya::Pod for Target {}
 // SAFETY: four integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Counts {}
 
-/// What `drop_reasons.bpf.c` tells dropped packets apart by.
+/// Key by which `drop_reasons.bpf.c` tells dropped packets apart.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Drop {
@@ -205,7 +205,7 @@ pub struct Drop {
     pub reserved: u8,
 }
 
-/// What one core counted of them.
+/// Dropped packets with the same [`Drop`] key, on one core.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Dropped {
@@ -213,7 +213,7 @@ pub struct Dropped {
     pub bytes: u64,
 }
 
-/// What one core could not count.
+/// Dropped packets that one core could not count by [`Drop`].
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Uncounted {
@@ -228,7 +228,7 @@ unsafe impl aya::Pod for Dropped {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Uncounted {}
 
-/// A frame that `xdp_blast.bpf.c` sends over and over.
+/// A frame that `xdp_blast.bpf.c` sends repeatedly.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Template {
@@ -237,7 +237,7 @@ pub struct Template {
     pub bytes: u32,
 }
 
-/// How far it is.
+/// Progress of `xdp_blast.bpf.c`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Blasted {
@@ -255,7 +255,7 @@ unsafe impl aya::Pod for Template {}
 // SAFETY: three integers of 8 bytes and four of 4, without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Blasted {}
 
-/// A redirection of `xdp_exits.bpf.c`: by interface index, `to` 0 for frames that came to no exit.
+/// A redirection of `xdp_exits.bpf.c`, by interface index; `to` is 0 for frames that reached no exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Way {
@@ -263,7 +263,7 @@ pub struct Way {
     pub to: u32,
 }
 
-/// What one core counted of it.
+/// Frames that one core counted for a [`Way`].
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Passage {
@@ -271,7 +271,7 @@ pub struct Passage {
     pub lost_frames: u64,
 }
 
-/// Who gets frames that are forwarded, by the exit's interface index; an IPv4 address is the first word of `address`.
+/// Next hop of forwarded frames, by the exit's interface index; `address` has an IPv4 address in its first word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct NextHop {

@@ -1,5 +1,5 @@
-//! What a driver says over the ethtool ioctl: its statistics by name (netlink has only the standardised ones), its link,
-//! its features and the time stamps of its card.
+//! What a driver reports through the ethtool ioctl: statistics by name (netlink has only the standardised ones), link,
+//! features and the card's time stamps.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -20,7 +20,7 @@ const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 const ETH_SS_STATS: u32 = 1;
 const ETH_SS_FEATURES: u32 = 4;
-/// Words of `struct ethtool_get_features_block`, and which of them says what is in force.
+/// Words of `struct ethtool_get_features_block`, and the index of the `active` word.
 const FEATURE_BLOCK_WORDS: usize = 4;
 const FEATURES_ACTIVE: usize = 2;
 /// Words of a name (`ETH_GSTRING_LEN`).
@@ -28,48 +28,48 @@ const NAME_WORDS: usize = 32 / 4;
 
 /// A driver that claims more statistics than this is not believed.
 const COUNTERS_MAX: usize = 4_096;
-/// Room for this many is given to the kernel, which writes as many as the driver has *then*: see
+/// Entries that the buffer has room for. The kernel writes as many as the driver has at that moment: see
 /// [`Asked::request`].
 const COUNTERS_ROOM: usize = 16 * COUNTERS_MAX;
 
 /// `SPEED_UNKNOWN`.
 const SPEED_UNKNOWN: u32 = u32::MAX;
-/// Words of struct ethtool_drvinfo.
+/// Words of `struct ethtool_drvinfo`.
 const DRVINFO_WORDS: usize = 196 / 4;
-/// Words of struct ethtool_link_settings, and of the three masks behind it at their longest.
+/// Words of `struct ethtool_link_settings`, and the maximum of the three masks after it.
 const LINK_SETTINGS_WORDS: usize = 48 / 4;
 const LINK_MASKS_WORDS: usize = 3 * 127;
-/// Words of struct ethtool_ts_info.
+/// Words of `struct ethtool_ts_info`.
 const TS_INFO_WORDS: usize = 44 / 4;
 /// include/uapi/linux/net_tstamp.h
 const HWTSTAMP_FILTER_ALL: u32 = 1;
 
-/// What a driver says of its link.
+/// Link as its driver reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverLink {
-    /// Speed in Mbit/s; `None` when the link is down or the driver knows none.
+    /// Speed in Mbit/s; `None` if the link is down or the driver reports none.
     pub speed_mbps: Option<u32>,
     /// Name of the driver.
     pub driver: String,
-    /// Whether there is no device behind the interface, so that its speed is a mere word.
+    /// Whether the interface has no device behind it, which makes its speed meaningless.
     pub is_virtual: bool,
-    /// The longest packet that it takes.
+    /// MTU in bytes.
     pub mtu_bytes: u32,
 }
 
-/// Who drives an interface.
+/// Driver and device of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
     /// Name of the driver, such as `virtio_net`.
     pub name: String,
-    /// Where the device is on its bus, such as `0000:00:03.0`; `None` for a virtual one.
+    /// The device's address on its bus, such as `0000:00:03.0`; `None` for a virtual device.
     pub bus_address: Option<String>,
 }
 
-/// The driver of an interface of the caller's namespace (`ethtool -i`).
+/// Returns the driver of an interface of the caller's namespace (`ethtool -i`).
 ///
 /// # Errors
-/// `ENODEV` for an unknown interface, `EOPNOTSUPP` when there is no driver to speak of.
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` if it has no driver information.
 pub fn driver(interface: &str) -> io::Result<Driver> {
     // struct ethtool_drvinfo { cmd, driver[32], version[32], fw_version[32], bus_info[32], ... }
     let words = Asked::of(interface)?.ask(DRVINFO_WORDS, &[ETHTOOL_GDRVINFO])?;
@@ -84,10 +84,10 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
     })
 }
 
-/// The link of an interface of the caller's namespace (`ethtool`, `ethtool -i`).
+/// Returns the link of an interface of the caller's namespace (`ethtool`, `ethtool -i`).
 ///
 /// # Errors
-/// `ENODEV` for an unknown interface, `EOPNOTSUPP` for one that is no network card at all, such as lo.
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` for one that is no network card, such as lo.
 pub fn link(interface: &str) -> io::Result<DriverLink> {
     let driver = driver(interface)?;
     Ok(DriverLink {
@@ -98,28 +98,28 @@ pub fn link(interface: &str) -> io::Result<DriverLink> {
     })
 }
 
-/// Time stamps that a card gives to packets that it receives.
+/// A card's time stamps of received packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiveStamps {
-    /// The clock that they are of: the N of `/dev/ptpN`; `None` where the card has none.
+    /// The stamping clock: the N of `/dev/ptpN`; `None` if the card has none.
     pub clock: Option<u32>,
     /// Whether the card can stamp every packet.
     pub can_stamp_all: bool,
-    /// Whether it does.
+    /// Whether it is set to stamp every packet.
     pub stamps_all: bool,
 }
 
-/// What an interface of the caller's namespace says of its time stamps (`ethtool -T`, `hwstamp_ctl -i`). Nothing is
-/// switched.
+/// Reads the time stamping of an interface of the caller's namespace (`ethtool -T`, `hwstamp_ctl -i`) without changing
+/// it.
 ///
 /// # Errors
-/// `ENODEV` for an unknown interface, `EOPNOTSUPP` from a driver that knows nothing of time stamps.
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` from a driver without time stamps.
 pub fn receive_stamps(interface: &str) -> io::Result<ReceiveStamps> {
     let asked = Asked::of(interface)?;
     // struct ethtool_ts_info { cmd, so_timestamping, phc_index, tx_types, tx_reserved[3], rx_filters, .. }
     let words = asked.ask(TS_INFO_WORDS, &[ETHTOOL_GET_TS_INFO])?;
     let (clock, filters) = (words[2] as i32, words[7]);
-    // struct hwtstamp_config { flags, tx_type, rx_filter }. Some drivers cannot say what is set.
+    // struct hwtstamp_config { flags, tx_type, rx_filter }. Some drivers cannot report it.
     let config = asked.request(SIOCGHWTSTAMP, vec![0; 3]);
     Ok(ReceiveStamps {
         clock: u32::try_from(clock).ok(),
@@ -128,11 +128,10 @@ pub fn receive_stamps(interface: &str) -> io::Result<ReceiveStamps> {
     })
 }
 
-/// Every statistic of an interface of the caller's namespace, in the driver's order
-/// (`ethtool -S`).
+/// Returns all statistics of an interface of the caller's namespace, in the driver's order (`ethtool -S`).
 ///
 /// # Errors
-/// `ENODEV` for an unknown interface, `EOPNOTSUPP` when the driver keeps none.
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` if the driver keeps none.
 pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
     let asked = Asked::of(interface)?;
     let names = asked.names(ETH_SS_STATS)?;
@@ -143,7 +142,7 @@ pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
     Ok(names.into_iter().zip(values).collect())
 }
 
-/// A feature of an interface, such as `tx-udp-segmentation`, which is asked for over and over.
+/// A feature of an interface, such as `tx-udp-segmentation`, for repeated queries.
 #[derive(Debug)]
 pub struct Feature {
     asked: Asked,
@@ -152,10 +151,10 @@ pub struct Feature {
 }
 
 impl Feature {
-    /// The feature of a name, of an interface of the caller's namespace.
+    /// Finds a feature by name, of an interface of the caller's namespace.
     ///
     /// # Errors
-    /// `ENODEV` for an unknown interface; `NotFound` where this kernel has no such feature.
+    /// `ENODEV` for an unknown interface; `NotFound` if this kernel has no such feature.
     pub fn named(interface: &str, name: &str) -> io::Result<Self> {
         let asked = Asked::of(interface)?;
         let names = asked.names(ETH_SS_FEATURES)?;
@@ -167,7 +166,7 @@ impl Feature {
         })
     }
 
-    /// Whether it is in force now.
+    /// Returns whether the feature is active now.
     ///
     /// # Errors
     /// `ENODEV` when the interface is gone.
@@ -181,7 +180,7 @@ impl Feature {
     }
 }
 
-/// An interface of the caller's namespace whose driver is asked.
+/// An interface of the caller's namespace, and the socket for its ioctls.
 #[derive(Debug)]
 struct Asked {
     socket: UnixDatagram,
@@ -191,7 +190,7 @@ struct Asked {
 impl Asked {
     fn of(interface: &str) -> io::Result<Self> {
         Ok(Asked {
-            // Of no protocol: a unit may be kept from the Internet's.
+            // Not an Internet socket: a systemd unit may be denied that address family.
             socket: UnixDatagram::unbound()?,
             interface: interface.to_owned(),
         })
@@ -199,10 +198,10 @@ impl Asked {
 
     fn speed_mbps(&self) -> io::Result<Option<u32>> {
         let words = LINK_SETTINGS_WORDS + LINK_MASKS_WORDS;
-        // Asked for masks of no words, the kernel answers with how many they have, negated.
+        // Asked for masks of zero words, the kernel answers with the number it has, negated.
         let settings = match self.ask(words, &[ETHTOOL_GLINKSETTINGS]) {
             Ok(settings) => settings,
-            // A driver without link settings, such as dummy's, has no speed.
+            // A driver without link settings, such as dummy, has no speed.
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -214,7 +213,7 @@ impl Asked {
         Ok((speed != SPEED_UNKNOWN && speed != 0).then_some(speed))
     }
 
-    /// The names of a set, in the kernel's order.
+    /// Returns the names of a string set, in the kernel's order.
     fn names(&self, set: u32) -> io::Result<Vec<String>> {
         let count = self.count_of(set)?;
         // struct ethtool_gstrings { cmd, string_set, len, data[] }
@@ -247,7 +246,7 @@ impl Asked {
         }
     }
 
-    /// Hands the driver a structure of so many 32-bit words, which begins with `head`, and returns its answer.
+    /// Passes the driver a structure of `words` 32-bit words that begins with `head`, and returns the answer.
     fn ask(&self, words: usize, head: &[u32]) -> io::Result<Vec<u32>> {
         let mut structure = vec![0; words];
         structure[..head.len()].copy_from_slice(head);
@@ -257,24 +256,24 @@ impl Asked {
     fn request(&self, what: libc::Ioctl, mut structure: Vec<u32>) -> io::Result<Vec<u32>> {
         let mut request = ifreq(&self.interface)?;
         request.ifr_ifru.ifru_data = structure.as_mut_ptr().cast();
-        // SAFETY: the structure outlives the call. SIOCGHWTSTAMP writes three words; all else is of SIOCETHTOOL. For
-        // GSSET_INFO the kernel writes one number for the one set that is asked for, for GDRVINFO and GET_TS_INFO one
-        // structure of fixed length, for GLINKSETTINGS one of fixed length and three masks, whose words it counts in 7
-        // bits; for GFEATURES as many blocks as it is told that there is room for. For the other two it writes as many
-        // entries as the driver has at that moment; the buffers have room for sixteen times as many as were accepted a
+        // SAFETY: the structure outlives the call. SIOCGHWTSTAMP writes three words; all other requests are
+        // SIOCETHTOOL. For GSSET_INFO the kernel writes one number for the one set asked for; for GDRVINFO and
+        // GET_TS_INFO one structure of fixed length; for GLINKSETTINGS one of fixed length and three masks, whose words
+        // it counts in 7 bits; for GFEATURES as many blocks as the request has room for. For the other two it writes as
+        // many entries as the driver has at that moment: the buffers have room for sixteen times the number accepted a
         // moment before, and a driver's count grows with its queues only.
         unsafe { ioctl(&self.socket, what, &mut request) }?;
         Ok(structure)
     }
 }
 
-/// The number of 64 bits in two words.
+/// Joins two words to the 64-bit number that they hold.
 fn long(halves: [u32; 2]) -> u64 {
     let [[a, b, c, d], [e, f, g, h]] = halves.map(u32::to_ne_bytes);
     u64::from_ne_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// Text that ends with its buffer or with the first zero.
+/// Text up to the first zero byte, or the whole buffer.
 fn text(words: &[u32]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -287,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_feature_is_found_by_its_name() {
-        // The kernel never takes it off the loopback.
+        // The kernel never turns this off for the loopback.
         assert!(Feature::named("lo", "loopback").unwrap().is_on().unwrap());
         let none = Feature::named("lo", "no-such-feature").unwrap_err();
         assert_eq!(none.kind(), io::ErrorKind::NotFound);

@@ -1,11 +1,11 @@
-//! Talking to the kernel: memory shared with it, socket options, and requests about an interface (`ifreq`).
+//! Access to the kernel: shared memory, socket options, and requests about an interface (`ifreq`).
 
 use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-/// The kernel's reason when a call of it failed, which is when it returned a negative number.
+/// Turns a negative result of a system call into the error in `errno`.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -13,21 +13,21 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
-/// Makes a request of a device or socket.
+/// Makes an ioctl on a device or socket.
 ///
 /// # Safety
-/// The request has to read and write no more than the argument, and what that points to.
+/// The request may read and write only the argument and what it points to.
 pub(crate) unsafe fn ioctl<T>(
     fd: impl AsFd,
     what: libc::Ioctl,
     argument: &mut T,
 ) -> io::Result<()> {
     let argument = std::ptr::from_mut(argument);
-    // SAFETY: the descriptor is open and the argument lives for the whole call; the caller says that the rest is right.
+    // SAFETY: the descriptor is open and the argument lives for the whole call; the caller vouches for the rest.
     checked(unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), what, argument) }).map(|_| ())
 }
 
-/// Sets an option of a socket to a value with the layout that the kernel expects, without pointers in it.
+/// Sets a socket option to a value with the layout that the kernel expects, and without pointers.
 pub(crate) fn set_option<T: Copy>(
     socket: impl AsFd,
     level: libc::c_int,
@@ -48,7 +48,7 @@ pub(crate) fn set_option<T: Copy>(
     checked(result).map(|_| ())
 }
 
-/// Reads an option of a socket.
+/// Reads a socket option.
 ///
 /// # Safety
 /// Every bit pattern has to be a valid `T`.
@@ -57,7 +57,7 @@ pub(crate) unsafe fn option<T>(
     level: libc::c_int,
     option: libc::c_int,
 ) -> io::Result<T> {
-    // SAFETY: the caller says that zeros are a valid value.
+    // SAFETY: by the caller's promise, zeros are a valid value.
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the descriptor is open for the whole call; the kernel writes at most `length` bytes to `value`, which is that
@@ -74,32 +74,32 @@ pub(crate) unsafe fn option<T>(
     checked(result).map(|_| value)
 }
 
-/// Zeroed bytes in pages of their own, which go back to the kernel when this is dropped.
+/// Zeroed bytes in pages of their own, which return to the kernel on drop.
 ///
-/// An allocator keeps what is freed and zeroes all of it to hand it out again, so a large buffer that is hardly used
-/// takes as much memory as a full one. Here only pages that were written take memory.
+/// An allocator keeps freed memory and zeroes all of it when it hands it out again, so a large buffer that is hardly
+/// used takes as much memory as a full one. Here only pages that were written to take memory.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, and no thread has more right to it than another.
+// SAFETY: the mapping belongs to this value alone and is not tied to a thread.
 unsafe impl Send for Mapping {}
 // SAFETY: a shared reference only reads.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `bytes`, 1 at least.
+    /// Maps at least 1 byte of private memory.
     ///
     /// # Errors
-    /// When the process may have no more memory or no more mappings.
+    /// If the process may have no more memory or mappings.
     pub(crate) fn zeroed(bytes: usize) -> io::Result<Self> {
         Self::map(bytes.max(1), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
     }
 
-    /// Maps `bytes` that the kernel shares by a descriptor. It writes to them at any time, so they are for atomic
-    /// accesses through [`as_mut_ptr`](Self::as_mut_ptr) and not for a slice.
+    /// Maps `bytes` that the kernel shares through a descriptor. The kernel writes to them at any time, so access them
+    /// atomically through [`as_mut_ptr`](Self::as_mut_ptr), not as a slice.
     pub(crate) fn shared(fd: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Self> {
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         Self::map(bytes, flags, fd.as_raw_fd(), offset as libc::off_t)
@@ -129,13 +129,13 @@ impl Mapping {
         Ok(Mapping { start, bytes })
     }
 
-    /// The bytes, for whoever writes them. Not for memory that the kernel shares.
+    /// Returns the bytes for writing. Not for memory shared with the kernel.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: so many bytes are mapped, initialised and this value's own for as long as they are borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
-    /// Where the bytes begin, for whoever has the kernel write to them.
+    /// Returns the address of the first byte, for pointers that the kernel is given.
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -157,14 +157,14 @@ impl Drop for Mapping {
     }
 }
 
-/// A request about an interface, with nothing in it but the name.
+/// Makes a request about an interface that holds nothing but its name.
 ///
 /// # Errors
-/// `ENODEV` when the name is longer than that of any interface.
+/// `ENODEV` if the name is longer than an interface's may be.
 pub(crate) fn ifreq(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid `ifreq`: it holds integers and a raw pointer.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays zero.
+    // Keep the last byte zero.
     if interface.len() >= request.ifr_name.len() {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }

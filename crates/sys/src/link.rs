@@ -1,4 +1,4 @@
-//! State, name and MTU of an interface; [`tap`] makes one.
+//! State, name and MTU of an interface; [`tap`] creates one.
 
 pub mod tap;
 
@@ -9,60 +9,60 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 
 use crate::kernel::{ifreq, ioctl};
 
-/// What has become of an interface.
+/// State of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
     /// It is up.
     Up,
-    /// An operator has taken it down; frames come again when it is up again.
+    /// Taken down by an operator; frames arrive again once it is up.
     Down,
-    /// It was removed. Nothing will come from it any more.
+    /// Removed. It will never receive again.
     Gone,
 }
 
-/// An interface of a network namespace, by its index, which it keeps when it is renamed.
+/// An interface of a network namespace, by index: that stays when the interface is renamed.
 #[derive(Debug)]
 pub struct Link {
-    /// It only answers questions about the interfaces of its network namespace.
+    /// Socket for requests only; it ties the link to its network namespace.
     control: OwnedFd,
     ifindex: u32,
 }
 
 impl Link {
-    /// The interface of that name in the calling thread's network namespace.
+    /// Finds an interface of the calling thread's network namespace by name.
     ///
     /// # Errors
-    /// `ENODEV` when there is none of that name.
+    /// `ENODEV` if there is none.
     pub fn named(interface: &str) -> io::Result<Self> {
         let mut link = Self::of_index(0)?;
         link.ifindex = netdevice::name_to_index(&link.control, interface)?;
         Ok(link)
     }
 
-    /// The interface of that index in the calling thread's network namespace, which may have none.
+    /// Makes a link for an index in the calling thread's network namespace, where no such interface needs to exist.
     ///
     /// # Errors
-    /// When the process may have no more descriptors.
+    /// If the process may have no more descriptors.
     pub fn of_index(ifindex: u32) -> io::Result<Self> {
         let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
         let control = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
         Ok(Link { control, ifindex })
     }
 
-    /// Its index.
+    /// Interface index.
     pub fn ifindex(&self) -> u32 {
         self.ifindex
     }
 
-    /// Its name.
+    /// Returns the current name.
     ///
     /// # Errors
-    /// `ENXIO` or `ENODEV` when it is gone.
+    /// `ENXIO` or `ENODEV` when the interface is gone.
     pub fn name(&self) -> io::Result<String> {
         Ok(netdevice::index_to_name(&self.control, self.ifindex)?)
     }
 
-    /// What has become of it. One that cannot be asked about is gone.
+    /// Returns the state. An interface that cannot be queried counts as gone.
     pub fn state(&self) -> LinkState {
         match self.flags() {
             Ok(flags) if flags & libc::IFF_UP != 0 => LinkState::Up,
@@ -71,10 +71,10 @@ impl Link {
         }
     }
 
-    /// Its longest packet, in bytes.
+    /// Returns the MTU in bytes.
     ///
     /// # Errors
-    /// `ENXIO` or `ENODEV` when it is gone.
+    /// `ENXIO` or `ENODEV` when the interface is gone.
     pub fn mtu_bytes(&self) -> io::Result<u32> {
         let mut request = ifreq(&self.name()?)?;
         self.ask(libc::SIOCGIFMTU, &mut request)?;
@@ -83,13 +83,13 @@ impl Link {
         u32::try_from(mtu).map_err(io::Error::other)
     }
 
-    /// Brings it up.
+    /// Brings the interface up.
     ///
     /// # Errors
-    /// `EPERM` without CAP_NET_ADMIN; `ENODEV` when it is gone.
+    /// `EPERM` without CAP_NET_ADMIN; `ENODEV` when the interface is gone.
     pub(crate) fn bring_up(&self) -> io::Result<()> {
         let mut request = ifreq(&self.name()?)?;
-        // The flags of an interface are the lower 16 bits.
+        // An `ifreq` holds the lower 16 bits of the flags.
         request.ifr_ifru.ifru_flags = (self.flags()? | libc::IFF_UP) as libc::c_short;
         self.ask(libc::SIOCSIFFLAGS, &mut request)
     }

@@ -1,11 +1,12 @@
-//! Network namespaces held by descriptor, and threads that stay in one.
+//! Network namespaces held open by descriptor, and threads that stay in one.
 //!
-//! A namespace made here lives as long as something refers to it: a descriptor, a thread inside it, or the name that
-//! [`NetNamespace::keep_as`] gave it. When the process dies, the kernel removes the namespace and its interfaces.
+//! A namespace created here lives as long as something refers to it: a descriptor, a thread inside it, or the name
+//! given by [`NetNamespace::keep_as`]. When the process dies, the kernel removes an unnamed namespace and its
+//! interfaces.
 //!
-//! A thread that only changed its network namespace still sees the *host's* interfaces under `/sys`.
-//! [`enter_with_private_sysfs`] therefore also gives the thread a mount namespace with a sysfs of its own.
-//! `/proc/thread-self/net` is right in either case; `/proc/net` never is, because it follows the process's first thread.
+//! A thread that only changed its network namespace still sees the *host's* interfaces under `/sys`, so
+//! [`enter_with_private_sysfs`] also gives the thread a mount namespace with its own sysfs. `/proc/thread-self/net` is
+//! right in either case; `/proc/net` never is, because it follows the process's first thread.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,7 +23,7 @@ use thiserror::Error;
 
 use crate::schedule;
 
-/// Where ip-netns(8) keeps its names.
+/// Directory of ip-netns(8)'s names.
 pub const NAMED_DIRECTORY: &str = "/run/netns";
 
 /// A network namespace, held open by descriptor.
@@ -33,12 +34,12 @@ pub struct NetNamespace {
 }
 
 impl NetNamespace {
-    /// Makes a new, empty network namespace without moving the calling thread.
+    /// Creates an empty network namespace without moving the calling thread.
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN; `ENOSPC` when `user.max_net_namespaces` is reached.
     pub fn create() -> io::Result<Self> {
-        // The new namespace comes with the thread that asks for it, so a short-lived thread asks.
+        // unshare() moves the calling thread into the new namespace, so a short-lived thread calls it.
         std::thread::Builder::new()
             .name(String::from("nicpoll-netns"))
             .spawn(|| {
@@ -49,19 +50,19 @@ impl NetNamespace {
             .map_err(|_| io::Error::other("the thread that makes namespaces panicked"))?
     }
 
-    /// The namespace that the calling thread is in.
+    /// Returns the calling thread's namespace.
     pub fn current() -> io::Result<Self> {
         Self::open(Path::new("/proc/thread-self/ns/net"))
     }
 
-    /// The namespace that a path refers to: `/proc/PID/ns/net`, or a name under [`NAMED_DIRECTORY`].
+    /// Opens the namespace that a path refers to: `/proc/PID/ns/net`, or a name under [`NAMED_DIRECTORY`].
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let inode = rustix::fs::fstat(&file)?.st_ino;
         Ok(NetNamespace { file, inode })
     }
 
-    /// The same namespace by another descriptor.
+    /// Returns the same namespace by another descriptor.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(NetNamespace {
             file: self.file.try_clone()?,
@@ -69,12 +70,12 @@ impl NetNamespace {
         })
     }
 
-    /// Inode number: the kernel's identity of the namespace, as `readlink /proc/self/ns/net` shows it.
+    /// Inode number, the kernel's identifier of the namespace, as in `readlink /proc/self/ns/net`.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Moves the calling thread, and only it, into the namespace.
+    /// Moves only the calling thread into the namespace.
     pub fn enter(&self) -> io::Result<()> {
         rustix::thread::move_into_link_name_space(
             self.file.as_fd(),
@@ -83,10 +84,10 @@ impl NetNamespace {
         Ok(())
     }
 
-    /// Gives the namespace a name as `ip netns add` does, so that it outlives the process.
+    /// Names the namespace as `ip netns add` does; it then outlives the process.
     ///
     /// # Errors
-    /// `AlreadyExists` when the name is taken.
+    /// `AlreadyExists` if the name is taken.
     pub fn keep_as(&self, name: &str) -> io::Result<PathBuf> {
         share_names()?;
         let path = Path::new(NAMED_DIRECTORY).join(name);
@@ -106,11 +107,11 @@ impl AsFd for NetNamespace {
     }
 }
 
-/// Makes the directory of the names a mount that is shared, unless it is one: what the first `ip netns add` of a machine
-/// does, too. That one would otherwise be laid over names from before it, which nobody could take away any more.
+/// Makes the directory of names a shared mount unless it is one, as the first `ip netns add` on a machine does.
+/// Otherwise that command would mount over existing names, and nobody could remove those any more.
 fn share_names() -> io::Result<()> {
     fs::create_dir_all(NAMED_DIRECTORY)?;
-    // Two at once would lay one mount over the other. ip(8) takes the same lock.
+    // Two at once would mount one over the other. ip(8) takes the same lock.
     let lock = File::open(NAMED_DIRECTORY)?;
     flock(&lock, FlockOperation::LockExclusive)?;
     let share = || {
@@ -118,7 +119,7 @@ fn share_names() -> io::Result<()> {
         mount::mount_change(NAMED_DIRECTORY, shared)
     };
     match share() {
-        // No mount.
+        // Not a mount yet.
         Err(Errno::INVAL) => {
             mount::mount_bind_recursive(NAMED_DIRECTORY, NAMED_DIRECTORY)?;
             Ok(share()?)
@@ -127,7 +128,7 @@ fn share_names() -> io::Result<()> {
     }
 }
 
-/// The name of a namespace, if it has one.
+/// Returns the name of a namespace, if it has one.
 pub fn name_of(inode: u64) -> Option<String> {
     let names = fs::read_dir(NAMED_DIRECTORY).ok()?.flatten();
     names
@@ -135,20 +136,19 @@ pub fn name_of(inode: u64) -> Option<String> {
         .find_map(|name| name.file_name().into_string().ok())
 }
 
-/// Takes a name away again; the namespace goes when nothing else refers to it.
+/// Removes a name; the namespace disappears once nothing else refers to it.
 pub fn forget(path: &Path) -> io::Result<()> {
     mount::unmount(path, UnmountFlags::DETACH)?;
     fs::remove_file(path)
 }
 
-/// Moves the calling thread into `namespace` and mounts a sysfs for it that shows that namespace.
+/// Moves the calling thread into `namespace` and mounts a sysfs that shows it.
 ///
-/// The thread gets a mount namespace of its own and cannot leave it: use a thread that does nothing
-/// else and ends.
+/// The thread gets a mount namespace of its own and cannot leave it: use a thread that does nothing else.
 pub fn enter_with_private_sysfs(namespace: &NetNamespace) -> io::Result<()> {
     namespace.enter()?;
     unshare(UnshareFlags::NEWNS | UnshareFlags::FS)?;
-    // Without this the new mount would show up in the host's mount namespace too.
+    // Otherwise the new mount would appear in the host's mount namespace too.
     mount::mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
@@ -161,7 +161,7 @@ pub fn enter_with_private_sysfs(namespace: &NetNamespace) -> io::Result<()> {
         None,
     );
     match mounted {
-        // A namespace has one sysfs; the kernel refuses to mount it over itself, so it is there already.
+        // A namespace has one sysfs, which the kernel refuses to mount over itself: it is mounted already.
         Err(Errno::BUSY) => Ok(()),
         mounted => Ok(mounted?),
     }
@@ -169,16 +169,16 @@ pub fn enter_with_private_sysfs(namespace: &NetNamespace) -> io::Result<()> {
 
 fn unshare(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
-    // SAFETY: only CLONE_FILES is unsafe here, because it would leave descriptors that other threads
-    // believe to share; the flags used are CLONE_NEWNET, CLONE_NEWNS and CLONE_FS.
+    // SAFETY: only CLONE_FILES is unsafe here, because it would unshare descriptors that other threads expect to share;
+    // the flags used are CLONE_NEWNET, CLONE_NEWNS and CLONE_FS.
     unsafe { rustix::thread::unshare_unsafe(flags) }?;
     Ok(())
 }
 
 type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// A thread inside a network namespace that runs one job after another, and what they work with. The
-/// namespace lives at least as long as this value.
+/// A thread inside a network namespace that runs one job after another on a shared state. The namespace lives at least
+/// as long as this value.
 #[derive(Debug)]
 pub struct NetnsThread<S> {
     netns_inode: u64,
@@ -186,7 +186,7 @@ pub struct NetnsThread<S> {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A job panicked, now or earlier, and its thread is gone.
+/// A job panicked, now or earlier, and its thread ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the thread in network namespace {netns_inode} is gone")]
 pub struct ThreadGone {
@@ -195,8 +195,8 @@ pub struct ThreadGone {
 }
 
 impl<S: 'static> NetnsThread<S> {
-    /// Starts a thread that enters `namespace`; `state` makes what its jobs work with, on that thread. The
-    /// thread drops it too, when this value is dropped.
+    /// Starts a thread that enters `namespace`. The thread makes the state of its jobs with `state`, and drops it when
+    /// this value is dropped.
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.
@@ -205,16 +205,16 @@ impl<S: 'static> NetnsThread<S> {
         state: impl FnOnce() -> S + Send + 'static,
     ) -> io::Result<Self> {
         let netns_inode = namespace.inode();
-        // Held by being in it from now on; a descriptor would keep it from going away later.
+        // The thread itself keeps the namespace from now on; a descriptor would keep it even after the thread.
         let enter = move || enter_with_private_sysfs(&namespace);
         NetnsThread::start(netns_inode, enter, state)
     }
 
-    /// Starts a thread in the namespace of the calling one, which takes no privilege. Its `/sys` is that of the calling
-    /// thread, which may show another namespace.
+    /// Starts a thread in the calling thread's namespace, which takes no privilege. The new thread's `/sys` is the
+    /// caller's too, which may show another namespace.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// If no thread can be started.
     pub fn stay(state: impl FnOnce() -> S + Send + 'static) -> io::Result<Self> {
         let netns_inode = NetNamespace::current()?.inode();
         NetnsThread::start(netns_inode, || Ok(()), state)
@@ -254,10 +254,10 @@ impl<S: 'static> NetnsThread<S> {
         self.netns_inode
     }
 
-    /// Runs `job` in the namespace and waits for what it returns.
+    /// Runs `job` in the namespace and returns its result.
     ///
     /// # Errors
-    /// When a job panicked, this one or an earlier one.
+    /// If this job or an earlier one panicked.
     pub fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut S) -> T + Send + 'static,
@@ -279,7 +279,7 @@ impl<S: 'static> NetnsThread<S> {
     /// Starts another thread in the namespace, bound to `cpu`.
     ///
     /// # Errors
-    /// When no thread can be started. The thread itself ends with an error when it cannot be bound.
+    /// If no thread can be started. The thread itself ends with an error if it cannot be bound.
     pub fn spawn_pinned<T: Send + 'static>(
         &self,
         cpu: u32,
@@ -287,7 +287,7 @@ impl<S: 'static> NetnsThread<S> {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<JoinHandle<io::Result<T>>> {
         let builder = named(name);
-        // A new thread begins in the namespaces of the one that starts it.
+        // A new thread inherits the namespaces of the thread that starts it.
         self.run(move |_| {
             builder.spawn(move || {
                 schedule::pin(cpu)?;
@@ -302,7 +302,7 @@ impl<S> Drop for NetnsThread<S> {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // `run` has reported a panic on that thread already.
+            // `run` has already reported a panic of that thread.
             let _ = thread.join();
         }
     }
@@ -336,7 +336,7 @@ mod tests {
         let (dropped, inbox) = mpsc::channel();
         let thread = NetnsThread::enter(namespace, move || Last(dropped)).unwrap();
         assert_eq!(thread.run(|_| inode_here()), Ok(inode));
-        // A sysfs of its own: only the loopback of the new namespace is there.
+        // A private sysfs shows only the loopback of the new namespace.
         let interfaces = thread.run(|_| std::fs::read_dir("/sys/class/net").unwrap().count());
         assert_eq!(interfaces, Ok(1));
         let cpu = schedule::allowed_cpus().unwrap()[0];

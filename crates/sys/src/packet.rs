@@ -1,12 +1,12 @@
-//! AF_PACKET: a copy of each frame that an interface receives, in a ring shared with the kernel (`PACKET_RX_RING`,
-//! `TPACKET_V2`), and whole frames to send.
+//! AF_PACKET: receives a copy of each frame in a ring shared with the kernel (`PACKET_RX_RING`, `TPACKET_V2`), and
+//! sends whole frames.
 //!
-//! The kernel goes on with each received frame as if nobody had looked. `TPACKET_V3` hands frames over in blocks, which it
-//! closes after a millisecond at the earliest. That is longer than a tick of the poller, so each frame has its own slot
-//! here. The status word of a slot says whether the kernel or this process owns it.
+//! The kernel still processes each received frame itself. `TPACKET_V3` delivers frames in blocks, each closed after a
+//! millisecond at the earliest, which is longer than a tick of the poller. Here, therefore, each frame has its own
+//! slot, whose status word says whether the kernel or this process owns it.
 //!
-//! Frames are sent many a system call (`sendmmsg`). On a veth that is faster than `PACKET_TX_RING`, for which the kernel
-//! copies the headers of every frame. Frames that differ only in their payload can be handed over as one long datagram that
+//! One system call sends many frames (`sendmmsg`). On a veth that is faster than `PACKET_TX_RING`, for which the kernel
+//! copies the headers of every frame. Frames that differ only in their payload can be sent as one long datagram that
 //! the kernel segments (`PACKET_VNET_HDR` with UDP segmentation).
 
 use std::cell::Cell;
@@ -22,56 +22,55 @@ use rustix::net::{
 
 use crate::kernel::{self, Mapping, checked};
 
-/// The most instructions (`BPF_MAXINSNS`).
+/// Maximum instructions of a filter (`BPF_MAXINSNS`).
 const INSTRUCTIONS_MAX: usize = 4096;
-/// More than all instructions but those for ports, of which each takes two.
+/// Upper bound of the instructions not used for ports; each port takes two.
 const OTHER_INSTRUCTIONS: usize = 96;
-/// The most ports that a filter can ask for.
+/// Maximum ports of a filter.
 pub const FILTER_PORTS_MAX: usize = (INSTRUCTIONS_MAX - OTHER_INSTRUCTIONS) / 2;
 
-/// A frame is taken as it is, whatever its length.
+/// Accepts a frame without truncating it.
 const ALL_BYTES: u32 = u32::MAX;
-/// Where the kernel keeps what is not in the frame.
+/// Offset at which a filter loads whether a VLAN tag was stripped from the frame.
 const VLAN_TAG_PRESENT: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32;
 
 const ETHERNET_BYTES: u32 = 14;
 const IPV4_BYTES: u32 = 20;
 const IPV6_BYTES: u32 = 40;
 const UDP_PROTOCOL: u32 = libc::IPPROTO_UDP as u32;
-/// More fragments follow, or it is not the first.
+/// Mask of IPv4's More Fragments flag and fragment offset.
 const FRAGMENT: u32 = 0x3fff;
 
-/// A program that takes frames.
+/// A classic BPF program that accepts frames.
 #[derive(Clone)]
 pub struct FrameFilter(Vec<libc::sock_filter>);
 
 impl FrameFilter {
-    /// UDP to one of these ports, [`FILTER_PORTS_MAX`] at most.
+    /// Accepts UDP to these ports, at most [`FILTER_PORTS_MAX`].
     pub fn udp_ports(ports: impl IntoIterator<Item = u16>) -> Self {
         let ports = ports.into_iter();
         let each = ports.flat_map(|port| [jump(libc::BPF_JEQ, port.into(), 0, 1), end(ALL_BYTES)]);
         FrameFilter::of_udp(each.chain([end(0)]))
     }
 
-    /// All UDP.
+    /// Accepts all UDP.
     pub fn all_udp() -> Self {
         FrameFilter::of_udp([end(ALL_BYTES)])
     }
 
-    /// Nothing: the socket keeps what it has.
+    /// Accepts nothing; frames that the socket has already stay there.
     pub fn nothing() -> Self {
         FrameFilter(vec![end(0)])
     }
 
-    /// Has a socket take by this filter from now on.
+    /// Makes this the filter of a socket.
     ///
     /// # Errors
-    /// `EINVAL` with more ports than are possible; `ENOMEM` when the socket may have no more memory
-    /// (`net.core.optmem_max`).
+    /// `EINVAL` with too many ports; `ENOMEM` if the socket may have no more memory (`net.core.optmem_max`).
     pub fn attach(&self, socket: impl AsFd) -> io::Result<()> {
         let program = self.program();
         // SAFETY: the descriptor is open for the whole call; the kernel reads `len` instructions, which `self` holds
-        // meanwhile, and keeps a copy.
+        // throughout, and keeps a copy.
         let result = unsafe {
             libc::setsockopt(
                 socket.as_fd().as_raw_fd(),
@@ -84,16 +83,16 @@ impl FrameFilter {
         checked(result).map(|_| ())
     }
 
-    /// The program as the kernel reads it, for as long as `self` lives.
+    /// Returns the program as the kernel reads it, valid while `self` lives.
     pub(crate) fn program(&self) -> libc::sock_fprog {
         libc::sock_fprog {
-            // The kernel refuses what is too long, and this is.
+            // The kernel refuses this length as too long.
             len: u16::try_from(self.0.len()).unwrap_or(u16::MAX),
             filter: self.0.as_ptr().cast_mut(),
         }
     }
 
-    /// Ends for all but UDP; `verdict` finds the destination port in the accumulator.
+    /// Refuses all but UDP, then runs `verdict` with the destination port in the accumulator.
     fn of_udp(verdict: impl IntoIterator<Item = libc::sock_filter>) -> Self {
         let after_tag = [
             load(libc::BPF_W, VLAN_TAG_PRESENT),
@@ -101,7 +100,7 @@ impl FrameFilter {
             end(0),
             load(libc::BPF_H, ETHERNET_BYTES - 2),
         ];
-        // A load beyond the frame's end refuses it: the whole header has to be there.
+        // A load beyond the frame's end refuses the frame: the header has to be complete.
         let ipv4 = [
             load(libc::BPF_B, ETHERNET_BYTES),
             jump(libc::BPF_JEQ, 0x45, 1, 0),
@@ -130,7 +129,7 @@ impl FrameFilter {
             ),
             load(libc::BPF_H, ETHERNET_BYTES + IPV6_BYTES + 2),
         ];
-        // The part for IPv6 follows that for IPv4, which ends with a jump over it.
+        // The IPv6 part follows the IPv4 part, which ends with a jump over it.
         let over_ipv4 = ipv4.len() as u8 + 1;
         let instructions = after_tag
             .into_iter()
@@ -143,17 +142,17 @@ impl FrameFilter {
     }
 }
 
-/// Loads what is at an offset of the frame into the accumulator.
+/// Loads the value at an offset of the frame into the accumulator.
 fn load(size: u32, offset: u32) -> libc::sock_filter {
     instruction(libc::BPF_LD | size | libc::BPF_ABS, offset, 0, 0)
 }
 
-/// Compares the accumulator with `value`, and skips so many instructions if it is so, or if it is not.
+/// Compares the accumulator with `value` and skips `if_so` or `if_not` instructions.
 fn jump(comparison: u32, value: u32, if_so: u8, if_not: u8) -> libc::sock_filter {
     instruction(libc::BPF_JMP | comparison, value, if_so, if_not)
 }
 
-/// Takes so many bytes of the frame; none refuses it.
+/// Accepts the first `bytes` of the frame; 0 refuses it.
 fn end(bytes: u32) -> libc::sock_filter {
     instruction(libc::BPF_RET, bytes, 0, 0)
 }
@@ -163,46 +162,47 @@ fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// Sends frames, Ethernet header first and without FCS.
+/// Sends frames, from the Ethernet header on and without FCS.
 ///
-/// It waits for nothing. Each frame that `fill` wrote is handed to the kernel or stays here, where the next call finds it;
-/// none is lost in between. The kernel may still drop what it was handed, and counts that at the interface.
+/// A call never blocks. Each frame that `fill` wrote is passed to the kernel or kept for the next call; none is lost in
+/// between. The kernel may still drop a frame that it accepted; the interface counts that.
 pub trait Transmit {
-    /// Frames that could be written now.
+    /// Returns how many frames could be written now.
     fn room(&mut self) -> u32;
 
-    /// Has up to `most` frames written and hands them to the kernel. `fill` writes a frame to the start of the memory
-    /// that it is given, which has room for the interface's longest and holds anything, and returns its length, or `None`
-    /// when there is no more to send. Returns how many were written: 0 when there is no room.
+    /// Has up to `most` frames written and passes them to the kernel. `fill` gets memory for the interface's longest
+    /// frame with arbitrary contents, writes a frame at its start and returns the length, or `None` if there is no more
+    /// to send. Returns the number written: 0 if there is no room.
     ///
     /// # Errors
-    /// `ENETDOWN` or `ENXIO` when the interface is down or gone. What was written before stays here.
+    /// `ENETDOWN` or `ENXIO` when the interface is down or gone. Frames already written are kept.
     fn transmit(
         &mut self,
         most: u32,
         fill: impl FnMut(&mut [u8]) -> Option<usize>,
     ) -> io::Result<u32>;
 
-    /// Frames that the kernel has finished with: sent, or dropped by the interface.
+    /// Counts frames that the kernel has finished with: sent, or dropped by the interface.
     fn sent(&self) -> u64;
 
-    /// Of those, how many the interface dropped since its queue was full; `None` where the kernel does not say.
+    /// Counts those of them that the interface dropped for lack of room in its queue; `None` if the kernel does not
+    /// tell.
     fn refused(&self) -> Option<u64> {
         None
     }
 }
 
-/// Frames that a receiver lost, by place, since it was opened.
+/// Frames that a receiver has lost since it was opened, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// The ring had no room.
+    /// The ring was full.
     pub ring_full: u64,
     /// No memory was free, or the frame was too long for it.
     pub no_memory: u64,
 }
 
 impl Drops {
-    /// All of them.
+    /// All of them together.
     pub fn frames(self) -> u64 {
         self.ring_full + self.no_memory
     }
@@ -212,29 +212,29 @@ impl Drops {
 const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-/// Frames that the filter took since the socket began to receive.
+/// Frames that the filter accepted since the socket began to receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCounts {
-    /// All of them, lost ones included.
+    /// All of them, including lost ones.
     pub taken: u64,
-    /// Of those, lost because the ring had no free slot.
+    /// Those of them lost because no slot of the ring was free.
     pub ring_full: u64,
 }
 
-/// A socket at an interface. It takes nothing until a ring is made of it.
+/// A packet socket. It receives nothing until a ring is made of it.
 #[derive(Debug)]
 pub struct PacketSocket {
     socket: OwnedFd,
-    /// The kernel forgets what it has told.
+    /// Totals: the kernel resets its counters whenever they are read.
     counts: Mutex<PacketCounts>,
 }
 
 impl PacketSocket {
-    /// Makes a socket that will take by `filter` what comes to an interface of the calling thread's network namespace.
-    /// Frames that this host sends are not looked at.
+    /// Makes a socket that will accept, by `filter`, frames received by an interface of the calling thread's network
+    /// namespace. Frames sent by this host are ignored.
     ///
     /// # Errors
-    /// `EPERM` without CAP_NET_RAW; as [`FrameFilter::attach`].
+    /// `EPERM` without CAP_NET_RAW; also the errors of [`FrameFilter::attach`].
     pub fn new(filter: &FrameFilter) -> io::Result<Self> {
         let socket = raw_socket()?;
         filter.attach(&socket)?;
@@ -245,14 +245,14 @@ impl PacketSocket {
         })
     }
 
-    /// Takes nothing more. What is in the ring stays there.
+    /// Stops receiving. Frames in the ring stay there.
     pub fn stop(&self) -> io::Result<()> {
         FrameFilter::nothing().attach(&self.socket)
     }
 
-    /// What the socket counted.
+    /// Returns the totals.
     pub fn counts(&self) -> io::Result<PacketCounts> {
-        // struct tpacket_stats: frames, lost ones included, and lost ones, since the last time.
+        // struct tpacket_stats: frames including lost ones, and lost ones, since the last read.
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: every bit pattern is a valid integer.
         let counted: [u32; 2] =
@@ -264,26 +264,26 @@ impl PacketSocket {
 }
 
 impl AsFd for PacketSocket {
-    /// poll(2) says that it is readable while frames wait.
+    /// Readable in poll(2) while frames wait.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// A socket of whole frames that receives nothing yet.
+/// Makes a packet socket that receives nothing yet.
 fn raw_socket() -> io::Result<OwnedFd> {
     let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Without a protocol.
+    // No protocol.
     Ok(socket_with(family, kind, flags, None)?)
 }
 
-/// Sets an option of AF_PACKET to a value that has the layout that the kernel expects.
+/// Sets an AF_PACKET option to a value with the layout that the kernel expects.
 fn set_option<T: Copy>(socket: impl AsFd, option: libc::c_int, value: T) -> io::Result<()> {
     kernel::set_option(socket, libc::SOL_PACKET, option, &[value])
 }
 
-/// Binds a socket to an interface, by its index, to receive the frames of that protocol; of none with 0.
+/// Binds a socket to an interface, by index, to receive frames of a protocol; none for 0.
 fn bind(socket: impl AsFd, ifindex: u32, protocol: libc::c_int) -> io::Result<()> {
     // SAFETY: all zeros is a valid `sockaddr_ll`: it holds integers.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -307,12 +307,12 @@ const PACKET_VERSION: libc::c_int = 10;
 const TPACKET_V2: libc::c_int = 1;
 const TP_STATUS_KERNEL: u32 = 0;
 const TP_STATUS_USER: u32 = 1;
-/// What the kernel keeps of a slot before the network header, at most: its own header, an address, Ethernet's header
-/// and what aligns them.
+/// Upper bound of what the kernel puts before the network header in a slot: its own header, an address, the Ethernet
+/// header and padding.
 const HEADER_BYTES: u32 = 96;
-/// The kernel takes memory in blocks; larger ones are harder to get.
+/// The kernel allocates memory in blocks; larger ones are harder to get.
 const BLOCK_BYTES: u32 = 1 << 16;
-/// The most memory of a ring: with jumbo frames it has fewer slots.
+/// Maximum memory of a ring: with jumbo frames it has fewer slots.
 const RING_BYTES_MAX: u32 = 1 << 26;
 
 /// struct tpacket_req
@@ -325,14 +325,14 @@ struct Request {
     slots: u32,
 }
 
-/// struct tpacket2_hdr, as far as it is read.
+/// The part of struct tpacket2_hdr that is read.
 #[repr(C)]
 struct SlotHeader {
     status: AtomicU32,
-    /// Of the frame on the wire, and of what the slot has of it.
+    /// Bytes of the frame on the wire, and of those in the slot.
     frame_bytes: u32,
     kept_bytes: u32,
-    /// Where in the slot the frame begins.
+    /// Offset of the frame in the slot.
     frame_offset: u16,
 }
 
@@ -343,24 +343,24 @@ pub struct PacketRing {
     slots: NonNull<u8>,
     slot_bytes: u32,
     length: u32,
-    /// The slot that is read next.
+    /// Next slot to read.
     next: u32,
-    /// From there on so many are known to have a frame.
+    /// Number of slots from `next` on known to hold a frame.
     seen: Cell<u32>,
     too_long: u64,
     _mapping: Mapping,
 }
 
-// SAFETY: the pointer is into the mapping, which moves along; slots are read by whoever has the ring, headers of those
-// that the kernel may write as atomics.
+// SAFETY: the pointer is into the mapping, which moves along; slots are read only by the ring's owner, and header words
+// that the kernel may write are atomics.
 unsafe impl Send for PacketRing {}
 
 impl PacketRing {
-    /// Makes the ring of a socket and begins to receive from the interface of that index. It keeps up to `frames`, a power of two, with packets of
-    /// `mtu_bytes`; fewer when they are long.
+    /// Makes the ring of a socket and starts receiving from an interface. The ring holds up to `frames`, a power of
+    /// two, with packets of `mtu_bytes`; fewer if they are long.
     ///
     /// # Errors
-    /// `ENOMEM` when the kernel has no memory for it; `ENODEV` or `ENETDOWN` when the interface is gone or down.
+    /// `ENOMEM` if the kernel has no memory for it; `ENODEV` or `ENETDOWN` when the interface is gone or down.
     pub fn new(
         socket: Arc<PacketSocket>,
         ifindex: u32,
@@ -384,7 +384,7 @@ impl PacketRing {
         set_option(&*socket, PACKET_RX_RING, request)?;
         let mut mapping = Mapping::shared(socket.as_fd(), 0, ring_bytes as usize)?;
         let slots = NonNull::new(mapping.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
-        // Last: from here on frames come.
+        // Last, because frames arrive from here on.
         bind(&*socket, ifindex, libc::ETH_P_ALL)?;
         Ok(PacketRing {
             socket,
@@ -398,17 +398,17 @@ impl PacketRing {
         })
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn socket(&self) -> &PacketSocket {
         &self.socket
     }
 
-    /// Frames that were longer than a slot, and so were not shown.
+    /// Counts frames that were longer than a slot and therefore not shown.
     pub fn too_long(&self) -> u64 {
         self.too_long
     }
 
-    /// Frames that wait to be read.
+    /// Returns how many frames wait to be read.
     pub fn waiting(&self) -> u32 {
         let mut seen = self.seen.get();
         while seen < self.length && self.has_frame(self.after(seen)) {
@@ -418,13 +418,13 @@ impl PacketRing {
         seen
     }
 
-    /// Shows up to `most` frames that wait, oldest first, and gives their slots back to the kernel. Returns how many.
-    /// It makes no system call.
+    /// Shows up to `most` waiting frames, oldest first, and returns their slots to the kernel. Returns how many were
+    /// shown. Makes no system call.
     pub fn receive(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
         let mut shown = 0;
         while shown < most && self.has_frame(self.next) {
             let header = self.header(self.next);
-            // SAFETY: the kernel has given the slot to this process and does not touch it until its status is set.
+            // SAFETY: the kernel has passed the slot to this process and does not touch it until its status is set.
             let (frame_bytes, kept_bytes, offset) = unsafe {
                 let header = header.as_ref();
                 (
@@ -456,7 +456,7 @@ impl PacketRing {
         self.status(slot).load(Ordering::Acquire) & TP_STATUS_USER != 0
     }
 
-    /// The slot that is so far behind the next.
+    /// Returns the slot `slots` after the next.
     fn after(&self, slots: u32) -> u32 {
         (self.next + slots) % self.length
     }
@@ -479,33 +479,33 @@ impl PacketRing {
     }
 }
 
-/// Frames of one system call, at most, one by one and joined.
+/// Maximum frames per system call, one by one and joined.
 const BATCH: usize = 64;
 const BATCH_JOINED: usize = 256;
 
 /// include/uapi/linux/if_packet.h
 const PACKET_VNET_HDR: libc::c_int = 15;
-/// struct virtio_net_hdr (include/uapi/linux/virtio_net.h), and what it says of a datagram that is to be cut up.
+/// struct virtio_net_hdr (include/uapi/linux/virtio_net.h), and its flags and types for a datagram to segment.
 const VNET_BYTES: usize = 10;
 const VIRTIO_NET_HDR_F_NEEDS_CSUM: u8 = 1;
 const VIRTIO_NET_HDR_GSO_NONE: u8 = 0;
 const VIRTIO_NET_HDR_GSO_UDP_L4: u8 = 5;
-/// Where the checksum is in UDP's header, and how long that is.
+/// Offset of the checksum in the UDP header, and that header's length.
 const UDP_CHECKSUM_OFFSET: u16 = 6;
 const UDP_BYTES: usize = 8;
 
-/// Frames that differ in nothing but their payload, so that many can be handed over as one datagram.
+/// Frames that differ only in their payload, many of which can be passed to the kernel as one datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joining {
-    /// Ethernet's, IP's and UDP's header of one frame, of two frames joined, and so on, each with the sum of the pseudo
-    /// header in place of the checksum. All have one length.
+    /// Ethernet, IP and UDP headers of one frame, of two frames joined, and so on, each with the sum of the pseudo
+    /// header in place of the checksum. All have the same length.
     pub headers: Vec<Vec<u8>>,
-    /// The payload of each frame.
+    /// Payload of each frame, in bytes.
     pub payload_bytes: u16,
 }
 
 impl Joining {
-    /// What the kernel is given before the payloads of so many frames.
+    /// Returns what the kernel is given before the payloads of `frames` frames.
     fn head(&self, frames: usize) -> Vec<u8> {
         let header = &self.headers[frames - 1];
         let begin = (header.len() - UDP_BYTES) as u16;
@@ -535,23 +535,23 @@ pub struct PacketSender {
     memory: Mapping,
     batch: usize,
     joined: Option<Joined>,
-    /// Lengths of the frames that were written, of which the first `sent` are done with.
+    /// Lengths of the written frames; the first `sent` of them are finished.
     lengths: Vec<usize>,
     sent: usize,
-    /// Frames that were handed over, since the sender was made.
+    /// Frames passed to the kernel since the sender was made.
     total: u64,
 }
 
 /// How frames are joined.
 struct Joined {
     header_bytes: usize,
-    /// What comes before the payloads of one frame, of two, and so on.
+    /// What precedes the payloads of one frame, of two, and so on.
     heads: Vec<Vec<u8>>,
 }
 
 impl PacketSender {
-    /// A sender through the interface of that index in the calling thread's network namespace, for frames of up to
-    /// `frame_bytes_max`, Ethernet header included.
+    /// Makes a sender through an interface, by index in the calling thread's network namespace, for frames of up to
+    /// `frame_bytes_max` bytes, Ethernet header included.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_RAW.
@@ -559,11 +559,11 @@ impl PacketSender {
         Self::with(ifindex, frame_bytes_max, BATCH)
     }
 
-    /// The same for frames that are alike, each as long as `joining` says, which are handed over joined. Where the kernel
-    /// cannot cut them up, they are sent one by one.
+    /// Makes a sender of similar frames, each as long as `joining` says, which are passed to the kernel joined. If the
+    /// kernel cannot segment them, they are sent one by one.
     ///
     /// # Errors
-    /// `EPERM` without CAP_NET_RAW; `ENOPROTOOPT` where the kernel cannot join.
+    /// `EPERM` without CAP_NET_RAW; `ENOPROTOOPT` if the kernel cannot join.
     pub fn joining(ifindex: u32, frame_bytes_max: u32, joining: &Joining) -> io::Result<Self> {
         let mut sender = Self::with(ifindex, frame_bytes_max, BATCH_JOINED)?;
         set_option(&sender.socket, PACKET_VNET_HDR, 1i32)?;
@@ -591,15 +591,15 @@ impl PacketSender {
         })
     }
 
-    /// Whether frames are handed over joined.
+    /// Whether frames are passed to the kernel joined.
     pub fn joins(&self) -> bool {
         self.joined.is_some()
     }
 
-    /// Hands frames over one by one from now on.
+    /// Passes frames to the kernel one by one from now on.
     ///
     /// # Errors
-    /// When the kernel does not allow it; then they are still joined.
+    /// If the kernel refuses; frames are then still joined.
     pub fn send_singly(&mut self) -> io::Result<()> {
         set_option(&self.socket, PACKET_VNET_HDR, 0i32)?;
         self.joined = None;
@@ -616,7 +616,7 @@ impl PacketSender {
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EAGAIN | libc::ENOBUFS) => break,
                     Some(libc::EINTR) => {}
-                    // Linux before 6.2 cuts no such frame up.
+                    // Linux before 6.2 does not segment such a frame.
                     Some(libc::EINVAL) if self.joins() => self.send_singly()?,
                     Some(libc::EMSGSIZE) => {
                         self.sent += 1;
@@ -633,13 +633,13 @@ impl PacketSender {
         Ok(())
     }
 
-    /// Hands over what waits, with one system call. Returns how many frames the kernel took.
+    /// Passes waiting frames to the kernel with one system call. Returns how many it accepted.
     fn call(&self) -> io::Result<usize> {
         let waiting = &self.lengths[self.sent..];
         let header_bytes = self.joined.as_ref().map_or(0, |joined| joined.header_bytes);
         let most = self.joined.as_ref().map_or(1, |joined| joined.heads.len());
         let messages = waiting.len().div_ceil(most);
-        // Of each message the part before the payloads and the payloads, or the frame.
+        // Per message: the head and the payloads, or the frame alone.
         let mut parts = Vec::with_capacity(waiting.len() + messages);
         let mut at = self.sent * self.frame_bytes_max;
         for frames in waiting.chunks(most) {
@@ -671,7 +671,7 @@ impl Transmit for PacketSender {
         (self.batch - self.lengths.len()) as u32
     }
 
-    /// A frame that is too long for the interface (`EMSGSIZE`) is given up.
+    /// Discards a frame that is too long for the interface (`EMSGSIZE`).
     fn transmit(
         &mut self,
         most: u32,
@@ -703,7 +703,7 @@ mod tests {
 
     use super::*;
 
-    /// Ethernet, IPv4 and UDP to a port, 4 bytes of payload.
+    /// Ethernet, IPv4 and UDP to a port, with 4 bytes of payload.
     fn ipv4(port: u16) -> Vec<u8> {
         let mut frame = vec![0; 14 + 20 + 8 + 4];
         frame[12..14].copy_from_slice(&[8, 0]);
@@ -721,13 +721,13 @@ mod tests {
         frame
     }
 
-    /// The frame with some bytes changed.
+    /// Returns the frame with some bytes changed.
     fn with(mut frame: Vec<u8>, offset: usize, bytes: &[u8]) -> Vec<u8> {
         frame[offset..offset + bytes.len()].copy_from_slice(bytes);
         frame
     }
 
-    /// Which of these a filter takes, by the kernel's own interpreter: any datagram socket has it.
+    /// Tells which frames a filter accepts, by the kernel's own interpreter: any datagram socket has it.
     fn taken(filter: &FrameFilter, frames: &[Vec<u8>]) -> Vec<bool> {
         let (sender, receiver) = UnixDatagram::pair().unwrap();
         filter.attach(&receiver).unwrap();
@@ -752,13 +752,14 @@ mod tests {
             ipv4(9000),
             ipv4(53),
             ipv6(9000),
-            // Not to be fragmented: a flag of whole packets.
+            // "Don't Fragment", which only whole packets have.
             with(ipv4(53), 20, &[0x40, 0]),
         ];
         let not_asked = [
             ipv4(9001),
             ipv6(54),
-            // TCP, options, a first and a later fragment, ARP, a tag, TCP and an extension header of IPv6.
+            // TCP, IPv4 options, a first and a later fragment, ARP, a VLAN tag, TCP over IPv6 and an IPv6 extension
+            // header.
             with(ipv4(9000), 23, &[6]),
             with(ipv4(9000), 14, &[0x46]),
             with(ipv4(9000), 20, &[0x20, 0]),
@@ -767,7 +768,7 @@ mod tests {
             with(ipv4(9000), 12, &[0x81, 0]),
             with(ipv6(9000), 20, &[6]),
             with(ipv6(9000), 20, &[0]),
-            // Without the end of its header.
+            // Truncated headers.
             ipv4(9000)[..41].to_vec(),
             ipv6(9000)[..61].to_vec(),
             vec![0; 3],

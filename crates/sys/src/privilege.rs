@@ -1,4 +1,4 @@
-//! What this process may do.
+//! Privileges of this process.
 
 use std::fs;
 use std::io;
@@ -7,19 +7,19 @@ use std::path::Path;
 use rustix::thread::CapabilitySet;
 use thiserror::Error;
 
-/// A capability, what takes it, and whether this process has it.
+/// A capability, what needs it, and whether this process has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability {
-    /// Its name.
+    /// Name, such as `CAP_BPF`.
     pub name: &'static str,
-    /// What takes it.
+    /// What needs it.
     pub purpose: &'static str,
     /// Whether it is effective.
     pub is_held: bool,
 }
 
-/// All of them, with what takes them, most important first: what changes an interface's settings takes the first
-/// [`OF_SWITCH`], a lab and its counters the first [`OF_LAB`].
+/// The capabilities used, most important first. Changing an interface's settings needs the first [`OF_SWITCH`], a lab
+/// with its counters the first [`OF_LAB`].
 const USED: [(CapabilitySet, &str, &str); 6] = [
     (
         CapabilitySet::NET_ADMIN,
@@ -51,17 +51,17 @@ const USED: [(CapabilitySet, &str, &str); 6] = [
 const OF_SWITCH: usize = 1;
 const OF_LAB: usize = 4;
 
-/// What the kernel tells of processes and settings cannot be read.
+/// /proc cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "/proc is not mounted here, and what is changed and counted is read from it; mount it: mount -t proc proc /proc"
+    "/proc is not mounted, and settings and counters are read from it; mount it: mount -t proc proc /proc"
 )]
 pub struct NoProc;
 
-/// Refuses to go on without `/proc`.
+/// Fails without `/proc`.
 ///
 /// # Errors
-/// When it is not mounted.
+/// If it is not mounted.
 pub fn require_proc() -> Result<(), NoProc> {
     match Path::new("/proc/self").exists() {
         true => Ok(()),
@@ -69,7 +69,7 @@ pub fn require_proc() -> Result<(), NoProc> {
     }
 }
 
-/// The capabilities that nicpoll's parts take, most important first.
+/// Returns the capabilities that nicpoll uses, most important first.
 pub fn capabilities() -> io::Result<Vec<Capability>> {
     let effective = rustix::thread::capabilities(None)?.effective;
     let capability = |(capability, name, purpose)| Capability {
@@ -80,22 +80,22 @@ pub fn capabilities() -> io::Result<Vec<Capability>> {
     Ok(USED.map(capability).into())
 }
 
-/// Whether this process is in the initial user namespace; in another one the kernel refuses the polling
-/// knobs even to its root.
+/// Whether this process is in the initial user namespace; in any other, the kernel refuses the polling knobs even to
+/// root.
 pub fn in_initial_user_namespace() -> io::Result<bool> {
     let map = fs::read_to_string("/proc/self/uid_map")?;
     Ok(is_initial_user_namespace(&map))
 }
 
-/// Names what is missing to build a lab, most important first; empty when nothing is.
+/// Names what is missing to build a lab, most important first; empty if nothing is.
 ///
-/// Capabilities count in the *initial* user namespace only: the kernel refuses the polling knobs to a
-/// root that exists only in a container's user namespace.
+/// Capabilities count in the *initial* user namespace only: the kernel refuses the polling knobs to a root that exists
+/// only in a container's user namespace.
 pub fn missing_for_lab() -> io::Result<Vec<String>> {
     missing(OF_LAB)
 }
 
-/// Names what is missing to change an interface's settings, as [`missing_for_lab`] does.
+/// Names what is missing to change an interface's settings, like [`missing_for_lab`].
 pub fn missing_for_switch() -> io::Result<Vec<String>> {
     missing(OF_SWITCH)
 }
@@ -112,7 +112,7 @@ fn missing(needed: usize) -> io::Result<Vec<String>> {
     Ok(missing)
 }
 
-/// The initial user namespace maps every id to itself.
+/// Whether every id maps to itself, as in the initial user namespace.
 fn is_initial_user_namespace(uid_map: &str) -> bool {
     let mut words = uid_map.split_whitespace();
     [words.next(), words.next(), words.next(), words.next()]

@@ -1,6 +1,6 @@
-//! Programs that leave nothing behind.
+//! Runs programs that leave no process behind.
 //!
-//! A contained program runs with everything that it starts in a PID namespace of its own (pid_namespaces(7)), below two
+//! A contained program and everything that it starts run in a PID namespace of their own (pid_namespaces(7)), below two
 //! processes of ours:
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The kernel kills the keeper when the thread ends, the first process when the keeper ends, and everything in the
-//! namespace when its first process ends. None of that needs code of ours to run, so it holds when this process is
-//! killed. A program can neither leave its namespace by forking nor by ignoring signals.
+//! namespace when its first process ends. None of that needs code of ours to run, so it also holds when this process is
+//! killed. A program can leave its namespace neither by forking nor by ignoring signals.
 
 pub mod confined;
 
@@ -29,20 +29,20 @@ use rustix::thread::{
 
 use crate::kernel::checked;
 
-/// Who a program runs as.
+/// User and group of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User {
-    /// Its user.
+    /// User ID.
     pub uid: u32,
-    /// Its group. It has no other.
+    /// Group ID. A program has no supplementary groups.
     pub gid: u32,
 }
 
 impl User {
-    /// The user of that name.
+    /// Finds a user by name.
     ///
     /// # Errors
-    /// `NotFound` when /etc/passwd has none.
+    /// `NotFound` if /etc/passwd has no such user.
     pub fn named(name: &str) -> io::Result<Self> {
         let users = fs::read_to_string("/etc/passwd")?;
         let found = users.lines().find_map(|line| {
@@ -58,7 +58,7 @@ impl User {
         })
     }
 
-    /// Who called sudo; `None` when this process was started in another way.
+    /// Returns the user who called sudo; `None` if this process was not started by sudo.
     pub fn of_sudo() -> Option<Self> {
         let id = |name| env::var(name).ok()?.parse().ok();
         Some(User {
@@ -68,29 +68,29 @@ impl User {
     }
 }
 
-/// What a program and what it starts may do. They cannot gain more, by a setuid program for example.
+/// Rights of a program and of what it starts. They cannot gain more, for example by a setuid program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
-    /// Who it runs as; `None`: as this process does.
+    /// User and group; `None` for those of this process.
     pub user: Option<User>,
-    /// Its capabilities.
+    /// Capabilities.
     pub capabilities: CapabilitySet,
 }
 
-/// The capability of that name, such as `net_raw` or `CAP_NET_RAW`.
+/// Returns a capability by name, such as `net_raw` or `CAP_NET_RAW`.
 pub fn capability_named(name: &str) -> Option<CapabilitySet> {
     let name = name.to_uppercase();
     CapabilitySet::from_name(name.strip_prefix("CAP_").unwrap_or(&name))
 }
 
-/// Starts a program in a PID namespace of its own, in the other namespaces and on the CPUs of the calling thread. It and
-/// all that it starts end with that thread. Without `rights` it may do what this process may.
+/// Starts a program in a PID namespace of its own, in the other namespaces and on the CPUs of the calling thread. It
+/// and everything that it starts end with that thread. Without `rights` it has the rights of this process.
 ///
-/// The process that is returned is the keeper: it ends when the program does, with the same exit code, or 128 and the
-/// number of the signal that ended the program. Killing it ends all of them.
+/// The returned process is the keeper: it ends when the program does, with the program's exit code, or with 128 plus
+/// the number of the signal that ended the program. Killing the keeper ends all of them.
 ///
 /// # Errors
-/// `EPERM` without CAP_SYS_ADMIN; otherwise as [`Command::spawn`] does.
+/// `EPERM` without CAP_SYS_ADMIN; also the errors of [`Command::spawn`].
 pub fn spawn_contained(command: &mut Command, rights: Option<Rights>) -> io::Result<Child> {
     let this_process = process::id();
     // SAFETY: between fork and exec the closure and what it calls make system calls only: they allocate nothing and take
@@ -99,16 +99,16 @@ pub fn spawn_contained(command: &mut Command, rights: Option<Rights>) -> io::Res
     command.spawn()
 }
 
-/// Asks a contained program, and what it started, to end (SIGTERM).
+/// Sends SIGTERM to a contained program and what it started.
 ///
 /// # Errors
-/// `ESRCH` when it has ended.
+/// `ESRCH` if it has ended.
 pub fn ask_to_end(keeper: &Child) -> io::Result<()> {
     let group = Pid::from_child(keeper);
     Ok(kill_process_group(group, Signal::TERM)?)
 }
 
-/// Runs in the new process, which becomes the keeper. Returns in the program's process only.
+/// Runs in the new process, which becomes the keeper. Returns only in the program's process.
 fn contain(parent: u32, rights: Option<Rights>) -> io::Result<()> {
     let before = block_signals()?;
     // SAFETY: these calls take no pointer but that to the array, which is as long as pipe2 expects.
@@ -123,7 +123,7 @@ fn contain(parent: u32, rights: Option<Rights>) -> io::Result<()> {
         checked(libc::pipe2(alive.as_mut_ptr(), libc::O_CLOEXEC))?;
         let first = checked(libc::fork())?;
         if first > 0 {
-            // The write end stays open as long as this process lives.
+            // The write end stays open as long as this process lives: the first process polls the other end.
             close_all_but(alive[1]);
             libc::_exit(code_of(first));
         }
@@ -134,7 +134,7 @@ fn contain(parent: u32, rights: Option<Rights>) -> io::Result<()> {
             events: libc::POLLIN,
             revents: 0,
         };
-        // It may have ended before it was watched.
+        // The keeper may have ended before PR_SET_PDEATHSIG took effect.
         if libc::poll(&raw mut keeper, 1, 0) != 0 {
             libc::_exit(1);
         }
@@ -156,12 +156,12 @@ fn contain(parent: u32, rights: Option<Rights>) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves this process these rights alone, for good.
+/// Restricts this process to these rights, for good.
 fn limit(rights: Rights) -> io::Result<()> {
     let Rights { user, capabilities } = rights;
     for other in CapabilitySet::all().difference(capabilities).iter() {
         match remove_capability_from_bounding_set(other) {
-            // A capability that this kernel does not know.
+            // A capability unknown to this kernel.
             Err(Errno::INVAL) => {}
             done => done?,
         }
@@ -209,7 +209,7 @@ fn end_with_parent() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) }).map(|_| ())
 }
 
-/// Shows the namespace's own processes in `/proc`, to its processes alone.
+/// Mounts a `/proc` of the namespace's processes that only they see.
 fn mount_proc() -> io::Result<()> {
     let (none, proc) = (std::ptr::null(), c"proc".as_ptr());
     let private = libc::MS_REC | libc::MS_PRIVATE;
@@ -228,7 +228,7 @@ fn mount_proc() -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all descriptors but one: a pipe of the program has no other holder then.
+/// Closes all descriptors but one: otherwise this process would hold the program's pipes open.
 fn close_all_but(kept: libc::c_int) {
     // SAFETY: the calls take no pointer, and nothing of this process uses a descriptor after them.
     unsafe {
@@ -245,7 +245,7 @@ fn close_all_but(kept: libc::c_int) {
     }
 }
 
-/// Collects processes that end until that one does; its exit code.
+/// Reaps ended processes until `process` is among them, and returns its exit code.
 fn code_of(process: libc::pid_t) -> libc::c_int {
     let mut status = 0;
     loop {
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// Root alone makes PID namespaces; others are told so.
+    /// Only root can make PID namespaces; others get an error.
     fn may_contain() -> bool {
         match spawn_contained(&mut shell("exit 0"), None) {
             Ok(mut keeper) => keeper.wait().is_ok(),
@@ -315,7 +315,7 @@ mod tests {
         for (script, code, said) in [
             ("echo hello; exit 7", 7, "hello\n"),
             ("echo $$; kill -9 $$", 137, "2\n"),
-            // It has ended when the program has, whatever else still holds the pipe.
+            // The keeper ends with the program, whatever else still holds the pipe.
             ("sleep 300.125 & echo left", 0, "left\n"),
         ] {
             let mut keeper = spawn_contained(&mut shell(script), None).unwrap();
@@ -354,7 +354,7 @@ mod tests {
         wait_until("what the thread left", || !runs("sleep 302.125"));
     }
 
-    /// What a shell says that runs with these rights.
+    /// Returns the output of a shell with these rights.
     fn said_with(rights: Rights, script: &str) -> String {
         let mut keeper = spawn_contained(&mut shell(script), Some(rights)).unwrap();
         let mut output = String::new();

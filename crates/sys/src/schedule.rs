@@ -1,4 +1,4 @@
-//! How the kernel schedules threads: the CPUs that they may use, their policy, and the CPU time that they used.
+//! Scheduling of threads: allowed CPUs, policy, and CPU time used.
 
 use std::io;
 use std::mem;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::checked;
 
-/// CPUs that the calling thread may use, ascending.
+/// Returns the CPUs that the calling thread may use, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     Ok(in_set(&rustix::thread::sched_getaffinity(None)?))
 }
@@ -19,10 +19,10 @@ fn in_set(set: &CpuSet) -> Vec<u32> {
     cpus.map(|cpu| cpu as u32).collect()
 }
 
-/// The last of them.
+/// Returns the last of the allowed CPUs.
 ///
 /// # Errors
-/// When they cannot be read, or there is none.
+/// If they cannot be read, or there is none.
 pub fn last_allowed_cpu() -> io::Result<u32> {
     let last = allowed_cpus()?.last().copied();
     last.ok_or_else(|| io::Error::other("no CPU is allowed"))
@@ -31,7 +31,7 @@ pub fn last_allowed_cpu() -> io::Result<u32> {
 /// Binds the calling thread to one CPU.
 ///
 /// # Errors
-/// `EINVAL` when the CPU does not exist, is offline, or is not allowed by the cpuset.
+/// `EINVAL` if the CPU does not exist, is offline, or is not in the cpuset.
 pub fn pin(cpu: u32) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(cpu as usize);
@@ -39,44 +39,44 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// How a thread is scheduled (sched(7)). Records of changes hold it.
+/// Scheduling policy of a thread (sched(7)). Change records contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Policy {
     /// SCHED_OTHER: a fair share, weighted by nice.
     Fair {
-        /// -20 (most) to 19 (least).
+        /// -20 (largest share) to 19 (smallest).
         nice: i32,
     },
-    /// SCHED_BATCH: as `Fair`, for work that does not wait.
+    /// SCHED_BATCH: like `Fair`, for non-interactive work.
     Batch {
         /// -20 to 19.
         nice: i32,
     },
-    /// SCHED_IDLE: what nobody else wants.
+    /// SCHED_IDLE: only time that nobody else wants.
     Idle,
-    /// SCHED_FIFO: before every fair thread, until it sleeps.
+    /// SCHED_FIFO: ahead of every fair thread, until it sleeps.
     Fifo {
         /// 1 (least) to 99 (most).
         priority: u32,
     },
-    /// SCHED_RR: as `Fifo`, in turns among equals.
+    /// SCHED_RR: like `Fifo`, with time slices among equal priorities.
     RoundRobin {
         /// 1 to 99.
         priority: u32,
     },
-    /// SCHED_DEADLINE: so much time in every period, and no more.
+    /// SCHED_DEADLINE: a fixed run time in every period, and no more.
     Deadline {
-        /// Time it may run in a period, in ns.
+        /// Run time per period, in ns.
         runtime_ns: u64,
-        /// When that time must have been given, from the start of the period, in ns.
+        /// Deadline for that run time, in ns from the start of the period.
         deadline_ns: u64,
         /// The period, in ns.
         period_ns: u64,
     },
 }
 
-/// Asks how a thread is scheduled. `ESRCH` when it is gone.
+/// Returns the policy of a thread. `ESRCH` when it is gone.
 pub fn policy(pid: u32) -> io::Result<Policy> {
     // SAFETY: all zeros is a valid sched_attr: it holds integers.
     let mut attributes: libc::sched_attr = unsafe { mem::zeroed() };
@@ -111,11 +111,11 @@ pub fn policy(pid: u32) -> io::Result<Policy> {
     }
 }
 
-/// Changes how a thread is scheduled.
+/// Sets the policy of a thread.
 ///
 /// # Errors
-/// `ESRCH` when the thread is gone. For `Deadline`: `EBUSY` when the CPUs cannot promise that much,
-/// `EPERM` when the thread is bound to some of them.
+/// `ESRCH` when the thread is gone. For `Deadline`: `EBUSY` if the CPUs cannot guarantee that much, `EPERM` if the
+/// thread is bound to some of them.
 pub fn set_policy(pid: u32, policy: Policy) -> io::Result<()> {
     // SAFETY: all zeros is a valid sched_attr: it holds integers.
     let mut attributes: libc::sched_attr = unsafe { mem::zeroed() };
@@ -145,7 +145,7 @@ pub fn set_policy(pid: u32, policy: Policy) -> io::Result<()> {
     checked(result as libc::c_int).map(|_| ())
 }
 
-/// CPUs that a thread may use, ascending. `ESRCH` when it is gone.
+/// Returns the CPUs that a thread may use, ascending. `ESRCH` when it is gone.
 pub fn cpus(pid: u32) -> io::Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(Some(thread(pid)?))?;
     Ok(in_set(&set))
@@ -154,11 +154,11 @@ pub fn cpus(pid: u32) -> io::Result<Vec<u32>> {
 /// Binds a thread to CPUs.
 ///
 /// # Errors
-/// `EINVAL` when none of them is online, `ESRCH` when the thread is gone.
+/// `EINVAL` if none of them is online, `ESRCH` when the thread is gone.
 pub fn set_cpus(pid: u32, cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
-        // The set would panic beyond its size.
+        // `CpuSet::set` would panic.
         if cpu as usize >= CpuSet::MAX_CPU {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
@@ -174,19 +174,19 @@ fn thread(pid: u32) -> io::Result<Pid> {
         .ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
 }
 
-/// CPU time of the process, all threads together.
+/// CPU time of the process, over all threads.
 ///
-/// The sum is right to the microsecond. How it divides is estimated from samples at the clock tick
-/// unless the kernel was built with precise accounting.
+/// The sum is accurate to the microsecond. Its split is estimated from samples at the clock tick unless the kernel was
+/// built with precise accounting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTime {
     /// In user space.
     pub user: Duration,
-    /// In the kernel on behalf of the process, soft interrupts that ran there included.
+    /// In the kernel on behalf of the process, including soft interrupts that ran in its context.
     pub system: Duration,
 }
 
-/// CPU time of the process since it began (getrusage(2)).
+/// Returns the CPU time of the process since it began (getrusage(2)).
 pub fn process_cpu_time() -> io::Result<CpuTime> {
     // SAFETY: `rusage` holds integers only, for which all bits zero are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -198,13 +198,13 @@ pub fn process_cpu_time() -> io::Result<CpuTime> {
     })
 }
 
-/// CPU time in ns that a process has used, all threads together; a thread of the kernel is a process of its own. The
-/// interrupts that came upon it are in it on most kernels.
+/// Returns the CPU time in ns that a process has used, over all threads; a kernel thread is a process of its own. On
+/// most kernels it includes interrupts that hit the process.
 ///
 /// # Errors
-/// `EINVAL` when it is gone.
+/// `EINVAL` when the process is gone.
 pub fn cpu_ns_of(pid: u32) -> io::Result<u64> {
-    /// The clock of what the scheduler gave a process (`CPUCLOCK_SCHED`, include/linux/posix-timers_types.h).
+    /// Clock of the time that the scheduler gave a process (`CPUCLOCK_SCHED`, include/linux/posix-timers_types.h).
     const SCHEDULED: libc::clockid_t = 2;
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let clock = (!pid << 3) | SCHEDULED;
@@ -244,7 +244,7 @@ mod tests {
     fn a_thread_keeps_what_it_was_given() {
         std::thread::spawn(|| {
             let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-            // Anybody may ask for less.
+            // Any user may lower a priority.
             set_policy(own, Policy::Batch { nice: 19 }).unwrap();
             assert_eq!(policy(own).unwrap(), Policy::Batch { nice: 19 });
             let cpu = *cpus(own).unwrap().last().unwrap();

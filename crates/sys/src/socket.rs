@@ -1,8 +1,8 @@
-//! Socket features beyond the standard library: many datagrams a system call, arrival times, buffer sizes, TCP's counters.
+//! Socket features beyond the standard library: batched datagrams, arrival times, buffer sizes, TCP's counters.
 //!
-//! Every received byte is copied to user space (no `MSG_TRUNC` to discard payload), as for an ordinary program. Datagrams
-//! travel in batches (`UDP_SEGMENT`, `UDP_GRO`) only on a socket for which that was requested. A call of [`ReceiveBatch`]
-//! allocates nothing.
+//! Every received byte is copied to user space (no `MSG_TRUNC` to discard payload), as for an ordinary program.
+//! Datagrams travel in batches (`UDP_SEGMENT`, `UDP_GRO`) only on sockets for which that was requested.
+//! [`ReceiveBatch::receive`] allocates nothing.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::kernel::{self, Mapping, set_option};
 
-/// An option that the kernel did not set.
+/// A failure to set a socket option.
 #[derive(Debug, Error)]
 #[error("setting {option} on the socket: {source}")]
 struct OptionError {
@@ -22,10 +22,10 @@ struct OptionError {
     source: io::Error,
 }
 
-/// Has the failure to set an option say which option it was.
+/// Adds the option's name to a failure to set it.
 ///
 /// # Errors
-/// When `set` is one; of the same kind.
+/// The error of `set`, with its kind kept.
 pub fn named(option: &'static str, set: Result<(), impl Into<io::Error>>) -> io::Result<()> {
     set.map_err(|error| {
         let source = error.into();
@@ -33,55 +33,53 @@ pub fn named(option: &'static str, set: Result<(), impl Into<io::Error>>) -> io:
     })
 }
 
-/// Asks for a receive buffer and returns the size granted as `getsockopt` reports it: twice what was
-/// asked, the kernel counting its own overhead. The limit `net.core.rmem_max` is passed over with
-/// CAP_NET_ADMIN and holds without; so compare the result.
+/// Requests a receive buffer and returns the size granted as `getsockopt` reports it: twice the request, because the
+/// kernel counts its own overhead. CAP_NET_ADMIN bypasses the limit `net.core.rmem_max`, which otherwise applies; so
+/// check the result.
 pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
     sockopt::set_socket_recv_buffer_size_force(&socket, bytes)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, bytes))?;
     receive_buffer(socket)
 }
 
-/// The same within the limit, whatever this program may do.
+/// Requests a receive buffer within `net.core.rmem_max`, whatever the privileges. Returns the size granted.
 pub fn ask_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
     sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
     receive_buffer(socket)
 }
 
-/// Size of the receive buffer as `getsockopt` reports it.
+/// Returns the receive buffer's size as `getsockopt` reports it.
 pub fn receive_buffer(socket: impl AsFd) -> io::Result<usize> {
     Ok(sockopt::socket_recv_buffer_size(socket)?)
 }
 
-/// Asks for a send buffer and returns the size granted, as [`ask_receive_buffer`] does; the limit is
-/// `net.core.wmem_max`.
+/// Requests a send buffer and returns the size granted, like [`ask_receive_buffer`]; the limit is `net.core.wmem_max`.
 pub fn set_send_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
     sockopt::set_socket_send_buffer_size(&socket, bytes)?;
     send_buffer(socket)
 }
 
-/// Size of the send buffer as `getsockopt` reports it.
+/// Returns the send buffer's size as `getsockopt` reports it.
 pub fn send_buffer(socket: impl AsFd) -> io::Result<usize> {
     Ok(sockopt::socket_send_buffer_size(socket)?)
 }
 
-/// Has the kernel note when each datagram arrived ([`Datagram::arrival_ns`]).
+/// Has the kernel record the arrival time of each datagram ([`Datagram::arrival_ns`]).
 pub fn enable_arrival_times(socket: impl AsFd) -> io::Result<()> {
     let set = set_integer(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1);
     named("SO_TIMESTAMPNS", set)
 }
 
-/// Has a blocking read wait until this many bytes are there (`SO_RCVLOWAT`), the stream ends or the
-/// socket's timeout is over. A TCP socket takes no more than half its receive buffer.
+/// Has a blocking read wait for this many bytes (`SO_RCVLOWAT`), the end of the stream or the socket's timeout. A TCP
+/// socket limits it to half its receive buffer.
 pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> io::Result<()> {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     let set = set_integer(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
     named("SO_RCVLOWAT", set)
 }
 
-/// Bytes of the send buffer that are taken: by what was sent and has not left the host yet
-/// (`SIOCOUTQ`). The kernel charges a datagram with all the memory it occupies, its own overhead
-/// included.
+/// Returns the bytes of the send buffer occupied by data that was sent but has not left the host (`SIOCOUTQ`). The
+/// kernel counts all memory of a datagram, including its own overhead.
 pub fn unsent_bytes(socket: impl AsFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: the request writes one c_int.
@@ -89,26 +87,25 @@ pub fn unsent_bytes(socket: impl AsFd) -> io::Result<usize> {
     Ok(bytes.try_into().unwrap_or(0))
 }
 
-/// Has a send of more than `bytes` be taken as a batch of datagrams of that length, the last one shorter
-/// when there is no more (`UDP_SEGMENT`, Linux 4.18). A batch passes the stack once and is cut before
-/// the link unless that can cut it; it holds at most 64 datagrams and 65507 bytes, and a datagram must
-/// fit the path's MTU. 0 ends it.
+/// Has the kernel split each send of more than `bytes` into datagrams of that length, the last one possibly shorter
+/// (`UDP_SEGMENT`, Linux 4.18). Such a batch passes the stack once and is segmented before the link unless the device
+/// segments; it holds at most 64 datagrams and 65507 bytes, and a datagram must fit the path's MTU. 0 turns this off.
 pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     let bytes = libc::c_int::from(bytes);
     let set = set_integer(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes);
     named("UDP_SEGMENT", set)
 }
 
-/// Has the kernel hand over datagrams of one sender and length that follow each other as a batch
-/// (`UDP_GRO`, Linux 5.0). [`ReceiveBatch`] shows them one by one; other ways to receive do not.
+/// Has the kernel join successive datagrams of the same sender and length into a batch (`UDP_GRO`, Linux 5.0).
+/// [`ReceiveBatch`] shows them one by one; other ways of receiving do not.
 pub fn enable_coalescing(socket: impl AsFd) -> io::Result<()> {
     let set = set_integer(socket, libc::SOL_UDP, libc::UDP_GRO, 1);
     named("UDP_GRO", set)
 }
 
-/// Has a send fail when the interface or its queue refuses the datagram (`IP_RECVERR`, `IPV6_RECVERR`).
-/// Without this, Linux keeps that from senders of UDP. ICMP errors, which a connected socket tells of
-/// anyway, then also come for one that is not connected.
+/// Has a send fail if the interface or its queue refuses the datagram (`IP_RECVERR`, `IPV6_RECVERR`). Otherwise Linux
+/// hides that from UDP senders. ICMP errors, which a connected socket always reports, are then also reported on an
+/// unconnected one.
 pub fn enable_send_errors(socket: impl AsFd, is_ipv6: bool) -> io::Result<()> {
     if is_ipv6 {
         let set = set_integer(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1);
@@ -119,8 +116,8 @@ pub fn enable_send_errors(socket: impl AsFd, is_ipv6: bool) -> io::Result<()> {
     }
 }
 
-/// Datagrams that were dropped because the socket's buffer had no room for them, or for another reason
-/// at the socket itself (`SO_MEMINFO`, Linux 4.12). The kernel's count is of 32 bits and wraps.
+/// Counts datagrams dropped because the socket's buffer was full, or for another reason at the socket itself
+/// (`SO_MEMINFO`, Linux 4.12). The kernel's counter has 32 bits and wraps.
 pub fn receive_drops(socket: impl AsFd) -> io::Result<u32> {
     /// `SK_MEMINFO_VARS`, include/uapi/linux/sock_diag.h.
     const COUNTS: usize = 9;
@@ -130,23 +127,22 @@ pub fn receive_drops(socket: impl AsFd) -> io::Result<u32> {
     Ok(counts[libc::SK_MEMINFO_DROPS as usize])
 }
 
-/// Asks for a largest TCP segment (`TCP_MAXSEG`), before the connection is made.
+/// Requests a maximum TCP segment size (`TCP_MAXSEG`); call it before connecting.
 pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     let bytes = libc::c_int::from(bytes);
     let set = set_integer(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, bytes);
     named("TCP_MAXSEG", set)
 }
 
-/// Has the kernel spread what is written over time, so that no more than this leaves a second, headers
-/// included (`SO_MAX_PACING_RATE`). TCP does so by itself; UDP only through the `fq` queueing discipline.
+/// Has the kernel pace what is written at no more than this rate, headers included (`SO_MAX_PACING_RATE`). TCP paces by
+/// itself; UDP only through the `fq` queueing discipline.
 pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
     let (level, option) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
     let set = set_option(socket, level, option, &[bytes_per_second]);
     named("SO_MAX_PACING_RATE", set)
 }
 
-/// Ties a socket to a network device by name (`SO_BINDTODEVICE`). Once a socket is tied, only
-/// CAP_NET_RAW may tie it to another.
+/// Binds a socket to a network device by name (`SO_BINDTODEVICE`). Once bound, only CAP_NET_RAW may bind it to another.
 pub fn bind_to_device(socket: impl AsFd, device: &str) -> io::Result<()> {
     // The kernel copies the name and needs no terminating zero.
     let (level, option) = (libc::SOL_SOCKET, libc::SO_BINDTODEVICE);
@@ -154,18 +150,18 @@ pub fn bind_to_device(socket: impl AsFd, device: &str) -> io::Result<()> {
     named("SO_BINDTODEVICE", set)
 }
 
-/// What TCP knows of a connection (`TCP_INFO`).
+/// State of a TCP connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Segments sent again since the connection began (`tcpi_total_retrans`).
+    /// Segments retransmitted since the connection began (`tcpi_total_retrans`).
     pub retransmitted_segments: u64,
-    /// Payload of the segments being sent (`tcpi_snd_mss`).
+    /// Payload of a segment sent, in bytes (`tcpi_snd_mss`).
     pub send_segment_bytes: u32,
     /// Congestion window in segments (`tcpi_snd_cwnd`).
     pub congestion_window_segments: u32,
     /// Smoothed round-trip time (`tcpi_rtt`), in whole microseconds.
     pub round_trip: Duration,
-    /// Its mean deviation (`tcpi_rttvar`), in whole microseconds.
+    /// Mean deviation of the round-trip time (`tcpi_rttvar`), in whole microseconds.
     pub round_trip_variation: Duration,
 }
 
@@ -192,8 +188,8 @@ fn set_integer(
     set_option(socket, level, name, &[value])
 }
 
-/// The address that fills the first `length` bytes of `storage`; `None` when there is none, and for
-/// families other than IPv4 and IPv6.
+/// Returns the address in the first `length` bytes of `storage`; `None` if there is none, and for families other than
+/// IPv4 and IPv6.
 fn from_storage(storage: &libc::sockaddr_storage, length: libc::socklen_t) -> Option<SocketAddr> {
     if length == 0 {
         return None;
@@ -218,11 +214,10 @@ fn from_storage(storage: &libc::sockaddr_storage, length: libc::socklen_t) -> Op
     }
 }
 
-/// Room for a control message with a `timespec` and one with an `int`: 32 and 24 bytes on 64-bit
-/// machines.
+/// Room for a control message with a `timespec` and one with an `int`: 32 and 24 bytes on 64-bit machines.
 const CONTROL_BYTES: usize = 64;
 
-/// Control messages begin with a `cmsghdr` and must be aligned like one.
+/// Control messages begin with a `cmsghdr` and need its alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
@@ -237,10 +232,10 @@ const _: () = assert!(
         <= CONTROL_BYTES
 );
 
-/// Whether a call may wait.
+/// Whether a receive call may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// For the first datagram, as long as the socket's receive timeout says; never for more.
+    /// For the first datagram only, up to the socket's receive timeout.
     ForFirst,
     /// Not at all.
     Never,
@@ -248,10 +243,10 @@ pub enum Wait {
 
 /// Buffers for a batch of datagrams.
 ///
-/// `headers` points into the other four. They are never reallocated, and pointers taken by
-/// `as_mut_ptr` stay valid when the batch moves and when its parts are only read.
+/// `headers` points into the other four. They are never reallocated, and pointers taken by `as_mut_ptr` stay valid when
+/// the batch moves and while its parts are only read.
 ///
-/// Payloads are in mapped memory: places that no datagram was written to take none.
+/// Payloads are in mapped memory, which takes none where no datagram was written.
 pub struct ReceiveBatch {
     headers: Vec<libc::mmsghdr>,
     vectors: Vec<libc::iovec>,
@@ -259,20 +254,20 @@ pub struct ReceiveBatch {
     controls: Vec<Control>,
     payloads: Mapping,
     payload_bytes_max: usize,
-    /// How many headers the last call wrote to, whose lengths have to be set again.
+    /// Number of headers that the last call wrote, whose lengths must be reset.
     used: usize,
 }
 
-// SAFETY: the pointers in `headers` and `vectors` lead to what the batch itself owns, which goes to the
-// other thread with it; nothing else has them.
+// SAFETY: the pointers in `headers` and `vectors` lead to memory that the batch owns and takes along to the other
+// thread; nothing else has them.
 unsafe impl Send for ReceiveBatch {}
 
 impl ReceiveBatch {
-    /// Room for `datagrams_max` datagrams a call, of which the first `payload_bytes_max` bytes are
-    /// kept. The kernel takes at most 1024 a call.
+    /// Makes buffers for `datagrams_max` datagrams a call, keeping the first `payload_bytes_max` bytes of each. The
+    /// kernel accepts at most 1024 a call.
     ///
     /// # Errors
-    /// When the process may have no more memory.
+    /// If the process may have no more memory.
     pub fn new(datagrams_max: usize, payload_bytes_max: usize) -> io::Result<Self> {
         let datagrams_max = datagrams_max.clamp(1, 1024);
         // SAFETY: `sockaddr_storage` holds integers only.
@@ -312,16 +307,16 @@ impl ReceiveBatch {
         Ok(batch)
     }
 
-    /// Datagrams, or batches of them, that one call takes at most.
+    /// Returns the maximum of datagrams, or of their batches, per call.
     pub fn datagrams_max(&self) -> usize {
         self.headers.len()
     }
 
-    /// Receives what is there, at least one datagram.
+    /// Receives the datagrams that wait, at least one.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing came in time. A connected socket also reports what earlier sends
-    /// met with, such as `ConnectionRefused`.
+    /// `WouldBlock` if none arrived in time. A connected socket also reports the errors of earlier sends, such as
+    /// `ConnectionRefused`.
     pub fn receive(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<Datagrams<'_>> {
         for header in &mut self.headers[..self.used] {
             header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
@@ -329,7 +324,7 @@ impl ReceiveBatch {
             header.msg_hdr.msg_flags = 0;
             header.msg_len = 0;
         }
-        // A call that fails may have written to the first header.
+        // A call that fails may have written the first header.
         self.used = 1;
         let flags = match wait {
             Wait::ForFirst => libc::MSG_WAITFORONE,
@@ -363,7 +358,7 @@ impl ReceiveBatch {
         let control = ControlMessages::of(&header.msg_hdr);
         Message {
             rest: &self.payloads[begin..begin + length],
-            // A batch without a length of its datagrams is one datagram.
+            // Without a segment size the message is one datagram.
             segment_bytes: control.segment_bytes.unwrap_or(length).max(1),
             is_truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             source: from_storage(&self.sources[index], header.msg_hdr.msg_namelen),
@@ -372,7 +367,7 @@ impl ReceiveBatch {
     }
 }
 
-/// What one header of the batch holds: a datagram, or a batch of them (`UDP_GRO`).
+/// Contents of one header of the batch: a datagram, or several joined (`UDP_GRO`).
 #[derive(Clone, Copy)]
 struct Message<'a> {
     rest: &'a [u8],
@@ -383,14 +378,14 @@ struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The next datagram, and whether it is the last.
+    /// Returns the next datagram, and whether it is the last.
     fn split(&mut self) -> (Datagram<'a>, bool) {
         let (payload, rest) = self.rest.split_at(self.segment_bytes.min(self.rest.len()));
         self.rest = rest;
         let is_last = rest.is_empty();
         let datagram = Datagram {
             payload,
-            // What the buffer has no room for is cut off the end.
+            // Truncation cuts the end off, so only the last datagram is affected.
             is_truncated: self.is_truncated && is_last,
             source: self.source,
             arrival_ns: self.arrival_ns,
@@ -402,23 +397,22 @@ impl<'a> Message<'a> {
 /// One received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'a> {
-    /// The payload, or the beginning of it.
+    /// The payload, or its beginning.
     pub payload: &'a [u8],
     /// Whether the payload was longer than the buffer.
     pub is_truncated: bool,
-    /// Who sent it; `None` when the family is neither IPv4 nor IPv6.
+    /// Sender; `None` if the family is neither IPv4 nor IPv6.
     pub source: Option<SocketAddr>,
-    /// When the kernel took it from the interface, in nanoseconds since 1970 by CLOCK_REALTIME;
-    /// `None` unless [`enable_arrival_times`] was called. The datagrams
-    /// of one batch bear the time of the first.
+    /// When the kernel took the datagram from the interface, in nanoseconds since 1970 by CLOCK_REALTIME; `None` unless
+    /// [`enable_arrival_times`] was called. All datagrams of a batch have the arrival time of the first.
     pub arrival_ns: Option<i64>,
 }
 
-/// The datagrams of one call, in the order of their arrival.
+/// Datagrams of one call, in order of arrival.
 pub struct Datagrams<'a> {
     batch: &'a ReceiveBatch,
     next: usize,
-    /// A batch whose first datagrams were shown.
+    /// A batch of which some datagrams were shown.
     current: Option<Message<'a>>,
 }
 
@@ -442,7 +436,7 @@ impl<'a> Iterator for Datagrams<'a> {
     }
 }
 
-/// What the kernel says with a message.
+/// Control messages of a received message.
 #[derive(Default)]
 struct ControlMessages {
     arrival_ns: Option<i64>,
@@ -450,7 +444,7 @@ struct ControlMessages {
 }
 
 impl ControlMessages {
-    /// Those of a header that recvmmsg wrote.
+    /// Parses those of a header that recvmmsg wrote.
     fn of(header: &libc::msghdr) -> Self {
         let mut found = ControlMessages::default();
         // SAFETY: `msg_control` and `msg_controllen` describe the control messages that the kernel
@@ -573,7 +567,7 @@ mod tests {
         now.as_nanos() as i64
     }
 
-    /// The payloads of one call, each of the sender's and whole, with or without times.
+    /// Receives with one call and returns the payloads, after checking source, length and arrival times.
     fn payloads(
         batch: &mut ReceiveBatch,
         pair: &(UdpSocket, UdpSocket),

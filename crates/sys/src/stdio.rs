@@ -1,9 +1,10 @@
-//! Standard output and error, files that a user names, and leaving the terminal.
+//! Standard output and error, files named by users, and detaching from the terminal.
 //!
-//! Results go to standard output. Whoever writes there can tell a reader that is gone, such as `head` after its last line,
-//! from any other broken pipe or socket. What is printed may hold words of strangers: names, command lines, files. So every
-//! way out shows what a terminal would obey or hide ([`visible`]). Everything else goes to standard error, and a failure to write there changes
-//! nothing. A file is opened without waiting, and not read beyond a limit. [`detach`] starts a process in the background; the one that was called ends once that one is up or has failed.
+//! Results go to standard output. An error of standard output tells a reader that is gone, such as `head` after its
+//! last line, from any other broken pipe or socket. Output may contain words of strangers: names, command lines, files.
+//! So every way of printing makes visible what a terminal would obey or hide ([`visible`]). Everything else goes to
+//! standard error, where a failure to write changes nothing. Opening a file never blocks, and reading is limited.
+//! [`detach`] starts a process in the background; the foreground process ends once that one is up or has failed.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -13,7 +14,7 @@ use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Standard output. Its errors say that they are its own.
+/// Standard output. Its errors are recognisable as such.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandardOutput;
 
@@ -30,17 +31,17 @@ impl Write for StandardOutput {
     }
 }
 
-/// Writes a text at once, as a whole.
+/// Writes a whole text at once.
 ///
 /// # Errors
-/// Why it could not be written; see [`reader_is_gone`].
+/// A failure to write; see [`reader_is_gone`].
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = StandardOutput;
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Writes a text that was coloured, as [`print()`] does. Colours are all that it may do to a terminal.
+/// Writes coloured text, like [`print()`]. Colours are the only control sequences that pass.
 ///
 /// # Errors
 /// As [`print()`].
@@ -50,9 +51,8 @@ pub fn print_coloured(text: &str) -> io::Result<()> {
     written.and_then(|()| out.flush()).map_err(own)
 }
 
-/// A text in which whatever is no letter, blank, tab or end of line is readable, as in `\u202e`: what moves a terminal's
-/// cursor, changes its state, turns the direction of writing, or has no width. It is JSON's form, so that a document
-/// stays the same one.
+/// Escapes, in JSON's form `\u202e`, control and invisible characters: those that move a terminal's cursor, change its
+/// state or the direction of writing, or have no width. Tab and newline stay. A JSON document keeps its meaning.
 pub fn visible(text: &str, may_colour: bool) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
@@ -80,7 +80,7 @@ pub fn visible(text: &str, may_colour: bool) -> Cow<'_, str> {
 fn is_hidden(letter: char) -> bool {
     match letter {
         '\n' | '\t' => false,
-        // Marks of direction, joiners and other letters without a width, separators of lines, and tags.
+        // Direction marks, joiners and other zero-width characters, line separators, and tags.
         '\u{061c}'
         | '\u{200b}'..='\u{200f}'
         | '\u{2028}'..='\u{202e}'
@@ -92,7 +92,7 @@ fn is_hidden(letter: char) -> bool {
     }
 }
 
-/// The bytes of a colour (SGR of ECMA-48) that a text begins with.
+/// Returns the bytes of the colour sequence (SGR of ECMA-48) at the start of a text.
 fn colour_length(text: &str) -> Option<usize> {
     let numbers = text.strip_prefix("\u{1b}[")?;
     let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
@@ -126,7 +126,7 @@ fn own(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), OutputError(error))
 }
 
-/// Writes a line as `eprintln!` does, which panics when it cannot.
+/// Writes a line like `eprintln!`, but does not panic if that fails.
 #[macro_export]
 macro_rules! tell {
     ($($words:tt)*) => {
@@ -134,30 +134,30 @@ macro_rules! tell {
     };
 }
 
-/// Writes a text at once, as a whole, so that the lines of several threads do not mix.
+/// Writes a whole text at once, which keeps the lines of several threads apart.
 pub fn print_error(text: impl Display) {
     let _ = try_print_error(&text.to_string());
 }
 
-/// As [`print_error`] does, for what is a result there.
+/// Writes to standard error like [`print_error`], for results.
 ///
 /// # Errors
-/// Why it could not be written.
+/// A failure to write.
 pub fn try_print_error(text: &str) -> io::Result<()> {
     let mut out = io::stderr().lock();
     out.write_all(visible(text, false).as_bytes())
 }
 
-/// Which of the two processes this is.
+/// Which of the two processes this is after [`detach`].
 #[derive(Debug)]
 pub enum Detached {
-    /// The one that was called.
+    /// The original process.
     Foreground(Starting),
-    /// The one in the background.
+    /// The new process in the background.
     Background(Daemon),
 }
 
-/// A process in the background that may not be up yet.
+/// A background process that may not be up yet.
 #[derive(Debug)]
 pub struct Starting {
     ready: PipeReader,
@@ -169,11 +169,11 @@ pub struct Daemon {
     ready: PipeWriter,
 }
 
-/// Makes a process in the background, with everything that this one has open.
+/// Starts a background process that inherits everything open.
 ///
 /// # Errors
-/// When there is more than one thread: the others would be missing in the background, with whatever
-/// they held locked. When the kernel makes no process.
+/// If this process has more than one thread: the others would be missing in the background process, and locks that they
+/// held would stay locked. If the kernel makes no process.
 pub fn detach() -> io::Result<Detached> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other(
@@ -181,8 +181,8 @@ pub fn detach() -> io::Result<Detached> {
         ));
     }
     let (reader, writer) = io::pipe()?;
-    // SAFETY: this is the process's only thread, so that the new process has all of them: no lock is
-    // held by a thread that is not there, and what would be sound here is sound there.
+    // SAFETY: this is the process's only thread, so the new process has all threads: no lock is held by a missing one,
+    // and what is sound here is sound there.
     match unsafe { libc::fork() } {
         ..0 => Err(io::Error::last_os_error()),
         0 => {
@@ -195,21 +195,21 @@ pub fn detach() -> io::Result<Detached> {
 }
 
 impl Starting {
-    /// Waits until the process in the background is up; `false` when it ended before.
+    /// Waits until the background process is up; `false` if it ended before.
     ///
     /// # Errors
-    /// When the pipe between the two cannot be read.
+    /// If the pipe between the two cannot be read.
     pub fn is_up(mut self) -> io::Result<bool> {
         Ok(self.ready.read(&mut [0])? == 1)
     }
 }
 
 impl Daemon {
-    /// Lets go of the terminal and of the working directory, and lets the process that was called end.
-    /// What is printed from now on goes to `log`, or nowhere.
+    /// Leaves the terminal and the working directory, and lets the foreground process end. Later output goes to `log`,
+    /// or is discarded.
     ///
     /// # Errors
-    /// When `/dev/null` cannot be opened, or a descriptor not be replaced.
+    /// If `/dev/null` cannot be opened, or a descriptor cannot be replaced.
     pub fn settle(mut self, log: Option<File>) -> io::Result<()> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
         rustix::stdio::dup2_stdin(&null)?;
@@ -218,20 +218,20 @@ impl Daemon {
         rustix::stdio::dup2_stderr(&log)?;
         rustix::process::chdir("/")?;
         match self.ready.write_all(&[1]) {
-            // Whoever called may have been killed meanwhile.
+            // The foreground process may have been killed meanwhile.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             outcome => outcome,
         }
     }
 }
 
-/// Bytes of a MiB.
+/// Bytes per MiB.
 const MIB: u64 = 1 << 20;
 
-/// The bytes of a regular file.
+/// Reads a regular file.
 ///
 /// # Errors
-/// Also for anything that is no regular file, which is named, and with [`ErrorKind::FileTooLarge`] beyond `bytes_max`.
+/// Also for anything but a regular file, which the error names, and [`ErrorKind::FileTooLarge`] beyond `bytes_max`.
 pub fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     // Opening a FIFO would wait for a writer.
     let file = OpenOptions::new()
@@ -261,10 +261,10 @@ pub fn read_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a regular file.
+/// Reads a regular file as text.
 ///
 /// # Errors
-/// As [`read_bytes`], and for what is not UTF-8, with the line.
+/// As [`read_bytes`]; also if the file is not UTF-8, with the line.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     String::from_utf8(read_bytes(path, bytes_max)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

@@ -1,10 +1,10 @@
-//! AF_XDP: the frames of a card's queue in memory that the kernel and this process share.
+//! AF_XDP: the frames of one queue of a card, in memory shared by the kernel and this process.
 //!
-//! An XDP program at the interface ([`XdpLink`]) sends frames to an [`XdpSocket`]; the others go on to the kernel. Reading
-//! takes a system call only to sleep; sending takes one for many frames.
+//! An XDP program at the interface ([`XdpLink`]) redirects frames to an [`XdpSocket`]; the others go on to the kernel.
+//! Reading takes a system call only to sleep; sending takes one for many frames.
 //!
-//! The kernel or this process owns a frame's memory, never both, and the rings say which. A borrowed frame ends before its
-//! memory is returned. Memory for sending is separate from memory for receiving.
+//! A frame's memory belongs either to the kernel or to this process, as the rings record. A borrowed frame ends before
+//! its memory is returned. Memory for sending is separate from memory for receiving.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -32,17 +32,17 @@ const BPF_XDP: u32 = 37;
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 
-/// Where on a frame's way the program runs.
+/// Where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachMode {
-    /// In the driver, before the kernel has made a packet of the frame.
+    /// In the driver, before the kernel has made an skb of the frame.
     Driver,
-    /// In the kernel's own code, for drivers that run no programs; slower.
+    /// In the kernel's generic code, for drivers without XDP; slower.
     Generic,
 }
 
 impl AttachMode {
-    /// The name that reports use.
+    /// Name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             AttachMode::Driver => "driver",
@@ -51,7 +51,7 @@ impl AttachMode {
     }
 }
 
-/// A program at an interface. It leaves the interface with this value.
+/// A program attached to an interface. It is detached when this value is dropped.
 #[derive(Debug)]
 pub struct XdpLink {
     _link: OwnedFd,
@@ -67,11 +67,11 @@ struct LinkCreate {
 }
 
 impl XdpLink {
-    /// Attaches a loaded program to the interface of that index in the calling thread's network namespace.
+    /// Attaches a loaded program to an interface, by index in the calling thread's network namespace.
     ///
     /// # Errors
-    /// `EBUSY` or `EEXIST` when the interface has a program already; `EOPNOTSUPP` when its driver runs none;
-    /// `ENODEV` when it is gone; `EPERM` without CAP_NET_ADMIN and CAP_BPF; others are the driver's.
+    /// `EBUSY` or `EEXIST` if the interface has a program already; `EOPNOTSUPP` if its driver has no XDP; `ENODEV` when
+    /// the interface is gone; `EPERM` without CAP_NET_ADMIN and CAP_BPF; others come from the driver.
     pub fn attach(program: BorrowedFd<'_>, ifindex: u32, mode: AttachMode) -> io::Result<Self> {
         let attributes = LinkCreate {
             prog_fd: program.as_raw_fd() as u32,
@@ -100,7 +100,7 @@ impl XdpLink {
     }
 }
 
-/// A ring of `T`, of which this process is one side. It stays mapped as long as it lives.
+/// A ring of `T` of which this process is one side. It stays mapped while this value lives.
 #[derive(Debug)]
 struct Ring<T> {
     producer: NonNull<AtomicU32>,
@@ -115,7 +115,7 @@ struct Ring<T> {
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// Maps the ring of `length` entries, a power of two, that a socket has at `page_offset`.
+    /// Maps the ring of `length` entries, a power of two, at `page_offset` of a socket.
     fn map(
         socket: BorrowedFd<'_>,
         page_offset: u64,
@@ -143,7 +143,7 @@ impl<T: Copy> Ring<T> {
         })
     }
 
-    /// Entries in the ring.
+    /// Returns the number of entries in the ring.
     fn filled(&self) -> u32 {
         let consumer = self.consumer().load(Ordering::Acquire);
         self.producer()
@@ -151,7 +151,7 @@ impl<T: Copy> Ring<T> {
             .wrapping_sub(consumer)
     }
 
-    /// The entry `ahead` of the oldest: of those that are [`filled`](Self::filled), for the consumer.
+    /// Returns the entry `ahead` of the oldest, for the consumer. It must be one of those [`filled`](Self::filled).
     fn get(&self, ahead: u32) -> T {
         debug_assert!(ahead < self.filled());
         let index = self.consumer().load(Ordering::Relaxed).wrapping_add(ahead);
@@ -160,14 +160,14 @@ impl<T: Copy> Ring<T> {
         unsafe { self.slot(index).read() }
     }
 
-    /// Gives the oldest `count` entries back to the producer.
+    /// Returns the oldest `count` entries to the producer.
     fn release(&mut self, count: u32) {
         let consumed = self.consumer().load(Ordering::Relaxed);
         let consumer = consumed.wrapping_add(count);
         self.consumer().store(consumer, Ordering::Release);
     }
 
-    /// Writes the entry that is `ahead` of the newest, for the producer; there has to be room for it.
+    /// Writes the entry `ahead` of the newest, for the producer. The ring must have room for it.
     fn put(&mut self, ahead: u32, entry: T) {
         debug_assert!(self.filled() + ahead < self.length);
         let index = self.producer().load(Ordering::Relaxed).wrapping_add(ahead);
@@ -176,14 +176,14 @@ impl<T: Copy> Ring<T> {
         unsafe { self.slot(index).write(entry) }
     }
 
-    /// Hands the next `count` entries, which were [`put`](Self::put), to the consumer.
+    /// Passes the next `count` entries, written by [`put`](Self::put), to the consumer.
     fn publish(&mut self, count: u32) {
         let produced = self.producer().load(Ordering::Relaxed);
         let producer = produced.wrapping_add(count);
         self.producer().store(producer, Ordering::Release);
     }
 
-    /// Whether the kernel wants a system call before it goes on (`XDP_RING_NEED_WAKEUP`).
+    /// Whether the kernel needs a system call to continue (`XDP_RING_NEED_WAKEUP`).
     fn needs_wakeup(&self) -> bool {
         let Some(flags) = self.flags else {
             return true;
@@ -211,27 +211,27 @@ impl<T: Copy> Ring<T> {
 
 /// include/uapi/linux/if_xdp.h; since Linux 6.17.
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
-/// Frames that a system call sends at most, in copy mode; 32 where the kernel has no such option.
+/// Maximum frames sent per system call in copy mode; 32 if the kernel lacks the option.
 const FRAMES_A_CALL: u32 = 256;
 
-/// What sends the frames of a socket; it can be separated from what receives, for another thread.
+/// Sending half of a socket, which can be moved to another thread.
 ///
-/// Memory of a frame is free, in the transmit ring, with the kernel, or in the completion ring; only free memory is
-/// written. What was written stays in the ring until the kernel has taken it. The mapping stays until both halves are
-/// gone.
+/// A frame's memory is free, in the transmit ring, with the kernel, or in the completion ring; only free memory is
+/// written to. A written frame stays in the ring until the kernel takes it. The mapping stays until both halves are
+/// dropped.
 #[derive(Debug)]
 pub struct XdpSendHalf {
-    // Declared first: the kernel lets go of rings and memory before they are unmapped.
+    // Declared first: the kernel releases rings and memory before they are unmapped.
     socket: OwnedFd,
     transmit: Ring<XdpDesc>,
     completion: Ring<u64>,
-    /// Where free frames begin. The one that was used last is used first: it is in the CPU's cache.
+    /// Offsets of free frames. The most recently used one, still in the CPU's cache, is used first.
     free: Vec<u64>,
     memory: NonNull<u8>,
     frame_memory_bytes: u32,
-    /// Frames that the kernel is done with: sent, or dropped.
+    /// Frames that the kernel is done with: sent or dropped.
     completed: u64,
-    /// Of those, how many the interface refused: its queue was full, or it was not ready.
+    /// Sends that the interface refused because its queue was full or it was not ready.
     refused: u64,
     _mapping: Arc<Mapping>,
 }
@@ -241,16 +241,16 @@ pub struct XdpSendHalf {
 unsafe impl Send for XdpSendHalf {}
 
 impl XdpSendHalf {
-    /// Asks for rings for `frames`. It comes before the rings are [mapped](Self::map).
+    /// Requests rings for `frames`, before they are [mapped](Self::map).
     fn size(socket: BorrowedFd<'_>, frames: u32) -> io::Result<()> {
         sockopt::set_xdp_tx_ring_size(socket, frames)?;
         let budget = frames.min(FRAMES_A_CALL);
-        // Kernels without the option send fewer frames a call, which `flush` sees.
+        // Kernels without the option send fewer frames a call, for which `flush` allows.
         let _ = set_option(socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &[budget]);
         Ok(())
     }
 
-    /// Maps the rings of a socket. The frames are those of `memory` behind the ones for receiving.
+    /// Maps the rings of a socket. Its frames follow those for receiving in `memory`.
     fn map(
         socket: BorrowedFd<'_>,
         offsets: &XdpMmapOffsets,
@@ -273,12 +273,12 @@ impl XdpSendHalf {
         })
     }
 
-    /// The longest frame that there is memory for, in bytes.
+    /// Longest frame that fits the memory, in bytes.
     pub fn frame_bytes_max(&self) -> usize {
         self.frame_memory_bytes as usize
     }
 
-    /// Has the kernel take what is in the ring, as far as it does so without waiting.
+    /// Has the kernel take what is in the ring, as far as it can without blocking.
     fn flush(&mut self) -> io::Result<()> {
         loop {
             let waiting = self.transmit.filled();
@@ -286,9 +286,9 @@ impl XdpSendHalf {
                 return Ok(());
             }
             match rustix::net::send(&self.socket, &[], SendFlags::DONTWAIT) {
-                // It took as many as one call sends, or the interface is busy.
+                // It took as many frames as one call sends, or the interface is busy.
                 Ok(_) | Err(Errno::AGAIN) => {}
-                // One frame was dropped, and those behind it are still there.
+                // One frame was dropped; those behind it still wait.
                 Err(Errno::BUSY) => self.refused += 1,
                 Err(Errno::NOBUFS | Errno::INTR) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -300,7 +300,7 @@ impl XdpSendHalf {
     }
 }
 
-/// What the kernel did not take yet stays in the ring.
+/// Frames that the kernel has not taken yet stay in the ring.
 impl Transmit for XdpSendHalf {
     fn room(&mut self) -> u32 {
         let done = self.completion.filled();
@@ -359,46 +359,46 @@ const SO_INCOMING_NAPI_ID: libc::c_int = 56;
 const SO_PREFER_BUSY_POLL: libc::c_int = 69;
 const SO_BUSY_POLL_BUDGET: libc::c_int = 70;
 
-/// The kernel's own busy polling of a socket's queue (Documentation/networking/napi.rst): its NAPI runs in the system
-/// calls of who reads the queue, and interrupts may stay masked. It acts for a socket that the kernel has told a NAPI
-/// instance: at the binding with zero-copy since Linux 6.14, with the first frame before. On a veth none is told.
+/// The kernel's busy polling of a socket's queue (Documentation/networking/napi.rst): NAPI runs in the system calls of
+/// the thread that reads the queue, and interrupts may stay masked. It needs a NAPI ID at the socket, which the kernel
+/// sets at binding with zero-copy since Linux 6.14, else with the first frame. A veth has none.
 ///
-/// How long a call may poll, in us. One that does not wait polls once; it only has to be more than nothing.
+/// Maximum time that a call polls, in us. A non-blocking call polls once for any value above 0.
 const BUSY_POLL_US: libc::c_int = 20;
-/// Packets of one poll: NAPI's own number.
+/// Packets per poll, as in NAPI itself.
 const BUDGET: libc::c_int = 64;
 
-/// Bytes at the start of each frame's memory that the kernel keeps for XDP programs (`XDP_PACKET_HEADROOM`).
+/// Bytes at the start of each frame's memory that the kernel reserves for XDP programs (`XDP_PACKET_HEADROOM`).
 const HEADROOM_BYTES: u32 = 256;
-/// A queue is still busy for about 45 ms after the socket before was closed.
+/// A queue is still busy for about 45 ms after its previous socket was closed.
 const BUSY_MAX: Duration = Duration::from_secs(1);
 const TRY_AGAIN: Duration = Duration::from_millis(5);
-/// The kernel wants a ring of completions also where nothing is sent, and one of memory where nothing is received.
+/// The kernel requires a completion ring even if nothing is sent, and a fill ring even if nothing is received.
 const ENTRIES_MIN: u32 = 2;
-/// Pieces of a frame, at most: what the kernel's own packets have (`MAX_SKB_FRAGS`, include/linux/skbuff.h).
+/// Maximum pieces of a frame, as of the kernel's own packets (`MAX_SKB_FRAGS`, include/linux/skbuff.h).
 const PIECES_MAX: u32 = 17;
 
-/// What a socket is for, and how much it keeps.
+/// Purpose and capacity of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpConfig {
-    /// The interface, by its index in the calling thread's network namespace.
+    /// Interface index in the calling thread's network namespace.
     pub ifindex: u32,
-    /// The receive queue, from 0 on.
+    /// Receive queue, from 0 on.
     pub queue: u32,
-    /// Frames that it keeps until they are read; a power of two. 0: it receives nothing, and the driver keeps its own
+    /// Received frames held until they are read; a power of two. 0: nothing is received, and the driver keeps its own
     /// memory, from which the kernel goes on receiving.
     pub frames: u32,
-    /// Frames that it has room for until the kernel has sent them; a power of two. 0: it sends nothing.
+    /// Frames held until the kernel has sent them; a power of two. 0: nothing is sent.
     pub transmit_frames: u32,
-    /// Memory of each frame: 2048 or 4096. A frame may be as long as [`XdpConfig::frame_bytes_max`].
+    /// Memory of each frame, in bytes: 2048 or 4096. A frame may be as long as [`XdpConfig::frame_bytes_max`].
     pub frame_memory_bytes: u32,
-    /// Whether a frame that is longer comes in several pieces (`XDP_USE_SG`), each in memory of its own: Linux 6.6. The
-    /// XDP program has to be one for such frames.
+    /// Whether a longer frame arrives in several pieces (`XDP_USE_SG`), each in memory of its own: Linux 6.6. The XDP
+    /// program has to support multi-buffer frames.
     pub has_pieces: bool,
 }
 
 impl XdpConfig {
-    /// The longest frame that is received, Ethernet header included; longer ones are dropped and counted.
+    /// Longest frame received, in bytes with the Ethernet header; longer ones are dropped and counted.
     pub fn frame_bytes_max(&self) -> u32 {
         let pieces = if self.has_pieces { PIECES_MAX } else { 1 };
         pieces * self.frame_memory_bytes.saturating_sub(HEADROOM_BYTES)
@@ -408,7 +408,7 @@ impl XdpConfig {
 /// A socket with its memory and rings.
 #[derive(Debug)]
 pub struct XdpSocket {
-    // Declared first: the kernel lets go of rings and memory before they are unmapped.
+    // Declared first: the kernel releases rings and memory before they are unmapped.
     socket: OwnedFd,
     fill: Ring<u64>,
     receive: Ring<XdpDesc>,
@@ -416,9 +416,9 @@ pub struct XdpSocket {
     memory_bytes: u64,
     frame_memory_bytes: u32,
     is_zero_copy: bool,
-    /// What has been read of a frame in several pieces.
+    /// Pieces read so far of a frame in several pieces.
     joined: Vec<u8>,
-    /// The half that sends, where it was asked for. It may be taken out, for another thread.
+    /// The sending half, if requested. It may be taken out for another thread.
     pub sending: Option<XdpSendHalf>,
     _mapping: Arc<Mapping>,
 }
@@ -427,12 +427,12 @@ pub struct XdpSocket {
 unsafe impl Send for XdpSocket {}
 
 impl XdpSocket {
-    /// Makes a socket and binds it to a queue: with the driver's own memory where it can (zero-copy), else with a copy
-    /// of each frame. A queue that is busy is tried again for a second.
+    /// Makes a socket and binds it to a queue: zero-copy if the driver can, else with a copy of each frame. A busy
+    /// queue is retried for a second.
     ///
     /// # Errors
-    /// `EINVAL` when the interface has no such queue; `EBUSY` when another program has it; `EPERM` without CAP_NET_RAW;
-    /// `ENODEV` when there is no such interface.
+    /// `EINVAL` if the interface has no such queue; `EBUSY` if another program has it; `EPERM` without CAP_NET_RAW;
+    /// `ENODEV` if there is no such interface.
     pub fn bind(config: &XdpConfig) -> io::Result<Self> {
         let (length, transmit_frames) = (config.frames, config.transmit_frames);
         let all = u64::from(length) + u64::from(transmit_frames);
@@ -493,18 +493,18 @@ impl XdpSocket {
         })
     }
 
-    /// Whether frames come without being copied.
+    /// Whether frames arrive without being copied.
     pub fn is_zero_copy(&self) -> bool {
         self.is_zero_copy
     }
 
-    /// Frames that wait to be read; one in several pieces counts as so many.
+    /// Returns the number of frames that wait to be read, with each piece of a frame counted.
     pub fn waiting(&self) -> u32 {
         self.receive.filled()
     }
 
-    /// Shows up to `most` frames that wait, oldest first, and gives their memory back to the kernel. Returns how many.
-    /// It waits for nothing, and makes a system call only where the driver asks for one.
+    /// Shows up to `most` waiting frames, oldest first, and returns their memory to the kernel. Returns how many were
+    /// shown. Never blocks, and makes a system call only if the driver asks for one.
     pub fn receive(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
         let filled = self.receive.filled();
         let (mut frames, mut entries) = (0, 0);
@@ -545,7 +545,7 @@ impl XdpSocket {
         frames
     }
 
-    /// Asks the kernel to poll the queue's NAPI in the calls of this process.
+    /// Has the kernel poll the queue's NAPI in the system calls of this process.
     ///
     /// # Errors
     /// `EPERM` without CAP_NET_ADMIN; `ENOPROTOOPT` before Linux 5.11.
@@ -560,7 +560,7 @@ impl XdpSocket {
         Ok(())
     }
 
-    /// Whether the kernel has told the socket a NAPI. Without one, to prefer busy polling has no effect.
+    /// Whether the kernel has set a NAPI ID at the socket. Without one, `prefer_busy_poll` has no effect.
     pub fn has_napi(&self) -> bool {
         // SAFETY: every bit pattern is a valid integer.
         let id = unsafe {
@@ -572,11 +572,11 @@ impl XdpSocket {
     /// Has the kernel poll that NAPI once, now, and wakes a driver that waits for memory.
     pub fn poll_napi(&self) {
         let nothing: &mut [u8] = &mut [];
-        // What is wrong with the interface, its state says.
+        // The interface's state tells what is wrong with it.
         let _ = rustix::net::recv(&self.socket, nothing, RecvFlags::DONTWAIT);
     }
 
-    /// What the socket has dropped.
+    /// Returns the frames that the socket has dropped.
     pub fn drops(&self) -> io::Result<Drops> {
         let statistics = sockopt::xdp_statistics(&self.socket)?;
         Ok(Drops {
@@ -587,7 +587,7 @@ impl XdpSocket {
 }
 
 impl AsFd for XdpSocket {
-    /// poll(2) says that it is readable while frames wait.
+    /// Readable in poll(2) while frames wait.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -1,4 +1,4 @@
-//! A process that reads for strangers has no rights, and only its answer or a plain error comes back.
+//! A confined process has no rights, and only its answer or a plain error comes back.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -101,7 +101,7 @@ fn ends_alone() {
         matches!(busy, ConfinedError::Ended { signal: 9 | 24 }),
         "{busy}"
     );
-    // Whoever does not wait for it ends it.
+    // Dropping the value ends the process.
     let sleeping = Confined::start(
         None,
         || (),

@@ -1,7 +1,7 @@
-//! TAP: a link whose other end is this process. It reads the frames that the host sends through the interface, and the
-//! host receives the frames that it writes (Documentation/networking/tuntap.rst).
+//! TAP: an interface whose other end is this process. The process reads the frames that the host sends through the
+//! interface, and the host receives the frames that the process writes (Documentation/networking/tuntap.rst).
 //!
-//! An interface that was made here goes with the process; one that existed before stays.
+//! An interface created here disappears with the process; one that existed before stays.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -13,33 +13,33 @@ use crate::kernel::{ifreq, ioctl};
 use crate::link::Link;
 use crate::packet::FrameFilter;
 
-/// Where a process gets its end.
+/// Device that hands out the process's ends.
 const CLONE: &str = "/dev/net/tun";
-/// The counters of the interfaces of the namespace in which it was opened, whoever reads it.
+/// Interface counters of the namespace in which the file was opened, whichever thread reads it.
 const COUNTERS: &str = "/proc/thread-self/net/dev";
-/// Where a line of it has the frames that were dropped on the way out, behind the interface's name.
+/// Column of frames dropped on sending, counted after the interface's name.
 const SEND_DROPS_COLUMN: usize = 11;
-/// The counters of so many interfaces fit, and more.
+/// Buffer for the counters; ample for any number of interfaces expected.
 const COUNTERS_BYTES: usize = 1 << 16;
 
-/// This process's end of the link.
+/// The process's end of a TAP interface.
 #[derive(Debug)]
 pub struct Tap {
     device: File,
     counters: File,
     name: String,
     drops_before: u64,
-    /// As of when it was stopped, after which every frame is a drop.
+    /// Drops at the time of [`Tap::stop`], after which every frame is dropped.
     drops_when_stopped: OnceLock<u64>,
 }
 
 impl Tap {
-    /// Opens the end of a TAP interface of the calling thread's network namespace: the one of that name if there is
-    /// one (`ip tuntap add NAME mode tap`), else a new one, which is brought up.
+    /// Opens this process's end of a TAP interface of the calling thread's network namespace: an existing one of that
+    /// name (`ip tuntap add NAME mode tap`), or else a new one, which is brought up.
     ///
     /// # Errors
-    /// `EBUSY` when a program has its end; `EINVAL` when there is an interface of that name and it is no TAP, or the
-    /// name is none; `EPERM` without CAP_NET_ADMIN and when it belongs to another user.
+    /// `EBUSY` if another program has it open; `EINVAL` if the name is invalid or belongs to an interface that is no
+    /// TAP; `EPERM` without CAP_NET_ADMIN, and if the interface belongs to another user.
     pub fn open(interface: &str) -> io::Result<Self> {
         let is_new = Link::named(interface).is_err();
         let device = File::options()
@@ -62,37 +62,37 @@ impl Tap {
         Ok(tap)
     }
 
-    /// Reads the oldest frame that the host sent. `None` when there is none, or no interface. A frame that is longer
-    /// than `memory` fills it, and its end is lost.
+    /// Reads the oldest frame that the host sent. `None` if no frame waits or the interface is gone. A frame longer
+    /// than `memory` is truncated.
     pub fn receive<'a>(&self, memory: &'a mut [u8]) -> Option<&'a [u8]> {
         let length = (&self.device).read(memory).ok()?;
         memory.get(..length)
     }
 
-    /// Reads nothing more but what the host has sent already.
+    /// Accepts no more frames; those that the host has sent already can still be read.
     ///
     /// # Errors
-    /// When the interface is gone.
+    /// If the interface is gone.
     pub fn stop(&self) -> io::Result<()> {
         let drops = self.drops()?;
         let _ = self.drops_when_stopped.set(drops);
         let filter = FrameFilter::nothing();
-        // SAFETY: the kernel reads the program, which `filter` holds meanwhile, and keeps a copy.
+        // SAFETY: the kernel reads the program, which `filter` holds throughout the call, and keeps a copy.
         unsafe { ioctl(&self.device, libc::TUNATTACHFILTER, &mut filter.program()) }
     }
 
-    /// Hands a frame to the host.
+    /// Passes a frame to the host.
     ///
     /// # Errors
-    /// `EINVAL` when it is shorter than Ethernet's header; `EIO` when the interface is down; `EBADFD` when it is gone.
+    /// `EINVAL` if it is shorter than an Ethernet header; `EIO` when the interface is down; `EBADFD` when it is gone.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         (&self.device).write(frame).map(|_| ())
     }
 
-    /// Frames of the host's that found the interface's queue full, since this end was opened.
+    /// Counts the host's frames that found the interface's queue full since this end was opened.
     ///
     /// # Errors
-    /// When the interface is gone or has another name.
+    /// If the interface is gone or was renamed.
     pub fn drops(&self) -> io::Result<u64> {
         if let Some(drops) = self.drops_when_stopped.get() {
             return Ok(*drops);
@@ -107,7 +107,7 @@ impl Tap {
 }
 
 impl AsFd for Tap {
-    /// poll(2) says that it is readable while frames wait.
+    /// Readable in poll(2) while frames wait.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.device.as_fd()
     }
@@ -123,7 +123,7 @@ fn send_drops(text: &str, interface: &str) -> Option<u64> {
         .ok()
 }
 
-/// Makes the descriptor the end of that interface.
+/// Attaches the descriptor to an interface.
 fn attach(device: &File, interface: &str) -> io::Result<()> {
     let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
     if interface.is_empty() || interface.contains('%') {

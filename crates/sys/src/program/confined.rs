@@ -1,14 +1,15 @@
-//! Work on bytes that strangers made, in a process that may do nothing else.
+//! Processes untrusted input in a process that can do nothing else.
 //!
-//! [`Confined::start`] makes a process that first opens what it needs, with all rights of this one. Then it gives them up:
+//! [`Confined::start`] makes a process that first opens what it needs, with all rights of this one. Then it drops them:
 //!
-//! - root becomes the user `nobody`, in no other group, and every capability goes;
+//! - root becomes the user `nobody` without supplementary groups, and loses every capability;
 //! - Landlock hides all files but `/proc`, of which an ordinary user sees little, and forbids TCP and signals;
-//! - seccomp refuses every system call but those that compute and use what is open: no program, process or socket is made.
+//! - seccomp refuses every system call but those for computing and for using what is open: it can start no program and
+//!   make no process or socket.
 //!
-//! Landlock and seccomp are used as far as the kernel has them. Where root can neither become another user nor be bound by
-//! Landlock, nothing is read. The process has at most [`MEMORY_MAX_BYTES`]. A panic, an abort or a limit ends it alone, and
-//! [`ConfinedError`] says so.
+//! Landlock and seccomp are used as far as the kernel has them. If root can neither become another user nor be bound by
+//! Landlock, nothing is read. The process may use [`MEMORY_MAX_BYTES`]. A panic, an abort or a limit ends only that
+//! process, and is reported as [`ConfinedError`].
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -34,15 +35,15 @@ use thiserror::Error;
 use super::User;
 use crate::kernel::checked;
 
-/// What such a process may allocate.
+/// Memory that such a process may allocate.
 pub const MEMORY_MAX_BYTES: u64 = 2 << 30;
-/// What it may write to one file.
+/// Maximum size of a file that it writes.
 const FILE_MAX_BYTES: u64 = 512 << 20;
-/// Longer answers are not taken.
+/// Maximum size of an answer.
 const ANSWER_MAX_BYTES: u64 = 1 << 30;
-/// Landlock as it is known here. An older kernel does what it can.
+/// Newest Landlock ABI used. An older kernel enforces what it knows.
 const LANDLOCK: ABI = ABI::V6;
-/// `nobody`, where /etc/passwd has none.
+/// `nobody`, if /etc/passwd has no such user.
 const NOBODY: User = User {
     uid: 65_534,
     gid: 65_534,
@@ -51,34 +52,32 @@ const NOBODY: User = User {
 /// Why such a process gave no answer.
 #[derive(Debug, Error)]
 pub enum ConfinedError {
-    /// It could not be made.
+    /// The process could not be made.
     #[error("a process for reading cannot be made: {0}")]
     NotMade(io::Error),
-    /// It could not give up its rights.
-    #[error(
-        "the process that was to read cannot give up its rights, and nothing is read with those of root: {0}"
-    )]
+    /// The process could not drop its rights.
+    #[error("the process for reading cannot drop its privileges, and nothing is read as root: {0}")]
     NotConfined(String),
-    /// What it ran panicked, with these words.
-    #[error("nicpoll has a mistake that this input found, please report it: {0}")]
+    /// The work panicked with this message.
+    #[error("this input triggers a bug in nicpoll, please report it: {0}")]
     Panicked(String),
-    /// A limit or a fault ended it.
+    /// A limit or a fault ended the process.
     #[error(
         "the process that read it was ended by signal {signal}; it may use {} MiB of memory",
         MEMORY_MAX_BYTES >> 20
     )]
     Ended {
-        /// The signal's number.
+        /// Signal number.
         signal: i32,
     },
 }
 
-/// How the answer of the process begins.
+/// First byte of the answer.
 const DONE: u8 = 0;
 const PANICKED: u8 = 1;
 const NOT_CONFINED: u8 = 2;
 
-/// A process with no rights. It ends when this value does.
+/// A process without rights. It is killed when this value is dropped.
 #[derive(Debug)]
 pub struct Confined {
     process: Pid,
@@ -87,23 +86,24 @@ pub struct Confined {
 }
 
 impl Confined {
-    /// Makes the process. `open` runs with the rights of this one, `work` without. It gets no more than `cpu_seconds`.
+    /// Makes the process. `open` runs with the rights of this process, `work` without. The process gets at most
+    /// `cpu_seconds` of CPU time.
     ///
     /// # Errors
-    /// When there is more than one thread: the others would be missing in the new process, with whatever they held
-    /// locked. When the kernel makes no process.
+    /// If this process has more than one thread: the others would be missing in the new process, and locks that they
+    /// held would stay locked. If the kernel makes no process.
     pub fn start<T>(
         cpu_seconds: Option<u64>,
         open: impl FnOnce() -> T,
         work: impl FnOnce(T) -> Vec<u8>,
     ) -> io::Result<Self> {
         if fs::read_dir("/proc/self/task")?.count() != 1 {
-            return Err(io::Error::other("this one has several threads"));
+            return Err(io::Error::other("the calling process has several threads"));
         }
         let (answer, mut told) = io::pipe()?;
         let parent = getpid();
-        // SAFETY: this is the process's only thread, so that the new process has all of them: no lock is held by a thread
-        // that is not there, and what would be sound here is sound there.
+        // SAFETY: this is the process's only thread, so the new process has all threads: no lock is held by a missing
+        // one, and what is sound here is sound there.
         let process = checked(unsafe { libc::fork() })?;
         if let Some(process) = Pid::from_raw(process) {
             return Ok(Confined {
@@ -115,7 +115,7 @@ impl Confined {
         drop(answer);
         panic::set_hook(Box::new(|_| {}));
         let whole = catch_unwind(AssertUnwindSafe(|| {
-            // What it has to say is its answer.
+            // Its only output is its answer.
             let _ = File::options()
                 .write(true)
                 .open("/dev/null")
@@ -128,18 +128,19 @@ impl Confined {
         }));
         let (kind, bytes) =
             whole.unwrap_or_else(|panic| (PANICKED, words_of(&*panic).into_bytes()));
-        // Nobody may want it any more.
+        // The reader may be gone.
         let _ = told
             .write_all(&[kind])
             .and_then(|()| told.write_all(&bytes));
-        // SAFETY: the call takes no pointer. Nothing of the other process's, as its buffers, is written twice.
+        // SAFETY: the call takes no pointer. It flushes nothing, so what the other process has buffered is not written
+        // twice.
         unsafe { libc::_exit(0) }
     }
 
-    /// What `work` returned, once it has.
+    /// Waits for the result of `work`.
     ///
     /// # Errors
-    /// [`ConfinedError`] when it did not.
+    /// [`ConfinedError`] if there is none.
     pub fn answer(mut self) -> Result<Vec<u8>, ConfinedError> {
         let mut bytes = Vec::new();
         let read = (&mut self.answer)
@@ -157,7 +158,7 @@ impl Confined {
             Some((&DONE, _)) => Ok(bytes.split_off(1)),
             Some((&PANICKED, text)) => Err(ConfinedError::Panicked(words(text))),
             Some((_, text)) => Err(ConfinedError::NotConfined(words(text))),
-            None => Err(ConfinedError::NotMade(io::Error::other("it said nothing"))),
+            None => Err(ConfinedError::NotMade(io::Error::other("no answer"))),
         }
     }
 }
@@ -165,7 +166,7 @@ impl Confined {
 impl Drop for Confined {
     fn drop(&mut self) {
         if !self.is_collected {
-            // It may have ended.
+            // It may have ended already.
             let _ = kill_process(self.process, Signal::KILL);
             let _ = waitpid(Some(self.process), WaitOptions::empty());
         }
@@ -175,10 +176,10 @@ impl Drop for Confined {
 fn words_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    String::from(text.unwrap_or("it does not say what"))
+    String::from(text.unwrap_or("no message"))
 }
 
-/// Gives up every right of this process, which has one thread.
+/// Drops every right of this process, which has one thread.
 fn confine(parent: Pid, cpu_seconds: Option<u64>) -> io::Result<()> {
     limit(cpu_seconds)?;
     let landlock = landlocked();
@@ -192,13 +193,13 @@ fn confine(parent: Pid, cpu_seconds: Option<u64>) -> io::Result<()> {
         inheritable: CapabilitySet::empty(),
     };
     set_capabilities(None, none)?;
-    // It cannot outlive whoever waits for it. The kernel forgets this at a change of user; since then that one may have
-    // ended already.
+    // The process must not outlive the one that waits for it. The kernel resets this signal when the user changes, and
+    // the parent may have ended in the meantime.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() != Some(parent) {
         return Err(io::Error::other("its parent is gone"));
     }
-    // Without seccomp in the kernel, or a table for this processor, the rest holds.
+    // If the kernel lacks seccomp or this processor has no table, the other restrictions still hold.
     let _ = refuse_calls();
     Ok(())
 }
@@ -223,7 +224,7 @@ fn limit(cpu_seconds: Option<u64>) -> io::Result<()> {
     Ok(())
 }
 
-/// Root becomes `nobody`; another user stays.
+/// Changes root to `nobody`; any other user stays.
 fn become_nobody() -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
@@ -252,7 +253,7 @@ fn landlocked() -> io::Result<()> {
     }
 }
 
-/// The calls that stay: of memory, of time, and of what is open. Opening is Landlock's to refuse.
+/// Allowed system calls: memory, time, and what is open. Opening is left to Landlock to refuse.
 const CALLS: [libc::c_long; 68] = [
     libc::SYS_accept4,
     libc::SYS_brk,
@@ -324,7 +325,7 @@ const CALLS: [libc::c_long; 68] = [
     libc::SYS_wait4,
 ];
 
-/// Their older forms, which only older processors have.
+/// Older forms of these calls, which only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const OLD_CALLS: [libc::c_long; 7] = [
     libc::SYS_access,
@@ -338,7 +339,7 @@ const OLD_CALLS: [libc::c_long; 7] = [
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: [libc::c_long; 0] = [];
 
-/// Has every other call fail with `EPERM`.
+/// Makes every other call fail with `EPERM`.
 fn refuse_calls() -> io::Result<()> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
     let calls = CALLS.into_iter().chain(OLD_CALLS);
