@@ -90,7 +90,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps at least 1 byte of private memory.
+    /// Maps `bytes` of zeroed private memory, at least 1.
     ///
     /// # Errors
     /// If the process may have no more memory or mappings.
@@ -131,7 +131,7 @@ impl Mapping {
 
     /// Returns the bytes for writing. Not for memory shared with the kernel.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: so many bytes are mapped, initialised and this value's own for as long as they are borrowed.
+        // SAFETY: `bytes` bytes are mapped, initialised and this value's own for as long as they are borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
@@ -145,7 +145,7 @@ impl Deref for Mapping {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: so many bytes are mapped and initialised for as long as this value lives.
+        // SAFETY: `bytes` bytes are mapped and initialised for as long as this value lives.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }

@@ -19,7 +19,7 @@ const CLONE: &str = "/dev/net/tun";
 const COUNTERS: &str = "/proc/thread-self/net/dev";
 /// Column of frames dropped on sending, counted after the interface's name.
 const SEND_DROPS_COLUMN: usize = 11;
-/// Buffer for the counters; ample for any number of interfaces expected.
+/// Buffer for the counters, at about 130 bytes for each interface.
 const COUNTERS_BYTES: usize = 1 << 16;
 
 /// The process's end of a TAP interface.
