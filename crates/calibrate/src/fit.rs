@@ -155,7 +155,7 @@ impl FitPlan {
             require(
                 COSTS.contains(ns),
                 name,
-                format!("{name} is wrong; {wanted}"),
+                format_args!("{name} is wrong; {wanted}"),
             )?;
         }
         for group in &self.groups {
@@ -169,30 +169,30 @@ impl FitPlan {
     }
 
     fn check_parameter(&self, parameter: &Parameter) -> Result<(), Mistake> {
-        let at = format!("\"{}\"", parameter.name);
+        let at = format_args!("\"{}\"", parameter.name);
         let Parameter { hosts, fields, .. } = parameter;
         let has_both = !hosts.is_empty() && !fields.is_empty();
-        require(has_both, &at, "a parameter needs hosts and fields")?;
+        require(has_both, at, "a parameter needs hosts and fields")?;
         let like = "like names a host that the parameter itself changes; give another";
         let is_own = parameter
             .like
             .as_ref()
             .is_some_and(|like| hosts.contains(like));
-        require(!is_own, &at, like)?;
+        require(!is_own, at, like)?;
         let clocks = &parameter.clocks_mhz;
         let has_each = clocks.is_empty() || clocks.len() == hosts.len();
         let are_clocks = has_each && clocks.iter().all(|mhz| MHZ.contains(mhz));
         require(
             are_clocks,
-            &at,
+            at,
             "give clocks in MHz, 1 to 10000, one for each host",
         )?;
         let start = "give the factor that the search begins with, a whole number from 1 to 1000";
-        require(STARTS.contains(&parameter.start), &at, start)?;
+        require(STARTS.contains(&parameter.start), at, start)?;
         for name in fields {
             let is_cost = HostModel::field(name).is_some() && self.costs.contains_key(name);
-            let wanted = format!("{name} is no number of a host file with a line in [costs]");
-            require(is_cost, &at, wanted)?;
+            let wanted = format_args!("{name} is no number of a host file with a line in [costs]");
+            require(is_cost, at, wanted)?;
         }
         Ok(())
     }

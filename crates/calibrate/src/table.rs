@@ -4,6 +4,9 @@
 //! number has figures without one, and a run that is not simulated says why. Any text is read, or refused with a line
 //! number within it.
 
+use std::collections::HashSet;
+use std::fmt::Display;
+
 use nicpoll_model::FileError;
 use nicpoll_sim::{ReceiveDiscipline, SimError, TrafficModel};
 use serde::de::{DeserializeOwned, Error};
@@ -154,11 +157,13 @@ impl Table {
             run: Vec<Spanned<PublishedRun>>,
         }
         let document: Document = read(text)?;
-        let runs: Vec<_> = document.run.iter().map(Spanned::get_ref).collect();
-        for (number, run) in runs.iter().enumerate() {
-            let checked = run.check(&runs[..number], &runs);
-            let place = document.run[number].span().start;
-            checked.map_err(|mistake| mistake.after(text, place))?;
+        let runs = document.run.iter().map(Spanned::get_ref);
+        let names: HashSet<&str> = runs.map(|run| run.name.as_str()).collect();
+        let mut before = HashSet::new();
+        for run in &document.run {
+            let is_new = before.insert(run.get_ref().name.as_str());
+            let checked = run.get_ref().check(is_new, &names);
+            checked.map_err(|mistake| mistake.after(text, run.span().start))?;
         }
         Ok(Table {
             name: document.table,
@@ -179,14 +184,18 @@ impl PublishedRun {
         }
     }
 
+<<<<<<< HEAD
     /// Checks what entries require of each other, of the table's earlier runs, and of all its runs.
     fn check(&self, before: &[&PublishedRun], all: &[&PublishedRun]) -> Result<(), Mistake> {
+=======
+    /// Checks what one entry requires of another, and of the names of the table's runs.
+    fn check(&self, is_new: bool, names: &HashSet<&str>) -> Result<(), Mistake> {
+>>>>>>> 016b2fea (import, calibrate: what strangers send is read faster: a number once, words by their first letter, messages only when refused; fuzz: smaller seeds)
         let name = &self.name;
-        let is_new = before.iter().all(|other| other.name != *name);
-        let twice = format!("there are two runs '{name}'; give each its own name");
+        let twice = format_args!("there are two runs '{name}'; give each its own name");
         require(is_new, "name", twice)?;
-        let is_there = |name: &String| all.iter().any(|other| other.name == *name);
-        let has_base = self.baseline.as_ref().is_none_or(is_there);
+        let is_there = |name: &str| names.contains(name);
+        let has_base = self.baseline.as_deref().is_none_or(is_there);
         require(has_base, "baseline", "baseline names no run of this table")?;
         let mut has_polling = self.mode == Mode::Polling;
         if self.workload.is_some() {
@@ -194,12 +203,11 @@ impl PublishedRun {
             require(!self.hosts.is_empty(), "workload", missing)?;
             for (is_sender, entry) in [(true, "sender"), (false, "with")] {
                 let discipline = self.discipline(is_sender);
-                let discipline =
-                    discipline.map_err(|error| Mistake::new(entry, error.to_string()))?;
+                let discipline = discipline.map_err(|error| Mistake::new(entry, error))?;
                 has_polling |= discipline.name() == Mode::Polling.name();
             }
             let seconds = self.seconds;
-            let wanted = format!("seconds = {seconds} is wrong; give the seconds of the run");
+            let wanted = format_args!("seconds = {seconds} is wrong; give the seconds of the run");
             require((1.0..=SECONDS_MAX).contains(&seconds), "seconds", wanted)?;
             let simulated = self.simulated_seconds.unwrap_or(1.0);
             let wanted = "give the seconds to simulate, 1 to 60";
@@ -221,27 +229,33 @@ impl PublishedRun {
 
     fn check_figure(&self, figure: &Figure) -> Result<(), Mistake> {
         let (name, measured) = (&figure.name, &figure.measured);
-        let at = format!("\"{name}\"");
+        let at = format_args!("\"{name}\"");
         require(
             measured
                 .iter()
                 .all(|number| (0.0..=MEASURED_MAX).contains(number)),
+<<<<<<< HEAD
             &at,
             format!(
                 "measured = {measured:?} is wrong; give the measured numbers, such as [221], or [] for none"
+=======
+            at,
+            format_args!(
+                "measured = {measured:?} is wrong; give the measured numbers, none for none: measured = [221]"
+>>>>>>> 016b2fea (import, calibrate: what strangers send is read faster: a number once, words by their first letter, messages only when refused; fuzz: smaller seeds)
             ),
         )?;
         require(
             !figure.is_fitted || (self.fit.is_some() && !measured.is_empty()),
-            &at,
+            at,
             "fit = true needs a measured number, and the name of a group in the run's fit",
         )?;
         let is_explained = figure.missing.is_some() || self.missing.is_some();
         let known = Quantity::NAMES;
         require(
             is_explained || figure.quantity().is_some(),
-            &at,
-            format!(
+            at,
+            format_args!(
                 "'{name}' cannot be simulated; give one of {known}, or a sentence missing = \"...\""
             ),
         )
@@ -254,8 +268,13 @@ pub(crate) struct Mistake {
     message: String,
 }
 
+<<<<<<< HEAD
 /// Fails unless `is_so`, in the line of the word `at`.
 pub(crate) fn require(is_so: bool, at: &str, message: impl Into<String>) -> Result<(), Mistake> {
+=======
+/// Refuses what is not so, in the line of a word. Only then the words are written: most of a table is right.
+pub(crate) fn require(is_so: bool, at: impl Display, message: impl Display) -> Result<(), Mistake> {
+>>>>>>> 016b2fea (import, calibrate: what strangers send is read faster: a number once, words by their first letter, messages only when refused; fuzz: smaller seeds)
     if is_so {
         return Ok(());
     }
@@ -263,10 +282,10 @@ pub(crate) fn require(is_so: bool, at: &str, message: impl Into<String>) -> Resu
 }
 
 impl Mistake {
-    fn new(at: &str, message: impl Into<String>) -> Self {
+    fn new(at: impl Display, message: impl Display) -> Self {
         Mistake {
-            at: String::from(at),
-            message: message.into(),
+            at: at.to_string(),
+            message: message.to_string(),
         }
     }
 

@@ -19,6 +19,20 @@ pub struct Cursor<'a> {
     pub at: usize,
     /// Whether a number continues on the next line if that begins with a digit.
     pub joins: bool,
+    /// Whether a number was read that continues on the next line if `joins`.
+    pub has_wrapped: bool,
+    /// The last number read. Several recognisers look at one place, and most read its number first.
+    last: Option<Number>,
+}
+
+/// A number that was read, and where.
+#[derive(Clone, Copy)]
+struct Number {
+    at: usize,
+    joins: bool,
+    end: usize,
+    value: f64,
+    has_wrapped: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -27,6 +41,8 @@ impl<'a> Cursor<'a> {
             bytes,
             at,
             joins: false,
+            has_wrapped: false,
+            last: None,
         }
     }
 
@@ -53,13 +69,13 @@ impl<'a> Cursor<'a> {
 
     /// Skips spaces and line breaks, if any.
     pub fn gap(&mut self) -> &mut Self {
-        self.word(GAP_MAX, |byte| matches!(byte, b' ' | b'\n'));
+        self.pass(GAP_MAX, |byte| matches!(byte, b' ' | b'\n'));
         self
     }
 
     /// Skips spaces on the same line.
     pub fn spaces(&mut self) -> &mut Self {
-        self.word(GAP_MAX, |byte| byte == b' ');
+        self.pass(GAP_MAX, |byte| byte == b' ');
         self
     }
 
@@ -80,6 +96,11 @@ impl<'a> Cursor<'a> {
 
     /// Skips these words, even if wrapped or spaced differently. On failure, skips nothing.
     pub fn words(&mut self, words: &str) -> Option<()> {
+        // Most words are refused by their first letter.
+        let first = words.as_bytes().first().copied();
+        if first.is_some_and(|it| it != b' ' && it != self.peek()) {
+            return None;
+        }
         self.attempt(|cursor| {
             for (index, letter) in words.bytes().enumerate() {
                 if letter == b' ' {
@@ -88,7 +109,7 @@ impl<'a> Cursor<'a> {
                 }
                 if cursor.peek() != letter && cursor.peek() == b'\n' && index > 0 {
                     cursor.at += 1;
-                    cursor.word(INDENT_MAX, |byte| byte == b' ');
+                    cursor.pass(INDENT_MAX, |byte| byte == b' ');
                 }
                 cursor.byte(letter)?;
             }
@@ -119,70 +140,99 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads digits, with thousands separated by commas or, if `by_spaces`, by spaces.
-    fn whole(&mut self, by_spaces: bool) -> Option<String> {
-        let mut digits = String::new();
+    fn whole(&mut self, by_spaces: bool) -> Option<Digits> {
+        let mut digits = Digits {
+            bytes: [0; 2 * DIGITS_MAX],
+            length: 0,
+        };
         let mut has_groups = false;
-        while digits.len() < DIGITS_MAX {
+        while digits.length < DIGITS_MAX {
             if self.digit(0) {
-                digits.push(char::from(self.peek()));
+                digits.push(self.peek());
                 self.at += 1;
                 continue;
             }
-            let may_part = has_groups || digits.len() <= 3;
+            if digits.length == 0 {
+                return None;
+            }
+            let may_part = has_groups || digits.length <= 3;
             let parts = self.peek() == b',' || (by_spaces && self.peek() == b' ');
             let is_parted = parts && may_part && self.is_group(1);
-            let is_wrapped = self.joins && self.peek() == b'\n' && self.digit(1);
-            if !digits.is_empty() && (is_parted || is_wrapped) {
+            if is_parted || self.wraps(0) {
                 has_groups |= is_parted;
                 self.at += 1;
                 continue;
             }
             break;
         }
-        (!digits.is_empty() && !self.digit(0)).then_some(digits)
+        (!self.digit(0)).then_some(digits)
+    }
+
+    /// Whether the number continues on a line that begins after `by` bytes.
+    fn wraps(&mut self, by: usize) -> bool {
+        let may_go_on = self.ahead(by) == b'\n' && self.digit(by + 1);
+        self.has_wrapped |= may_go_on;
+        may_go_on && self.joins
     }
 
     /// Reads a whole number.
     pub fn count(&mut self, by_spaces: bool) -> Option<f64> {
-        self.attempt(|cursor| cursor.whole(by_spaces)?.parse().ok())
+        self.attempt(|cursor| cursor.whole(by_spaces)?.number())
     }
 
     /// Reads a number; its decimal point may be a comma.
     pub fn number(&mut self) -> Option<f64> {
-        let began = self.at;
+        let (at, joins) = (self.at, self.joins);
+        if let Some(known) = self.last.filter(|it| it.at == at && it.joins == joins) {
+            self.at = known.end;
+            self.has_wrapped |= known.has_wrapped;
+            return Some(known.value);
+        }
+        let had_wrapped = std::mem::take(&mut self.has_wrapped);
+        let value = self.attempt(Self::decimal);
+        self.last = value.map(|value| Number {
+            at,
+            joins,
+            end: self.at,
+            value,
+            has_wrapped: self.has_wrapped,
+        });
+        self.has_wrapped |= had_wrapped;
+        value
+    }
+
+    fn decimal(&mut self) -> Option<f64> {
         let mut digits = self.whole(false)?;
-        let wrapped = usize::from(self.joins && self.ahead(1) == b'\n');
-        if matches!(self.peek(), b'.' | b',') && self.digit(1 + wrapped) {
-            self.at += 1 + wrapped;
-            digits.push('.');
-            while digits.len() < 2 * DIGITS_MAX {
-                if self.joins && self.peek() == b'\n' && self.digit(1) {
+        if matches!(self.peek(), b'.' | b',') && (self.digit(1) || self.wraps(1)) {
+            self.at += 1;
+            digits.push(b'.');
+            while digits.length < 2 * DIGITS_MAX {
+                if self.wraps(0) {
                     self.at += 1;
                 }
                 if !self.digit(0) {
                     break;
                 }
-                digits.push(char::from(self.peek()));
+                digits.push(self.peek());
                 self.at += 1;
             }
         }
-        let number = digits.parse().ok().filter(|it: &f64| it.is_finite());
-        if number.is_none() {
-            self.at = began;
-        }
-        number
+        digits.number()
+    }
+
+    /// Skips at most `max` bytes that `takes` accepts.
+    fn pass(&mut self, max: usize, takes: impl Fn(u8) -> bool) -> &'a [u8] {
+        let rest = &self.bytes[self.at.min(self.bytes.len())..];
+        let rest = &rest[..rest.len().min(max)];
+        let end = rest.iter().position(|byte| !takes(*byte));
+        let passed = &rest[..end.unwrap_or(rest.len())];
+        self.at += passed.len();
+        passed
     }
 
     /// Reads at most `max` bytes that `takes` accepts; `None` if there are none.
     pub fn word(&mut self, max: usize, takes: impl Fn(u8) -> bool) -> Option<&'a str> {
-        let rest = &self.bytes[self.at.min(self.bytes.len())..];
-        let length = rest
-            .iter()
-            .take(max)
-            .take_while(|byte| takes(**byte))
-            .count();
-        let word = std::str::from_utf8(&rest[..length]).ok();
-        self.at += length;
+        let word = std::str::from_utf8(self.pass(max, takes)).ok();
         word.filter(|word| !word.is_empty())
     }
 
@@ -200,6 +250,24 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// The digits of a number and its decimal point.
+struct Digits {
+    bytes: [u8; 2 * DIGITS_MAX],
+    length: usize,
+}
+
+impl Digits {
+    fn push(&mut self, byte: u8) {
+        self.bytes[self.length] = byte;
+        self.length += 1;
+    }
+
+    fn number(&self) -> Option<f64> {
+        let text = std::str::from_utf8(&self.bytes[..self.length]).ok()?;
+        text.parse().ok().filter(|it: &f64| it.is_finite())
+    }
+}
+
 /// The kind of a number with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -213,26 +281,41 @@ pub enum Unit {
 
 /// Units: kind, value without a prefix, step between prefixes, and spellings. A longer spelling comes before
 /// its own prefix.
-const FORMS: [(Unit, f64, f64, &str); 4] = [
+const FORMS: [(Unit, f64, f64, &[&str]); 4] = [
     (
         Unit::BitsPerSecond,
         1.0,
         1e3,
-        "bits/second bits/sec bit/sec bits/s bit/s ib/s b/sec b/s bps",
+        &[
+            "bits/second",
+            "bits/sec",
+            "bit/sec",
+            "bits/s",
+            "bit/s",
+            "ib/s",
+            "b/sec",
+            "b/s",
+            "bps",
+        ],
     ),
     (
         Unit::BitsPerSecond,
         8.0,
         1024.0,
-        "Bytes/sec Byte/sec Bytes/s Byte/s B/sec B/s",
+        &["Bytes/sec", "Byte/sec", "Bytes/s", "Byte/s", "B/sec", "B/s"],
     ),
     (
         Unit::PacketsPerSecond,
         1.0,
         1e3,
-        "pkts/sec pkts/s pkt/s packets/s pps",
+        &["pkts/sec", "pkts/s", "pkt/s", "packets/s", "pps"],
     ),
-    (Unit::Bytes, 1.0, 1024.0, "Bytes Byte bytes byte"),
+    (
+        Unit::Bytes,
+        1.0,
+        1024.0,
+        &["Bytes", "Byte", "bytes", "byte"],
+    ),
 ];
 
 /// Reads a unit; returns its kind and value.
@@ -250,8 +333,9 @@ pub fn read(cursor: &mut Cursor) -> Option<(Unit, f64)> {
 
 /// Reads a unit after a prefix of this power; returns its kind and value.
 fn unit(cursor: &mut Cursor, power: i32) -> Option<(Unit, f64)> {
+    matches!(cursor.peek(), b'b' | b'B' | b'i' | b'p').then_some(())?;
     FORMS.iter().find_map(|(unit, one, prefix, words)| {
-        cursor.any(words.split(' '))?;
+        cursor.any(words.iter().copied())?;
         Some((*unit, one * prefix.powi(power)))
     })
 }

@@ -85,30 +85,38 @@ fn ends_of_lines(bytes: &[u8]) -> u32 {
 
 /// The plain bytes of a text after the byte `last`, each with its position.
 fn letters(source: &str, mut last: u8) -> impl Iterator<Item = (usize, u8)> {
-    let mut rest = source.char_indices().peekable();
+    let bytes = source.as_bytes();
+    let mut next = 0;
     std::iter::from_fn(move || {
         loop {
-            let (at, letter) = rest.next()?;
-            if letter == '>' && last == b'\n' {
+            let at = next;
+            let first = *bytes.get(at)?;
+            next += 1;
+            let found = match first {
                 // A mail quote mark, with the space after it.
-                rest.next_if(|(_, next)| *next == ' ');
-                continue;
-            }
-            let found = match letter {
-                '\u{1b}' => {
-                    let end = escape_end(&source.as_bytes()[at..]);
-                    while rest.next_if(|(next, _)| *next < at + end).is_some() {}
-                    (source.as_bytes()[at + end - 1] != b'm').then_some(MOVED)
+                b'>' if last == b'\n' => {
+                    next += usize::from(bytes.get(next) == Some(&b' '));
+                    None
                 }
-                '\r' if rest.peek().is_some_and(|(_, next)| *next == '\n') => None,
-                '&' => match entity(&source[at..]) {
-                    Some((name, byte)) => {
-                        while rest.next_if(|(next, _)| *next < at + name.len()).is_some() {}
-                        Some(byte)
+                b'&' => {
+                    let (name, byte) = entity(&source[at..]).unwrap_or(("&", b'&'));
+                    next = at + name.len();
+                    Some(byte)
+                }
+                b' '..=b'~' | b'\n' => Some(first),
+                b'\r' if bytes.get(next) == Some(&b'\n') => None,
+                0x1b => {
+                    next = at + escape_end(&bytes[at..]);
+                    let is_colour = bytes[next - 1] == b'm';
+                    while !source.is_char_boundary(next) {
+                        next += 1;
                     }
-                    None => Some(b'&'),
-                },
-                letter => plain_letter(letter),
+                    (!is_colour).then_some(MOVED)
+                }
+                _ => source[at..].chars().next().and_then(|letter| {
+                    next = at + letter.len_utf8();
+                    plain_letter(letter)
+                }),
             };
             if let Some(byte) = found {
                 last = byte;

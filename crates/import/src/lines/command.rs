@@ -85,7 +85,9 @@ fn command(cursor: &mut Cursor) -> Option<Command> {
     let whole = cursor.attempt(|cursor| {
         let path = cursor.word(48, |it| it.is_ascii_alphanumeric() || b"/._".contains(&it))?;
         let name = path.rsplit('/').next().unwrap_or_default();
-        KNOWN.iter().find(|known| is_name(name, known))
+        // A release number may follow: iperf2, iperf-2.0.5.
+        let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+        KNOWN.iter().find(|known| is_name(name, plain, known))
     });
     // The name may be wrapped.
     let mut wrapped = KNOWN.iter();
@@ -102,13 +104,18 @@ fn command(cursor: &mut Cursor) -> Option<Command> {
     })
 }
 
-fn is_name(name: &str, (_, known, slips_max, _): &Known) -> bool {
-    let is_as_long = name.len() >= 4 && name.len().abs_diff(known.len()) <= 1;
-    // A release number may follow: iperf2, iperf-2.0.5.
-    let plain = name.trim_end_matches(|it: char| it.is_ascii_digit() || it == '.');
+/// Whether a word is a tool's name; `plain` is the word without a release number.
+fn is_name(word: &str, plain: &str, (_, known, slips_max, _): &Known) -> bool {
+    let is_as_long = word.len() >= 4 && word.len().abs_diff(known.len()) <= 1;
+    let may_slip = *slips_max > 0 && is_as_long && others(word, known) as usize <= *slips_max;
     // A slip is a missing, extra, wrong or swapped letter.
-    plain == *known
-        || (*slips_max > 0 && is_as_long && strsim::osa_distance(name, known) <= *slips_max)
+    plain == *known || (may_slip && strsim::osa_distance(word, known) <= *slips_max)
+}
+
+/// Counts the kinds of letters that `known` lacks: each takes a slip.
+fn others(word: &str, known: &str) -> u32 {
+    let kinds = |text: &str| text.bytes().fold(0_u128, |all, it| all | 1 << (it & 127));
+    (kinds(word) & !kinds(known)).count_ones()
 }
 
 /// Options of iperf that take a number.

@@ -117,16 +117,14 @@ fn times(cursor: &mut Cursor) -> Option<(f64, f64)> {
 
 /// Reads an interval line, joined or not, whose parts agree. A line that was not wrapped is read only one way.
 fn figures(cursor: &mut Cursor) -> Option<IperfLine> {
-    let began = cursor.clone();
+    let mut wrapped = cursor.clone();
+    cursor.has_wrapped = false;
     let plain = figures_as_they_stand(cursor).filter(IperfLine::agrees);
     let ends_at_wrap = cursor.peek() == b'\n' && cursor.ahead(1).is_ascii_digit();
-    if plain.is_some() && !ends_at_wrap {
+    if !cursor.has_wrapped || (plain.is_some() && !ends_at_wrap) {
         return plain;
     }
-    let mut wrapped = Cursor {
-        joins: true,
-        ..began
-    };
+    wrapped.joins = true;
     let may_be_longer = plain.as_ref().is_none_or(|it| it.datagrams.is_some());
     let joined = figures_as_they_stand(&mut wrapped).filter(IperfLine::agrees);
     let joined = joined.filter(|_| may_be_longer);

@@ -12,6 +12,8 @@ pub(crate) mod netrate;
 pub(crate) mod seen;
 mod statistics;
 
+use std::sync::LazyLock;
+
 pub(crate) use self::host::is_variable;
 
 use self::Reader::{One, Several};
@@ -77,20 +79,31 @@ static RECOGNISERS: [(&[u8], Reader); 21] = [
     (DIGITS, One(loose::figure)),
 ];
 
-/// Passes everything found in a text to `found`, in order. Stops with `None` when that exceeds the budget.
-pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -> Option<()> {
-    let mut by_first: Vec<Vec<Reader>> = vec![Vec::new(); 128];
+/// The recognisers by the byte that they can begin with.
+static BY_FIRST: LazyLock<Vec<Vec<Reader>>> = LazyLock::new(|| {
+    let mut by_first = vec![Vec::new(); 128];
     for (first, reader) in RECOGNISERS {
         for byte in first {
             by_first[usize::from(*byte)].push(reader);
         }
     }
+    by_first
+});
+
+/// Passes everything found in a text to `found`, in order. Stops with `None` when that exceeds the budget.
+pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -> Option<()> {
+    let mut cursor = Cursor::new(&plain.bytes, 0);
     // The end of the last finding: a prompt does not reach back beyond it.
     let mut from = 0;
     let mut at = 0;
     while at < plain.bytes.len() {
-        let candidates = &by_first[usize::from(plain.bytes[at] & 127)];
-        let mut cursor = Cursor::new(&plain.bytes, at);
+        cursor.at = at;
+        // Nothing begins within a number.
+        if plain.bytes[at].is_ascii_digit() && cursor.behind().is_ascii_digit() {
+            at += 1;
+            continue;
+        }
+        let candidates = &BY_FIRST[usize::from(plain.bytes[at] & 127)];
         let read = candidates.iter().find_map(|reader| {
             cursor.at = at;
             match reader {

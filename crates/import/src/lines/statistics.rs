@@ -116,9 +116,13 @@ udp: packets to unknown port received
 packets received
 packets sent";
 
-/// The name of each counter in [`COUNTERS`], and its words in the plural and the singular.
-static COUNTER_ROWS: LazyLock<Vec<(String, [String; 2])>> = LazyLock::new(|| {
-    let row = |row: &str| {
+/// The name of a counter, and its words in the plural and the singular.
+type Counter = (String, [String; 2]);
+
+/// The rows of [`COUNTERS`] by their words' first byte.
+static COUNTER_ROWS: LazyLock<Vec<Vec<Counter>>> = LazyLock::new(|| {
+    let mut by_first = vec![Vec::new(); 128];
+    for row in COUNTERS.lines() {
         let (protocol, words) = match row.split_once(": ") {
             Some((protocol, words)) => (format!("{protocol}: "), words),
             None => (String::new(), row),
@@ -126,9 +130,10 @@ static COUNTER_ROWS: LazyLock<Vec<(String, [String; 2])>> = LazyLock::new(|| {
         let (words, name) = words.split_once('=').unwrap_or((words, words));
         let one = words.replace("datagrams", "datagram");
         let one = one.replace("packets", "packet");
-        (protocol + name, [String::from(words), one])
-    };
-    COUNTERS.lines().map(row).collect()
+        let counter = (protocol + name, [String::from(words), one]);
+        by_first[usize::from(words.as_bytes()[0])].push(counter);
+    }
+    by_first
 });
 
 /// Reads `18614 dropped due to full socket buffers`.
@@ -139,7 +144,7 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
     }
     let count = cursor.count(true)?;
     cursor.gap();
-    let mut rows = COUNTER_ROWS.iter();
+    let mut rows = COUNTER_ROWS.get(usize::from(cursor.peek()))?.iter();
     let (name, _) =
         rows.find(|(_, words)| cursor.any(words.each_ref().map(String::as_str)).is_some())?;
     // The word goes on: this is not the whole counter.

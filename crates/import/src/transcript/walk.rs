@@ -86,11 +86,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn printed<T>(&self, anchor: &Anchor, value: T) -> Printed<T> {
+    fn printed<T>(&self, anchor: &Anchor, place: SourcePlace, value: T) -> Printed<T> {
         Printed {
             value,
             printed: Cursor::shown(&self.plain.bytes, anchor.at.clone()),
-            place: self.place(anchor),
+            place,
         }
     }
 
@@ -111,35 +111,37 @@ impl<'a> Walk<'a> {
             Seen::Banner(banner) => self.banner(banner, place),
             Seen::Size(name, value) => {
                 if self.block.is_some() {
-                    let size = self.printed(anchor, (*name, *value));
+                    let size = self.printed(anchor, place, (*name, *value));
                     self.open(place).size(size);
                 }
             }
             Seen::Connected(connected) => self.connected(connected, place),
             Seen::Report(id) => self.open(place).report(id.clone()),
             Seen::Counted(id, name, value) => {
-                let figure = self.printed(anchor, (*name, *value));
+                let figure = self.printed(anchor, place, (*name, *value));
                 if self.block.as_ref().is_some_and(|it| !it.takes(id)) {
                     self.end_block();
                 }
                 self.open(place).stream(id).counted.push(figure);
             }
-            Seen::Interval(interval) => self.line(self.printed(anchor, (**interval).clone())),
-            Seen::Blast(field, value) => self.blast(*field, self.printed(anchor, *value)),
+            Seen::Interval(interval) => {
+                self.line(self.printed(anchor, place, (**interval).clone()))
+            }
+            Seen::Blast(field, value) => self.blast(*field, self.printed(anchor, place, *value)),
             Seen::Receive(packets, seconds) => {
-                self.receive(*seconds, self.printed(anchor, *packets));
+                self.receive(*seconds, self.printed(anchor, place, *packets));
             }
             Seen::Cpu(states) => self.out.cpu.push(CpuLine {
                 host: self.host(&place),
-                states: self.printed(anchor, *states),
+                states: self.printed(anchor, place, *states),
                 before: self.words_before(anchor),
             }),
             Seen::Loose(value, unit) => {
-                let figure = self.printed(anchor, (*value, *unit));
+                let figure = self.printed(anchor, place, (*value, *unit));
                 self.out.loose.push(figure);
             }
             Seen::Spoilt(why) => {
-                let printed = self.printed(anchor, ()).printed;
+                let printed = self.printed(anchor, place, ()).printed;
                 self.out.unplaced.push(unplaced(&printed, why, place));
             }
             of_host => self.of_host(of_host, place),
