@@ -184,13 +184,8 @@ impl PublishedRun {
         }
     }
 
-<<<<<<< HEAD
-    /// Checks what entries require of each other, of the table's earlier runs, and of all its runs.
-    fn check(&self, before: &[&PublishedRun], all: &[&PublishedRun]) -> Result<(), Mistake> {
-=======
-    /// Checks what one entry requires of another, and of the names of the table's runs.
+    /// Checks what entries require of each other; `names` are those of the table's runs.
     fn check(&self, is_new: bool, names: &HashSet<&str>) -> Result<(), Mistake> {
->>>>>>> 016b2fea (import, calibrate: what strangers send is read faster: a number once, words by their first letter, messages only when refused; fuzz: smaller seeds)
         let name = &self.name;
         let twice = format_args!("there are two runs '{name}'; give each its own name");
         require(is_new, "name", twice)?;
@@ -234,15 +229,9 @@ impl PublishedRun {
             measured
                 .iter()
                 .all(|number| (0.0..=MEASURED_MAX).contains(number)),
-<<<<<<< HEAD
-            &at,
-            format!(
-                "measured = {measured:?} is wrong; give the measured numbers, such as [221], or [] for none"
-=======
             at,
             format_args!(
-                "measured = {measured:?} is wrong; give the measured numbers, none for none: measured = [221]"
->>>>>>> 016b2fea (import, calibrate: what strangers send is read faster: a number once, words by their first letter, messages only when refused; fuzz: smaller seeds)
+                "measured = {measured:?} is wrong; give the measured numbers, such as [221], or [] for none"
             ),
         )?;
         require(
@@ -268,13 +257,8 @@ pub(crate) struct Mistake {
     message: String,
 }
 
-<<<<<<< HEAD
-/// Fails unless `is_so`, in the line of the word `at`.
-pub(crate) fn require(is_so: bool, at: &str, message: impl Into<String>) -> Result<(), Mistake> {
-=======
-/// Refuses what is not so, in the line of a word. Only then the words are written: most of a table is right.
+/// Fails unless `is_so`, in the line of the word `at`. Only a failure writes the message.
 pub(crate) fn require(is_so: bool, at: impl Display, message: impl Display) -> Result<(), Mistake> {
->>>>>>> 016b2fea (import, calibrate: what strangers send is read faster: a number once, words by their first letter, messages only when refused; fuzz: smaller seeds)
     if is_so {
         return Ok(());
     }
