@@ -21,24 +21,23 @@ pub enum Place {
     Server(String),
 }
 
-/// A file's conversion to a newer schema, when it was opened for writing.
+/// A store's conversion to a newer schema, when it was opened for writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
     /// The old schema version.
     pub from: i64,
     /// The new schema version.
     pub to: i64,
-    /// A copy of the old file.
-    pub copy: PathBuf,
+    /// A copy of the old file or tables.
+    pub copy: String,
 }
 
 impl fmt::Display for Migration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Migration { from, to, copy } = self;
-        let copy = copy.display();
         write!(
             f,
-            "its schema was version {from} and is version {to}; {copy} has it as it was"
+            "its schema was version {from} and is version {to}; what it was is kept in {copy}"
         )
     }
 }

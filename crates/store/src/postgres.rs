@@ -15,8 +15,11 @@ use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, NoTls};
 
 use crate::database::{Database, Row, STEPS, Value, transact};
-use crate::place::{BUSY_MAX, Place, Reason, StoreError, has_password};
-use crate::sqlite::APPLICATION;
+use crate::place::{BUSY_MAX, Migration, Place, Reason, StoreError, has_password};
+use crate::sqlite::{APPLICATION, Sqlite};
+
+/// The version of the schema that this program writes.
+const KNOWN: i64 = STEPS.len() as i64;
 
 /// Timeout of a silent server.
 const SILENT_MAX: Duration = Duration::from_secs(10);
@@ -28,13 +31,82 @@ const SESSION: &str =
 /// A connection to a server.
 pub(crate) struct Postgres(RefCell<Client>);
 
-/// Opens a server's store; for writing, creates missing tables.
-pub(crate) fn open(url: &str, is_to_write: bool) -> Result<(Place, Postgres), StoreError> {
+/// Opens a server's store for writing. Creates missing tables; copies and converts those of an older schema.
+pub(crate) fn to_write(url: &str) -> Result<(Place, Postgres, Option<Migration>), StoreError> {
     let place = Place::Server(String::from(url));
-    let connected = connect(url).map_err(StoreError::at("opening", &place))?;
-    match prepare(&connected, is_to_write).map_err(StoreError::at("opening", &place))? {
-        true => Ok((place, connected)),
-        false => Err(StoreError::Nothing(place)),
+    let open = || -> Result<_, Reason> {
+        let server = connect(url)?;
+        let migration = match server.version()? {
+            Some(found) if found == KNOWN => None,
+            _ => server.migrate()?,
+        };
+        Ok((server, migration))
+    };
+    let (server, migration) = open().map_err(StoreError::at("opening", &place))?;
+    Ok((place, server, migration))
+}
+
+/// A server's store, open for reading: the server itself refuses writes. Its content has not been read.
+pub(crate) struct OpenServer {
+    place: Place,
+    server: Postgres,
+}
+
+/// Opens a server's store for reading.
+pub(crate) fn opened(url: &str) -> Result<OpenServer, StoreError> {
+    let place = Place::Server(String::from(url));
+    let open = || -> Result<_, Reason> {
+        let server = connect(url)?;
+        server.batch("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")?;
+        Ok(server)
+    };
+    let server = open().map_err(StoreError::at("opening", &place))?;
+    Ok(OpenServer { place, server })
+}
+
+impl OpenServer {
+    /// Returns its store. One of an older schema is copied into memory and converted there.
+    pub fn checked(self) -> Result<(Place, Box<dyn Database>), StoreError> {
+        let OpenServer { place, server } = self;
+        // No other program converts it in between.
+        let older = transact(&server, || {
+            server.batch("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+            let rows = |sql: &str| server.run(sql, &[]);
+            Ok(match server.version()? {
+                None => None,
+                Some(KNOWN) => Some(None),
+                Some(found) => Some(Some(Sqlite::in_memory(found, rows)?)),
+            })
+        });
+        match older.map_err(StoreError::at("opening", &place))? {
+            None => Err(StoreError::Nothing(place)),
+            Some(None) => Ok((place, Box::new(server))),
+            Some(Some(memory)) => Ok((place, Box::new(Older { memory, server }))),
+        }
+    }
+}
+
+/// A server's store of an older schema, read into memory.
+struct Older {
+    memory: Sqlite,
+    server: Postgres,
+}
+
+impl Database for Older {
+    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason> {
+        self.memory.run(sql, values)
+    }
+
+    fn begin(&self) -> &'static str {
+        self.memory.begin()
+    }
+
+    fn hold(&self, _: i64) -> Result<bool, Reason> {
+        Err(Reason::ReadOnly)
+    }
+
+    fn held(&self) -> Result<Option<Vec<i64>>, Reason> {
+        self.server.held()
     }
 }
 
@@ -84,34 +156,23 @@ fn require_no_tls(config: &Config) -> Result<(), Reason> {
     }
 }
 
-/// Brings the tables to this program's version. Returns false if there are none and none may be made.
-fn prepare(server: &Postgres, is_to_write: bool) -> Result<bool, Reason> {
-    let known = STEPS.len() as i64;
-    let found = server.version()?;
-    match found {
-        Some(found) if found > known => Err(Reason::Newer(found, known)),
-        Some(found) if found == known => Ok(true),
-        None if !is_to_write => Ok(false),
-        _ => server.migrate(known).map(|()| true),
-    }
-}
-
 impl Postgres {
-    /// Returns the version of the tables; `None` without tables.
+    /// Returns the version of the tables, which this program knows; `None` without tables.
     fn version(&self) -> Result<Option<i64>, Reason> {
         let sql = "SELECT count(*) FROM information_schema.tables \
                    WHERE table_schema = 'nicpoll' AND table_name IN ('version', 'study')";
-        match self.run(sql, &[])?[0].integer(0)? {
-            0 => Ok(None),
-            2 => {
-                let rows = self.run("SELECT version FROM version", &[])?;
-                rows.first().map(|row| row.integer(0)).transpose()
-            }
-            _ => Err(Reason::Foreign),
+        let found = match self.run(sql, &[])?[0].integer(0)? {
+            0 => return Ok(None),
+            2 => self.run("SELECT version FROM version", &[])?,
+            _ => return Err(Reason::Foreign),
+        };
+        match found.first().ok_or(Reason::Foreign)?.integer(0)? {
+            found if (1..=KNOWN).contains(&found) => Ok(Some(found)),
+            found => Err(Reason::Newer(found, KNOWN)),
         }
     }
 
-    fn migrate(&self, known: i64) -> Result<(), Reason> {
+    fn migrate(&self) -> Result<Option<Migration>, Reason> {
         transact(self, || {
             // Two programs that start at once make one set of tables.
             self.run(
@@ -119,15 +180,34 @@ impl Postgres {
                 &[APPLICATION.into()],
             )?;
             let found = self.version()?;
-            if found.is_none() {
-                self.batch("CREATE SCHEMA nicpoll")?;
-                self.batch("CREATE TABLE version (version BIGINT NOT NULL); INSERT INTO version VALUES (0)")?;
-            }
+            let migration = match found {
+                None => {
+                    self.batch("CREATE SCHEMA nicpoll")?;
+                    self.batch("CREATE TABLE version (version BIGINT NOT NULL); INSERT INTO version VALUES (0)")?;
+                    None
+                }
+                Some(KNOWN) => None,
+                Some(from) => Some(self.copy(from)?),
+            };
             for step in STEPS.iter().skip(found.unwrap_or(0) as usize) {
                 self.batch(step.postgres)?;
             }
-            self.run("UPDATE version SET version = $1", &[known.into()])?;
-            Ok(())
+            self.run("UPDATE version SET version = $1", &[KNOWN.into()])?;
+            Ok(migration)
+        })
+    }
+
+    /// Copies the tables within the schema.
+    fn copy(&self, from: i64) -> Result<Migration, Reason> {
+        let copies = ["study", "trial"].map(|table| (table, format!("{table}_schema_{from}")));
+        for (table, copy) in &copies {
+            self.batch(&format!("CREATE TABLE {copy} AS TABLE {table}"))?;
+        }
+        let names = copies.map(|(_, copy)| format!("nicpoll.{copy}"));
+        Ok(Migration {
+            from,
+            to: KNOWN,
+            copy: names.join(" and "),
         })
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite, Option<Migration>)
         let migration = copy.map(|copy| Migration {
             from: version,
             to: known,
-            copy,
+            copy: copy.display().to_string(),
         });
         Ok((Sqlite(connection), migration))
     };
@@ -163,6 +163,36 @@ impl OpenFile {
         let place = self.place;
         read(&mut self.connection).map_err(StoreError::at("opening", &place))?;
         Ok((place, Sqlite(self.connection)))
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Sqlite {
+    /// Builds a store in memory from tables of an older schema, which `rows` queries, and converts it.
+    pub fn in_memory(
+        version: i64,
+        rows: impl Fn(&str) -> Result<Vec<Row>, Reason>,
+    ) -> Result<Self, Reason> {
+        let steps = STEPS.map(|step| step.sqlite);
+        let mut store = Sqlite(Connection::open_in_memory()?);
+        migrate(&mut store.0, &steps[..version as usize])?;
+        for table in ["study", "trial"] {
+            // Computed columns are not among them.
+            let sql = "SELECT name FROM pragma_table_info($1)";
+            let names = store.run(sql, &[String::from(table).into()])?;
+            let names: Vec<String> = names
+                .iter()
+                .map(|it| it.text(0))
+                .collect::<Result<_, _>>()?;
+            let numbers: Vec<String> = (1..=names.len()).map(|it| format!("${it}")).collect();
+            let (names, numbers) = (names.join(", "), numbers.join(", "));
+            let insert = format!("INSERT INTO {table} ({names}) VALUES ({numbers})");
+            for row in rows(&format!("SELECT {names} FROM {table}"))? {
+                store.run(&insert, &row.0)?;
+            }
+        }
+        migrate(&mut store.0, &steps)?;
+        Ok(store)
     }
 }
 

@@ -19,6 +19,8 @@ use serde_json::Value;
 
 use crate::database::{Database, Row, Value as Cell, transact};
 use crate::place::{Migration, Place, Reason, StoreError};
+#[cfg(feature = "postgres")]
+use crate::postgres;
 use crate::sqlite;
 
 /// Selects a study.
@@ -69,18 +71,22 @@ pub struct OpenStore(Opened);
 
 enum Opened {
     File(sqlite::OpenFile),
-    Server(Store),
+    #[cfg(feature = "postgres")]
+    Server(postgres::OpenServer),
 }
 
 impl OpenStore {
-    /// Opens a place. A file's content is read only if it is this user's own and was left half written.
+    /// Opens a place. Reads no content, except of a file of this user's own that was left half written.
     ///
     /// # Errors
     /// When it is not there or cannot be opened.
     pub fn of(place: impl Into<Place>) -> Result<Self, StoreError> {
         Ok(OpenStore(match place.into() {
             Place::File(path) => Opened::File(sqlite::opened(&path)?),
-            Place::Server(url) => Opened::Server(on_server(&url, false)?),
+            #[cfg(feature = "postgres")]
+            Place::Server(url) => Opened::Server(postgres::opened(&url)?),
+            #[cfg(not(feature = "postgres"))]
+            Place::Server(_) => return Err(NO_SERVERS),
         }))
     }
 
@@ -90,8 +96,15 @@ impl OpenStore {
     /// When it is damaged, or is not one that this program knows.
     pub fn store(self) -> Result<Store, StoreError> {
         match self.0 {
-            Opened::File(file) => file.checked().map(Store::of),
-            Opened::Server(store) => Ok(store),
+            Opened::File(file) => {
+                let (place, database) = file.checked()?;
+                Ok(Store::of(place, Box::new(database), None))
+            }
+            #[cfg(feature = "postgres")]
+            Opened::Server(server) => {
+                let (place, database) = server.checked()?;
+                Ok(Store::of(place, database, None))
+            }
         }
     }
 }
@@ -111,7 +124,7 @@ struct Line {
 }
 
 impl Store {
-    /// Opens a place for writing; creates it if needed. A file of an older schema is copied and converted: see
+    /// Opens a place for writing; creates it if needed. Copies and converts one of an older schema: see
     /// [`Store::migration`].
     ///
     /// # Errors
@@ -120,16 +133,19 @@ impl Store {
         match place.into() {
             Place::File(path) => {
                 let (place, database, migration) = sqlite::to_write(&path)?;
-                Ok(Store {
-                    migration,
-                    ..Store::of((place, database))
-                })
+                Ok(Store::of(place, Box::new(database), migration))
             }
-            Place::Server(url) => on_server(&url, true),
+            #[cfg(feature = "postgres")]
+            Place::Server(url) => {
+                let (place, database, migration) = postgres::to_write(&url)?;
+                Ok(Store::of(place, Box::new(database), migration))
+            }
+            #[cfg(not(feature = "postgres"))]
+            Place::Server(_) => Err(NO_SERVERS),
         }
     }
 
-    /// Opens a place for reading. A file of any schema is left as it is.
+    /// Opens a place for reading, and leaves one of any schema as it is.
     ///
     /// # Errors
     /// When it is not there or cannot be read, is damaged, or is not one that this program knows.
@@ -137,11 +153,11 @@ impl Store {
         OpenStore::of(place)?.store()
     }
 
-    fn of((place, database): (Place, impl Database + 'static)) -> Self {
+    fn of(place: Place, database: Box<dyn Database>, migration: Option<Migration>) -> Self {
         Store {
-            database: Box::new(database),
+            database,
             place,
-            migration: None,
+            migration,
         }
     }
 
@@ -350,15 +366,13 @@ impl Store {
         Ok(document)
     }
 
-    /// Deletes studies with their trials, or returns what it would delete. Deletes all or none; refuses if one of
-    /// them runs.
+    /// Returns what [`Store::delete`] would delete; refuses if one of them runs.
     ///
     /// # Errors
-    /// When one of them is not there or runs, or the file cannot be written.
-    pub fn delete(
-        &mut self,
+    /// When one of them is not there or runs, or the file cannot be read.
+    pub fn would_delete(
+        &self,
         which: &[Which],
-        is_dry_run: bool,
         is_running: impl Fn(&str) -> bool,
     ) -> Result<Studies, StoreError> {
         let mut entries: Vec<StudyEntry> = Vec::new();
@@ -372,9 +386,19 @@ impl Store {
                 entries.push(entry);
             }
         }
-        if is_dry_run {
-            return Ok(self.studies(StudiesAction::WouldDelete, entries.into_iter()));
-        }
+        Ok(self.studies(StudiesAction::WouldDelete, entries.into_iter()))
+    }
+
+    /// Deletes studies with their trials: all or none.
+    ///
+    /// # Errors
+    /// As [`Store::would_delete`], and when the file cannot be written.
+    pub fn delete(
+        &mut self,
+        which: &[Which],
+        is_running: impl Fn(&str) -> bool,
+    ) -> Result<Studies, StoreError> {
+        let entries = self.would_delete(which, is_running)?.studies;
         let deleted = transact(&*self.database, || {
             for entry in &entries {
                 // Trials go with their study.
@@ -429,18 +453,11 @@ impl Store {
     }
 }
 
-#[cfg(feature = "postgres")]
-fn on_server(url: &str, is_to_write: bool) -> Result<Store, StoreError> {
-    crate::postgres::open(url, is_to_write).map(Store::of)
-}
-
 #[cfg(not(feature = "postgres"))]
-fn on_server(_: &str, _: bool) -> Result<Store, StoreError> {
-    Err(StoreError::NoPlace(
-        "this nicpoll was built without PostgreSQL: build it with 'cargo build --release --features postgres', \
-         or name a file with --store FILE",
-    ))
-}
+const NO_SERVERS: StoreError = StoreError::NoPlace(
+    "this nicpoll was built without PostgreSQL: build it with 'cargo build --release --features postgres', \
+     or name a file with --store FILE",
+);
 
 fn nothing_returned() -> Reason {
     Reason::Damaged(String::from("a study that was there is gone"))

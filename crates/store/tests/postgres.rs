@@ -5,7 +5,7 @@ mod kept;
 use std::thread;
 
 use kept::{Kit, append, parts};
-use nicpoll_model::{StudyKind, StudyState};
+use nicpoll_model::{Study, StudyKind, StudyState};
 use nicpoll_store::{Place, Reason, Store, StoreError, Which};
 use nicpoll_testkit::{PostgresServer, needs};
 use postgres::{Client, NoTls};
@@ -26,6 +26,7 @@ fn studies_of_a_team_are_kept_on_a_server_as_in_a_file() {
     let mut server = PostgresServer::start();
     let url = server.url();
     nothing_is_made_by_reading(&url);
+    tables_of_version_1_are_shown_as_they_are_and_brought_up_to_date_by_writing(&url);
     programs_that_begin_at_once_make_one_set_of_tables(&url);
     the_tables_are_those_of_a_file(&url);
     let kit = Kit::of_server(&url);
@@ -43,6 +44,70 @@ fn nothing_is_made_by_reading(url: &str) {
     assert!(matches!(error, StoreError::Nothing { .. }), "{error}");
 }
 
+/// What is in the schema: each table with its columns.
+fn tables(server: &mut Client) -> Vec<(String, String)> {
+    let sql = "SELECT CAST(table_name AS TEXT), CAST(column_name AS TEXT) FROM information_schema.columns \
+               WHERE table_schema = 'nicpoll' ORDER BY 1, 2";
+    let rows = server.query(sql, &[]).unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+fn tables_of_version_1_are_shown_as_they_are_and_brought_up_to_date_by_writing(url: &str) {
+    let mut server = Client::connect(url, NoTls).unwrap();
+    let made = "CREATE SCHEMA nicpoll; SET search_path TO nicpoll; \
+                CREATE TABLE version (version BIGINT NOT NULL); INSERT INTO version VALUES (1);";
+    let tables_of_1 = include_str!("../src/schema/1.postgres.sql");
+    server
+        .batch_execute(&format!("{made}{tables_of_1}"))
+        .unwrap();
+    let (mut head, trials) = parts();
+    head.argv = ["nicpoll", "study", "run"].map(String::from).to_vec();
+    for state in ["finished", "running"] {
+        let sql = "INSERT INTO study (kind, state, trials_planned, design, document) \
+                   VALUES ('demo', $1, 192, '{}', $2) RETURNING id";
+        let document = serde_json::to_string(&head).unwrap();
+        let id: i64 = server.query_one(sql, &[&state, &document]).unwrap().get(0);
+        for (sequence, trial) in (1_i64..).zip(&trials) {
+            let sql = "INSERT INTO trial VALUES ($1, $2, 0.7, $3)";
+            let document = serde_json::to_string(trial).unwrap();
+            server.execute(sql, &[&id, &sequence, &document]).unwrap();
+        }
+    }
+    let as_they_were = tables(&mut server);
+
+    let store = Store::to_read(place(url)).unwrap();
+    let all = store.list(unknown).unwrap().studies;
+    let told: Vec<_> = all.iter().map(|it| (it.kind, it.state)).collect();
+    let study = StudyKind::Study;
+    // Nobody holds the second one.
+    assert_eq!(
+        told,
+        [(study, StudyState::Finished), (study, StudyState::Killed)]
+    );
+    let kept = store.read::<Study>(Which::Id(1), unknown).unwrap();
+    assert_eq!(
+        (kept.document.trials, kept.document.argv),
+        (trials, head.argv)
+    );
+    let would = store.would_delete(&[Which::Last], unknown).unwrap();
+    assert_eq!(would.studies[0].id, 2);
+    assert_eq!(tables(&mut server), as_they_were);
+
+    let written = Store::to_write(place(url)).unwrap();
+    let migration = written.migration().unwrap().to_string();
+    let words = "version 1 and is version 2; what it was is kept in nicpoll.study_schema_1 and nicpoll.trial_schema_1";
+    assert!(migration.contains(words), "{migration}");
+    assert!(Store::to_write(place(url)).unwrap().migration().is_none());
+    let copied = server.query_one("SELECT count(*) FROM study_schema_1", &[]);
+    assert_eq!(copied.unwrap().get::<_, i64>(0), 2);
+    let mut store = Store::to_read(place(url)).unwrap();
+    assert_eq!(store.list(unknown).unwrap().studies, all);
+    // What is open to read is not written, whoever asks.
+    let refused = store.delete(&[Which::Last], unknown).unwrap_err();
+    assert!(refused.to_string().contains("it is read-only"), "{refused}");
+    server.batch_execute("DROP SCHEMA nicpoll CASCADE").unwrap();
+}
+
 fn programs_that_begin_at_once_make_one_set_of_tables(url: &str) {
     let mut ids: Vec<i64> = thread::scope(|scope| {
         let begun: Vec<_> = (0..4)
@@ -54,13 +119,13 @@ fn programs_that_begin_at_once_make_one_set_of_tables(url: &str) {
     assert_eq!(ids, [1, 2, 3, 4]);
     let mut store = Store::to_write(place(url)).unwrap();
     let all: Vec<Which> = ids.into_iter().map(Which::Id).collect();
-    assert_eq!(store.delete(&all, false, unknown).unwrap().studies.len(), 4);
+    assert_eq!(store.delete(&all, unknown).unwrap().studies.len(), 4);
     // A number is never given again.
     let kit = Kit::of_server(url);
     let fifth = kit.begin();
     assert_eq!(fifth.id(), 5);
     kit.gone(fifth);
-    store.delete(&[Which::Id(5)], false, unknown).unwrap();
+    store.delete(&[Which::Id(5)], unknown).unwrap();
 }
 
 /// Names of the columns, table by table.

@@ -205,18 +205,19 @@ pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
 
 /// Runs `nicpoll study delete`.
 pub fn delete(args: &DeleteArgs) -> Result<(), Failure> {
-    // Fails if the file is missing, rather than create it.
-    drop(OpenStore::of(args.file.place()?)?);
-    let mut store = args.file.to_write()?;
-    let mut delete = |is_dry_run| store.delete(&args.studies, is_dry_run, still_runs);
-    let would = delete(true)?;
+    let would = reading(&args.file, |store| {
+        Ok(store.would_delete(&args.studies, still_runs)?)
+    })?;
     if args.dry_run {
         return print(&would, args.json);
     }
     if !args.yes && !confirmed(&would)? {
         return Err(Failure::Failed(anyhow::anyhow!("nothing was deleted")));
     }
-    print(&delete(false)?, args.json)
+    // Those that were shown, whatever is the last one by now.
+    let shown: Vec<Which> = would.studies.iter().map(|it| Which::Id(it.id)).collect();
+    let deleted = args.file.to_write()?.delete(&shown, still_runs)?;
+    print(&deleted, args.json)
 }
 
 fn confirmed(would: &Studies) -> Result<bool, Failure> {

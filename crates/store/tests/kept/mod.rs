@@ -209,7 +209,11 @@ pub fn deleting_takes_all_or_none_and_spares_what_runs(kit: &Kit) {
     let mut store = Store::to_write(kit.place.clone()).unwrap();
     let mut delete = |ids: &[i64], is_dry_run| {
         let which: Vec<Which> = ids.iter().copied().map(Which::Id).collect();
-        let deleted = store.delete(&which, is_dry_run, |owner| kit.is_running(owner));
+        let is_running = |owner: &str| kit.is_running(owner);
+        let deleted = match is_dry_run {
+            true => store.would_delete(&which, is_running),
+            false => store.delete(&which, is_running),
+        };
         deleted.map(|studies| studies.studies.len())
     };
     let [first, second] = finished;
