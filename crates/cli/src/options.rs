@@ -11,6 +11,7 @@ use nicpoll_store::{Place, Store, StoreError};
 use nicpoll_sys::{stdio, tell};
 
 use crate::failure::Failure;
+use crate::reading::confined;
 
 /// Where studies are stored.
 #[derive(Args, Debug)]
@@ -59,7 +60,8 @@ pub fn read_host(path: &Path) -> Result<HostModel, Failure> {
         .filter(|_| !path.exists())
         .and_then(EmbeddedHost::named);
     if let Some(carried) = carried {
-        return parse_host(path, carried.text);
+        let parsed = HostModel::parse(carried.text);
+        return parsed.map_err(|error| at_line(path, error.line, &error.message));
     }
     if !path.exists() {
         return Err(Failure::Usage(format!(
@@ -71,9 +73,24 @@ pub fn read_host(path: &Path) -> Result<HostModel, Failure> {
     parse_host(path, &read_text(path, HOST_FILE, FILE_BYTES_MAX)?)
 }
 
-/// Parses the text of a host file.
+/// Parses the text of a host file in a process without rights, which returns its numbers.
 pub fn parse_host(path: &Path, text: &str) -> Result<HostModel, Failure> {
-    HostModel::parse(text).map_err(|error| at_line(path, error.line, &error.message))
+    let mut host = HostModel::default();
+    let read = |()| {
+        let read =
+            HostModel::parse(text).map_err(|error| at_line(path, error.line, &error.message))?;
+        let names = HostModel::FIELDS.iter().map(|field| field.name);
+        let numbers = names.filter_map(|name| Some((String::from(name), read.get(name)?)));
+        // The default of an omitted number may be out of its range.
+        let numbers = numbers.filter(|(name, number)| host.get(name) != Some(*number));
+        Ok((read.name.clone(), numbers.collect::<Vec<_>>()))
+    };
+    let (name, numbers) = confined(|| Ok(()), read)?;
+    host.name = name;
+    for (name, number) in numbers {
+        host.set(&name, number).map_err(usage)?;
+    }
+    Ok(host)
 }
 
 /// Reads the text of a file of at most `bytes_max` bytes; messages call it `what`.
