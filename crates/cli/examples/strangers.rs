@@ -17,7 +17,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -216,6 +216,9 @@ fn watch_children(pid: u32, is_over: &AtomicBool) -> (u64, u64) {
     (first, peaks.into_values().max().unwrap_or_default())
 }
 
+/// Where servers listen: below the ports that the kernel gives to clients, and keeps for a minute after each.
+static PORTS: AtomicU16 = AtomicU16::new(21_000);
+
 /// A server, until it is dropped.
 struct Server {
     child: Child,
@@ -224,8 +227,9 @@ struct Server {
 
 impl Server {
     fn start(name: &str, options: &[&str]) -> Result<Self> {
-        let address = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
-        let port = address.port().to_string();
+        let number = PORTS.fetch_add(1, Ordering::Relaxed);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, number));
+        let port = number.to_string();
         let mut command = nicpoll(name)?;
         command.args(options).args(["-B", "127.0.0.1", "-p", &port]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
