@@ -6,7 +6,7 @@
 //! $ cargo build --release && cargo run --release -p nicpoll --example strangers [PEERS] [CONNECTIONS]
 //! ```
 //!
-//! Then 1,000 of them connect at once and stay: `serve` is asked for a page of 33 MB by each, which takes nothing of
+//! Then 1,000 of them connect at once and stay: `serve` is asked for a page of 51 MB by each, which takes nothing of
 //! it. The peak memory of the server's processes is printed as a table.
 //!
 //! Exits with 1 if a peer got more than it sent, or the server serves nobody afterwards.
