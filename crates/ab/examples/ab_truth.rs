@@ -1,14 +1,14 @@
 //! Live comparisons with a known truth.
 //!
-//! `cargo run --release -p nicpoll-ab --example ab_truth [SECONDS [SPIN_US]]`: under one setting the receiver spins for
-//! so long at each packet, and nothing else differs. Prints what was found next to what is true. Both settings are
-//! polling, with periods that differ by a thousandth: they cost the same.
+//! `cargo run --release -p nicpoll-ab --example ab_truth [SECONDS [SPIN_US]]`: under one setting the receiver spins
+//! for SPIN_US at each packet, and nothing else differs. Prints the found cost next to the true one. Both settings
+//! are polling, with periods that differ by a thousandth: they cost the same.
 //!
-//! `... --example ab_truth null [RUNS [KIND]]`: the setting that is there against itself, so often under each kind of
-//! traffic (udp, tcp, changing), and the words that came out. Any word for a difference is a false alarm; at most 3 of
+//! `... --example ab_truth null [RUNS [KIND]]`: compares the current setting with itself, RUNS times under each kind
+//! of traffic (udp, tcp, changing), and prints the verdicts. Any word for a difference is a false alarm; at most 3 of
 //! 60 runs may have one. Kinds can run at the same time.
 //!
-//! Sender and receiver are processes of their own, since what nicpoll itself uses is not counted. The sender ends by
+//! Sender and receiver are separate processes, because nicpoll's own CPU time is not counted. The sender ends by
 //! itself. Needs root and ethtool.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use nicpoll_switch::{
 };
 use nicpoll_sys::netns;
 
-/// What is sent: datagrams at a steady rate, writes of a stream, or datagrams at a rate that is drawn anew every
+/// Kinds of traffic: datagrams at a steady rate, writes of a stream, or datagrams at a random rate that changes every
 /// 0.7 s.
 const KINDS: [&str; 3] = ["udp", "tcp", "changing"];
 const PACKETS_PER_SECOND: u32 = 2_000;
@@ -43,10 +43,10 @@ const CHANGES_EVERY: Duration = Duration::from_millis(700);
 const RECEIVER: &str = "198.18.0.2";
 const PORT: u16 = 9_000;
 const BLOCK: Duration = Duration::from_secs(2);
-/// Thirty pairs of such blocks, on a machine that is not overloaded.
+/// Block length for thirty pairs, on a machine that is not overloaded.
 const NULL_BLOCK: Duration = Duration::from_millis(600);
 const NULL_RUN: Duration = Duration::from_secs(60);
-/// Words for a difference that 60 runs may have.
+/// Share of runs that may have a word for a difference.
 const FALSE_ALARMS_MAX: f64 = 3.0 / 60.0;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -67,7 +67,7 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// Sends traffic of a kind for so long.
+/// Sends traffic of a kind for `duration`.
 fn send(kind: &str, duration: Duration) -> Outcome<()> {
     let end = Instant::now() + duration;
     match kind {
@@ -92,7 +92,7 @@ fn send(kind: &str, duration: Duration) -> Outcome<()> {
     }
 }
 
-/// Where a rate of the table is, in an order that repeats in no period of the comparison's. Knuth's MMIX generator.
+/// Returns the index of a rate in the table, in a pseudo-random order (Knuth's MMIX generator).
 fn drawn(change: u32) -> usize {
     let state = (0..=change).fold(7u64, |state, _| {
         state
@@ -102,7 +102,7 @@ fn drawn(change: u32) -> usize {
     (state >> 33) as usize % CHANGING_PER_SECOND.len()
 }
 
-/// Does it at a rate that may change, until the end.
+/// Calls `send` at a changing rate until the end.
 fn paced(
     end: Instant,
     rate: impl Fn(u32) -> u32,
@@ -137,7 +137,7 @@ fn connect(end: Instant) -> Outcome<TcpStream> {
     }
 }
 
-/// Reads what comes, and spins at each datagram while the last line of standard input says so.
+/// Reads the traffic, and spins at each datagram while the last line of standard input asks for it.
 fn receive(kind: &str, spin: Duration) -> Outcome<()> {
     if kind == "tcp" {
         let (mut stream, _) = TcpListener::bind(("0.0.0.0", PORT))?.accept()?;
@@ -152,7 +152,7 @@ fn receive(kind: &str, spin: Duration) -> Outcome<()> {
         }
     });
     let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
-    // Without a sender it ends.
+    // It ends without a sender.
     socket.set_read_timeout(Some(Duration::from_secs(30)))?;
     loop {
         socket.recv(&mut [0; 200])?;
@@ -163,14 +163,14 @@ fn receive(kind: &str, spin: Duration) -> Outcome<()> {
     }
 }
 
-/// This program once more, in a namespace of the pair.
+/// Starts this program again, in a namespace of the pair.
 fn start(veth: &Veth, side: Side, args: &[&str]) -> Outcome<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(args).stdin(Stdio::piped());
     Ok(veth.inside(side).run(move |()| command.spawn())??)
 }
 
-/// Has the receiver poll already, so that both settings are polling.
+/// Turns polling on at the receiver, for both settings.
 fn poll(veth: &Veth) -> Outcome<()> {
     for (side, feature, value) in [(Side::Sender, "tso", "off"), (Side::Receiver, "gro", "on")] {
         let mut ethtool = Command::new("ethtool");
@@ -191,7 +191,7 @@ fn poll(veth: &Veth) -> Outcome<()> {
     Ok(veth.inside(Side::Receiver).run(move |_| write(()))??)
 }
 
-/// Two programs in a pair of namespaces, and the name of the receiver's.
+/// Two programs in a pair of namespaces, and the name of the receiver's namespace.
 struct Traffic {
     netns: String,
     place: PathBuf,
@@ -225,7 +225,7 @@ impl Traffic {
     }
 }
 
-/// More than the traffic of a comparison is asked for: before its first block it looks at the traffic.
+/// Returns the duration plus the time before the first block, in which the comparison measures the traffic.
 fn with_its_beginning(duration: Duration) -> Duration {
     duration + Duration::from_secs(60)
 }
@@ -290,12 +290,12 @@ fn spun(traffic: &mut Traffic, duration: Duration) -> Outcome<AbAnswer> {
         .ok_or("the receiver has no input")?;
     let request = request(&traffic.netns, plan(duration, BLOCK, None, draw_seed()));
     run(request, |is_judged| {
-        // A receiver that is gone shows in the answer.
+        // A missing receiver shows in the answer.
         let _ = writeln!(stdin, "{}", if is_judged { "spin" } else { "rest" });
     })
 }
 
-/// Runs of the setting that is there against itself: a line for each, then how often which word came out.
+/// Compares the current setting with itself: prints a line for each run, then the number of each verdict.
 fn null(runs: u64, only: Option<&str>) -> Outcome<()> {
     let kinds = KINDS.into_iter();
     let mut words: BTreeMap<String, u32> = BTreeMap::new();

@@ -150,7 +150,7 @@ impl Meter {
         }
     }
 
-    /// Attaches again what was counted before the pause.
+    /// Attaches the counting programs again after a pause.
     pub fn resume(&mut self) -> Result<(), LabError> {
         if let Some((exact, _)) = &mut self.exact {
             exact.attach()?;

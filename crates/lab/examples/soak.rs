@@ -1,8 +1,8 @@
-//! A sink at overload for minutes, with its link taken down and its knobs changed all the while: every frame that was
-//! sent must be received, or lost at a named place.
+//! A sink at overload for minutes, while its link flaps and its knobs change: every sent frame must be received, or
+//! lost at a named place.
 //!
-//! In namespaces of its own, as root: `cargo run --release -p nicpoll-lab --example soak [SECONDS]` (600). It ends
-//! with 1 when a frame is missing.
+//! In namespaces of its own, as root: `cargo run --release -p nicpoll-lab --example soak [SECONDS]` (600). Exits with
+//! 1 if a frame is missing.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ const PORT: u16 = 9000;
 const RECEIVER: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 0, 2));
 /// One knob is changed each time, and every fourth time the link goes down and up.
 const STEP: Duration = Duration::from_millis(250);
-/// What is sent has come by then.
+/// Time after which sent frames have arrived.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
 const KNOBS: [&str; 10] = [
     "user_frac=10",
@@ -46,7 +46,7 @@ const FLAP: &str = "ip link set em0 down; sleep 0.05; ip link set em0 up";
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What was done to a run.
+/// Disturbances of a run.
 #[derive(Default)]
 struct Disturbed {
     knobs: usize,
@@ -112,7 +112,7 @@ fn disturb(veth: &Veth, sink: &mut Sink, seconds: f64) -> Outcome<Disturbed> {
     Ok(done)
 }
 
-/// Where the frames ended, in the order of their way.
+/// The fates of the frames, in the order of their path.
 struct Ledger {
     sent: i64,
     places: Vec<(i64, &'static str)>,
@@ -125,7 +125,7 @@ impl Ledger {
         let whole = |frames: u64| i64::try_from(frames).unwrap_or(i64::MAX);
         let (blast, sink) = (&sent.links[0].account, &end.account);
         let refused = blast.refused_frames.map_or(0, whole);
-        // A frame that the program gave to a socket without room is a drop of the driver's, too.
+        // The driver counts a frame that finds the socket full as dropped, too.
         let at_socket = whole(sink.ring_full_packets + sink.no_memory_packets);
         let before_program = whole(driver_drops) - at_socket;
         let fates = &sink.fates;
@@ -173,11 +173,11 @@ impl Ledger {
 
     fn unaccounted(&self) -> i64 {
         let found: i64 = self.places.iter().map(|(frames, _)| frames).sum();
-        // Each of the residuals is a hole of its own, also where the sum closes.
+        // Each residual counts by itself, even if the sum closes.
         (self.sent - found).abs() + self.residual.abs()
     }
 
-    /// Whether every frame is where it may be: a ring has so many slots each time that it is emptied.
+    /// Returns whether the account closes: a ring may lose its slots each time that it is emptied.
     fn closes(&self, emptied: u64) -> bool {
         let most = i64::from(VETH_RING_SLOTS) * i64::try_from(emptied).unwrap_or(i64::MAX);
         self.unaccounted() == 0 && (0..=most).contains(&self.left_in_ring)
@@ -221,7 +221,7 @@ fn start(veth: &Veth, cpu: u32) -> Outcome<Sink> {
     Ok(veth.inside(Side::Receiver).run(start)??)
 }
 
-/// Sends as fast as it goes. By AF_XDP the kernel says of each frame whether the interface took it.
+/// Sends as fast as possible. With AF_XDP the kernel reports for each frame whether the interface took it.
 fn send(veth: &Veth, cpu: u32) -> Outcome<Blast> {
     let settings = BlastSettings {
         links: vec![LinkSettings {
@@ -248,7 +248,7 @@ fn send(veth: &Veth, cpu: u32) -> Outcome<Blast> {
     Ok(veth.inside(Side::Sender).run(start)??)
 }
 
-/// Frames that the receiver's driver dropped.
+/// Returns the frames that the receiver's driver dropped.
 fn driver_drops(veth: &Veth) -> Outcome<u64> {
     let read = |(): &mut ()| ethtool::statistics("em0");
     let statistics = veth.inside(Side::Receiver).run(read)??;

@@ -1,6 +1,6 @@
-//! What an endless loop gets of the engine's CPU, beside the `user_frac` that was asked for, by controller, load,
-//! idle polling and where the kernel's receive thread runs; then what the engine itself takes of a CPU when nothing
-//! comes and at 10,000 packets a second.
+//! The share of the engine's CPU that an endless loop gets, next to the requested `user_frac`, by controller, load,
+//! idle polling and the CPU of the kernel's receive thread; then the engine's own share of a CPU without packets and
+//! at 10,000 packets a second.
 //!
 //! In namespaces of its own, as root:
 //! `cargo run --release -p nicpoll-lab --example user_frac [SECONDS [WORK_NS [HZ [first|last [PLACE]]]]]`
@@ -29,14 +29,14 @@ use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
 const PORT: u16 = 9000;
-/// Not measured: the burst finds its size meanwhile.
+/// Unmeasured time in which the burst finds its size.
 const WARM_UP: Duration = Duration::from_millis(700);
 /// A loop that was away for longer did not run.
 const AWAY_NS: u64 = 1_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What is varied.
+/// The varied conditions.
 #[derive(Clone, Copy)]
 struct Case {
     drive: Drive,
@@ -62,7 +62,7 @@ struct Bench {
     is_first: bool,
 }
 
-/// What came of a case.
+/// Result of a case.
 struct Seen {
     spinner_by_clock: f64,
     spinner_by_kernel: f64,
@@ -166,7 +166,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What the engine takes without a loop beside it.
+    /// Measures the engine's share without a loop on its CPU.
     fn cost(&self) -> Outcome<()> {
         println!("\nCPU of the engine alone, no work on packets");
         println!("discipline       load charged | engine % packets/s");
@@ -309,7 +309,8 @@ fn settle(cpu: u32, is_first: bool) {
     }
 }
 
-/// An endless loop on a CPU: per cent of it that the loop got by its own clock, and by the kernel's, after the warm-up.
+/// Runs an endless loop on a CPU: returns the percentage that it got after the warm-up, by its own clock and by the
+/// kernel's.
 fn spin(cpu: u32, is_first: bool, ends: &Arc<AtomicBool>) -> JoinHandle<(f64, f64)> {
     let ends = Arc::clone(ends);
     thread::spawn(move || {

@@ -78,7 +78,7 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Whether there is none.
+    /// Returns whether there are no commands.
     pub fn is_empty(&self) -> bool {
         self.before.is_empty() && self.after.is_empty()
     }
@@ -474,8 +474,8 @@ pub const RECEIVER: &str = "receiver";
 /// The name of the machine on which all hosts run.
 pub const MACHINE: &str = "machine";
 
-/// The interface that stands for the machine where its sysctls are recorded: every machine has it, and nothing of
-/// the interface itself is changed.
+/// The interface under which the machine's sysctls are recorded: every machine has it, and the interface itself is
+/// never changed.
 pub const MACHINE_INTERFACE: &str = "lo";
 
 /// The cores that a setting assigns to traffic. A side without one keeps the lab's.

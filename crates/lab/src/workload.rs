@@ -210,7 +210,7 @@ pub struct TrafficOptions {
     /// Version of IP of all its traffic.
     #[serde(default)]
     pub ip: IpVersion,
-    /// Whether the same traffic runs the other way at the same time. The rate is that of both.
+    /// Whether the same traffic runs the other way at the same time. The rate is that of both ways together.
     #[serde(default)]
     pub both_ways: bool,
     /// Background traffic, which is not part of the result.

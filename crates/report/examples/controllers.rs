@@ -1,4 +1,4 @@
-//! Draws both controllers over a step of the load: what a packet costs grows fourfold, and falls again.
+//! Draws both controllers over a step of the load: the cost of a packet grows fourfold, and falls again.
 //!
 //! ```text
 //! cargo run -p nicpoll-report --example controllers > docs/controllers.svg
@@ -14,14 +14,14 @@ use nicpoll_report::{Chart, Curve, Panel, plot_chart};
 const USER_FRAC: u32 = 50;
 const CHEAP_NS: u64 = 2_500;
 const DEAR_NS: u64 = 10_000;
-/// How long packets are cheap, dear, and cheap again.
+/// Cost of a packet, and ticks: cheap, dear, and cheap again.
 const TICKS: [(u64, u64); 3] = [(CHEAP_NS, 250), (DEAR_NS, 150), (CHEAP_NS, 200)];
 
 fn main() {
     print!("{}", plot_chart(&chart()));
 }
 
-/// Burst and share of both, tick by tick.
+/// Makes a chart of both controllers' burst and share, tick by tick.
 pub fn chart() -> Chart {
     let hosts: Vec<_> = Controller::ALL
         .into_iter()

@@ -1,4 +1,4 @@
-//! Writes the JSON Schema of everything that commands print, into `docs/`:
+//! Writes the JSON Schemas of all commands' output into `docs/`:
 //!
 //! ```text
 //! cargo run -p nicpoll-report --example schemas

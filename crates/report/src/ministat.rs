@@ -196,8 +196,8 @@ fn plot(sets: &[&Set<'_>], width: usize) -> String {
     text + &frame
 }
 
-/// Which sets have a value at each height of each column, from 1, and the height of the plot: the program takes that
-/// of the last set.
+/// Returns which sets have a value at each height of each column, from 1, and the plot's height, which ministat takes
+/// from the last set.
 fn heaps(sets: &[&Set<'_>], scale: &Scale, width: usize) -> (Vec<Vec<usize>>, usize) {
     let mut heaps: Vec<Vec<usize>> = Vec::new();
     let mut height = 0;

@@ -11,12 +11,12 @@ use nicpoll_testkit::golden;
 
 const PACKETS_PER_SECOND: f64 = 20_000.0;
 
-/// The golden document, which holds the facts around the pairs, and the first pair.
+/// Reads the golden document, with the facts around the pairs, and the first pair.
 fn base() -> LiveAb {
     serde_json::from_str(include_str!("golden/ab.json")).unwrap()
 }
 
-/// Scatter of 10 % either way, the same each time.
+/// Returns a fixed scatter of 10 % either way.
 fn scatter(index: usize, step: usize) -> f64 {
     1.0 + 0.1 * ((index * step % 101) as f64 / 50.0 - 1.0)
 }
@@ -42,7 +42,7 @@ fn window(seconds: f64, load: f64, cores: f64, index: usize) -> AbWindow {
     }
 }
 
-/// What a setting does: its load, its cores at a load of 1, its polls and its median delay.
+/// Behaviour of a setting: its load, its cores at a load of 1, its polls and its median delay.
 #[derive(Clone, Copy)]
 struct Arm {
     load: f64,
@@ -64,7 +64,7 @@ const POLLING: Arm = Arm {
     p50_ns: 121_000.0,
 };
 
-/// A block, with what `base` has of what is alike in all.
+/// Makes a block; figures that are alike in all are those of `base`.
 fn block(
     base: &AbBlock,
     arm: Arm,
@@ -99,7 +99,7 @@ fn block(
     block
 }
 
-/// The pairs of a run.
+/// Makes the pairs of a run.
 fn pairs(base: &LiveAb, count: usize, reference: Arm, judged: Arm) -> Vec<AbPair> {
     let mut start = 0.0;
     let pair = |(index, drawn): (usize, DrawnPair)| {
@@ -130,7 +130,7 @@ fn pairs(base: &LiveAb, count: usize, reference: Arm, judged: Arm) -> Vec<AbPair
     drawn.map(pair).collect()
 }
 
-/// A run in which the second setting is `judged`.
+/// Makes a run with `judged` as the second setting.
 fn run(count: usize, reference: Arm, judged: Arm) -> LiveAb {
     let mut run = base();
     run.pairs = pairs(&run, count, reference, judged);
@@ -205,12 +205,12 @@ fn a_bond_is_told_by_its_members_and_a_queue_by_itself() {
     assert!(page(&compared).contains(says), "{}", page(&compared));
     let plan = render_ab_plan(&compared);
     assert!(plan.contains(says), "{plan}");
-    // What the interface and its NAPI instances have alike stands once.
+    // A change that the interface and its NAPI instances share is listed once.
     let turn = "  eth0 and NAPI 8193, 8194: gro_flush_timeout 0 <-> 200000\n";
     assert!(plan.ends_with(&format!("to and fro:\n{turn}")), "{plan}");
 }
 
-/// The run of the golden page, with something else in it, and its answer then.
+/// Changes the run of the golden page, and answers it again.
 fn run_with(change: impl FnOnce(&mut LiveAb)) -> LiveAb {
     let mut run = run(60, AS_IT_IS, POLLING);
     change(&mut run);
@@ -218,7 +218,7 @@ fn run_with(change: impl FnOnce(&mut LiveAb)) -> LiveAb {
     run
 }
 
-/// Runs whose pages say something else than that the setting saves.
+/// Makes runs with other answers than a saving.
 fn others() -> [(&'static str, LiveAb); 10] {
     let slower = Arm {
         load: 0.76,

@@ -1,4 +1,4 @@
-//! Every account that is printed adds up, in each format, from the printed figures alone.
+//! Every printed account adds up in each format, from its printed figures alone.
 
 #[allow(dead_code)]
 mod fixture;
@@ -11,8 +11,8 @@ use nicpoll_report::{
 };
 use serde_json::Value;
 
-/// A study whose senders were refused far more sends than they made, as netblast's are, and sent packets that end a
-/// test, of which some were lost.
+/// Makes a study with far more refused sends than sent packets, as of netblast, and with packets that end a test, of
+/// which some were lost.
 fn study() -> Study {
     let mut study = fixture::study();
     let control = |kind, sent, received| ControlLine {
@@ -42,7 +42,7 @@ fn study() -> Study {
     study
 }
 
-/// What a line of an account does to its sum.
+/// Returns the sign of a line in its account's sum.
 fn sign(line: &str) -> i64 {
     match line {
         "offered" | "control packets sent" => 1,
@@ -60,7 +60,7 @@ fn number(cell: &str) -> i64 {
         .unwrap_or_else(|_| panic!("'{cell}' is no figure"))
 }
 
-/// The rows of a page whose cells are told apart, each as its cells.
+/// The rows of a page, each as its cells.
 type Rows = Vec<Vec<String>>;
 
 fn rows_of_text(text: &str) -> Rows {
@@ -104,7 +104,7 @@ fn rows_of_html(text: &str) -> Rows {
     cells.collect()
 }
 
-/// How many accounts the table of each workload has, after it has been seen that each adds up.
+/// Checks that each account of the workloads' tables adds up, and returns their number.
 fn accounts_of_tables(rows: &Rows) -> usize {
     let (mut accounts, mut sums): (usize, Option<Vec<i64>>) = (0, None);
     for row in rows.iter().chain([&Vec::new()]) {
@@ -131,7 +131,7 @@ fn accounts_of_tables(rows: &Rows) -> usize {
     accounts
 }
 
-/// The same of the tables below the plots: a row is `setting: line`.
+/// Checks the accounts of the tables below the plots, whose rows are `setting: line`.
 fn accounts_of_plots(rows: &Rows) -> usize {
     let (mut accounts, mut sums): (usize, Option<BTreeMap<String, i64>>) = (0, None);
     for row in rows.iter().chain([&Vec::new()]) {

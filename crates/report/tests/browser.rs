@@ -41,14 +41,14 @@ const SCREENS: [Screen; 5] = [
     },
 ];
 
-/// The fixture with a workload whose name is long, as those of sweeps are.
+/// Makes the fixture with a long workload name, as in sweeps.
 fn study() -> Study {
     let text = serde_json::to_string(&fixture::study()).unwrap();
     let named = text.replace("\"udp1470\"", "\"netblast1470-both-ways@1600000\"");
     serde_json::from_str(&named).unwrap()
 }
 
-/// The pages that are looked at.
+/// Returns the tested pages.
 fn pages() -> [PathBuf; 2] {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let compared: LiveAb = serde_json::from_str(include_str!("golden/ab.json")).unwrap();
@@ -97,7 +97,7 @@ fn the_page_is_legible_whole_and_silent_wherever_it_is_shown() {
     }
 }
 
-/// A second opinion on what the script above asks, and on much that it does not.
+/// A second opinion on the script's checks above, and many more.
 #[test]
 fn axe_core_finds_nothing_wrong() {
     needs!(Chromium, Axe);
@@ -129,7 +129,7 @@ fn axe_core_finds_nothing_wrong() {
     }
 }
 
-/// A store with a study that runs.
+/// Makes a store with a running study.
 fn studies() -> Studies {
     serde_json::from_str(include_str!("golden/studies.json")).unwrap()
 }
@@ -139,7 +139,7 @@ fn the_first_screen_has_the_question_and_the_first_verdicts() {
     needs!(Chromium);
     let mut browser = Chromium::start();
     let [page, _] = pages();
-    // On a telephone the answer in words comes first, and leaves room for a verdict.
+    // On a telephone the answer in words comes first, with room for a verdict.
     for (screen, rows) in [(DESK, 4), (PHONE, 1)] {
         browser.open(&page, screen);
         let seen = browser.evaluate(
@@ -150,7 +150,7 @@ fn the_first_screen_has_the_question_and_the_first_verdicts() {
     }
 }
 
-/// A page of words alone would pass the tests above: each bar has its estimate, or an arrow to where that is.
+/// A page of words alone would pass the tests above: each bar must have its estimate, or an arrow towards it.
 #[test]
 fn the_bars_of_the_answer_are_drawn() {
     needs!(Chromium);

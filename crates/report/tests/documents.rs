@@ -1,5 +1,5 @@
-//! Documents as they were printed, read and printed again: as JSON, which must come out as it went in, and
-//! as the page that is made of it. `golden/NAME.json` is both what goes in and what must come out.
+//! Reads recorded documents and renders them again: as JSON, which must be unchanged (`golden/NAME.json` is input and
+//! expected output), and as pages.
 
 mod fixture;
 
@@ -27,14 +27,14 @@ fn recorded(name: &str) -> String {
     fs::read_to_string(path(name, "json")).unwrap()
 }
 
-/// Reads a document, and sees that it prints as it was.
+/// Reads a document, and checks that it renders unchanged.
 fn document<T: DeserializeOwned + Serialize>(name: &str) -> T {
     let document = serde_json::from_str(&recorded(name)).unwrap();
     golden(path(name, "json"), &render_document(&document));
     document
 }
 
-/// As wide as pages get, as narrow as they get, and in colour.
+/// Renders the widest page, the narrowest page, and one in colour.
 fn in_all_manners(render: impl Fn(&TextOptions) -> String) -> String {
     let manners = [(100, false), (80, false), (100, true)];
     let pages = manners.map(|(width, color)| render(&TextOptions { width, color }));
@@ -46,7 +46,7 @@ fn a_study() {
     let mut study = fixture::study();
     let page = in_all_manners(|options| render_text(&study, options));
     golden(path("demo", "txt"), &page);
-    // One of each kind shows what JSON makes of them.
+    // One trial of each kind suffices for JSON.
     study.trials.truncate(4);
     study.plan.order.truncate(4);
     study.comparisons.truncate(9);
@@ -110,7 +110,7 @@ fn a_watch() {
     golden(path("watch", "txt"), &page);
 }
 
-/// The data of an event, and the event printed again.
+/// Parses an event's data, and checks that it renders unchanged.
 fn event<T: DeserializeOwned + Serialize>(name: &'static str, line: &str) -> (T, String) {
     let mut event: Value = serde_json::from_str(line).unwrap();
     let data = serde_json::from_value(event["data"].take()).unwrap();

@@ -1,4 +1,4 @@
-//! The HTML report of the fixture: it says what the text says, needs nothing, and holds its data.
+//! The HTML report of the fixture: it has the text's words, loads nothing, and holds its data.
 
 mod drawn;
 mod fixture;
@@ -10,7 +10,7 @@ use nicpoll_model::{
 };
 use nicpoll_report::{TextOptions, brief_page, render_html, render_text};
 
-/// What a reader reads of a page: no tags, no style, one blank between words.
+/// Returns a page's visible text: no tags, no style, one blank between words.
 fn words(html: &str) -> String {
     let mut words = String::new();
     let (_, body) = html.split_once("<body>").expect("there is a body");
@@ -76,7 +76,7 @@ fn sections_have_the_words_of_the_text() {
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with(' '))
     {
-        // A heading may go on on the next line.
+        // A heading may continue on the next line.
         assert!(page.contains(&flat(line)), "{line}");
     }
     for place in [
@@ -100,7 +100,7 @@ fn every_value_that_a_setting_changed_has_what_was_there_before() {
     ] {
         assert!(page.contains(row), "{row}: {page}");
     }
-    // That of the NAPI instance goes with the interface's.
+    // The NAPI instance's value is part of the interface's.
     assert!(!page.contains("NAPI 8193 gro_flush_timeout"));
     let text = flat(&render_text(&study, &TextOptions::default()));
     let changed = "interrupt, polling sender em0: tso on -> off; receiver em0: gro off -> on polling receiver em0: \
@@ -113,7 +113,7 @@ fn every_value_that_a_setting_changed_has_what_was_there_before() {
     );
 }
 
-/// The first study of the fixture over four links, with one setting more.
+/// Makes the fixture's study over four links, with one more setting.
 fn over_four_links() -> Study {
     let mut study = fixture::study();
     let facts = |name: &str| SettingFacts {
@@ -150,7 +150,7 @@ fn over_four_links() -> Study {
             });
         }
     }
-    // One of the links was so already, under all settings.
+    // One of the links had that value before, under all settings.
     changes.iter_mut().for_each(|one| {
         one.writes
             .retain(|it| it.interface != "em0" || it.name != "feature rx-gro");
@@ -236,7 +236,7 @@ fn each_plot_has_a_title_and_a_table() {
     }
 }
 
-/// A sweep of one setting over these rates, each with the share of it that arrived.
+/// Makes a sweep of one setting over these rates, each with its delivered share.
 fn sweep(points: [(u32, f64); 2]) -> Sweep {
     let mut sweep: Sweep = serde_json::from_str(include_str!("golden/sweep.json")).unwrap();
     sweep.settings.remove(0);
@@ -253,7 +253,7 @@ fn sweep(points: [(u32, f64); 2]) -> Sweep {
 #[test]
 fn nothing_is_drawn_beyond_the_edge_of_a_picture() {
     let mut study = fixture::study();
-    // All arrives, the lines of both axes end at different heights, and a part of it that is hardly seen.
+    // All arrives; the axes end at different heights; and a barely visible part arrives.
     for points in [
         [(20_000, 1.0), (40_000, 1.0)],
         [(20_000, 1.0), (40_000, 0.6)],
@@ -351,7 +351,7 @@ fn the_saved_study_is_the_study() {
     assert!(read == study);
 }
 
-/// RFC 4648, section 4, backwards.
+/// Decodes base64 (RFC 4648, section 4).
 fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for four in text.as_bytes().chunks(4) {
@@ -394,7 +394,7 @@ fn what_a_mean_would_hide_is_marked_and_said_wherever_the_report_is_read() {
     }
     let json = nicpoll_report::render_json(&study);
     assert!(json.contains("\"found\": \"step\""), "{json}");
-    // A study of an earlier version has nothing of it, and says nothing.
+    // A study of an earlier version has no series, and no mention of them.
     let mut study = study;
     for found in &mut study.findings {
         (found.rate_within_trials, found.rate_over_trials) = (None, None);

@@ -77,7 +77,7 @@ fn what_was_not_measured_is_there_as_null() {
     assert!(!validator.is_valid(&study), "no field may be left out");
 }
 
-/// Units, and what can be counted: one word of a number's name is one of them.
+/// Units and countable things: one word of a number's name must be among them.
 const UNITS: &str = "changes softirqs seconds second ns bytes byte packets packet datagrams segments ratio share \
     p load blocks trials pairs retries attempts comparisons slots polls poll rounds event events \
     frames transactions timeouts cpus irqs interrupts entries switches intervals calls runs call \
@@ -85,12 +85,12 @@ const UNITS: &str = "changes softirqs seconds second ns bytes byte packets packe
     messages responses requests sends connections queues repeats figures parameters rows clients \
     handovers squeezes cycles passes reports acknowledgements retransmits probes points ppm \
     ticks hz lines";
-/// Numbers that name something and measure nothing.
+/// Numbers that identify something.
 const NAMES: &str = "seed block sequence core sender_cpu receiver_cpu napi_id netns_inode ifindex id port \
     udp_ports cpu peer_port port_max errno ended_by_signal type_of_service queue irq pid \
     owner_pid host from to number of threaded outliers step_at step_at_block file line test \
     near_trial";
-/// Numbers of any kind: the unit of each is a field beside them, or that of the knob that is named beside them.
+/// Numbers whose unit is another field of the object, or that of the named knob.
 const BESIDE_THEIR_UNIT: &str = "value values mean median worst_decile min max interval_low interval_high standard_deviation measured \
     measured_min measured_max measured_runs simulated simulated_range guessed error change";
 #[test]

@@ -1,4 +1,4 @@
-//! The drawings of the documentation: whole, legible on a telephone, named, and dark where the page is.
+//! The drawings of the documentation: whole, legible on a telephone, titled, and dark in dark mode.
 
 #[path = "../examples/controllers.rs"]
 #[expect(dead_code, reason = "its main prints what is compared here")]
@@ -12,7 +12,7 @@ use drawn::beyond_the_edge;
 use nicpoll_model::engine::EngineBenchmark;
 use nicpoll_report::{chart_of_overload, plot_chart, plot_delays};
 
-/// A narrow screen, and the least height of letters on it, both in pixels.
+/// Width of a narrow screen, and the minimum height of letters on it, in pixels.
 const NARROW: f64 = 380.0;
 const LETTERS_MIN: f64 = 9.0;
 

@@ -1,4 +1,4 @@
-//! Interfaces and checks as text: what is missing never prints as a number, and lines fit the page.
+//! Interfaces and checks as text: missing values never print as numbers, and lines fit the page.
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus, Doctor, Origin, Show};
 use nicpoll_report::{TextOptions, render_text};

@@ -1,5 +1,5 @@
-//! A program that stores trials is killed, again and again: what it said to be stored is there, and the file
-//! holds together. Each test starts itself anew as that program.
+//! A program that stores trials is killed repeatedly: the trials that it reported as stored are there, and the file
+//! is undamaged. Each test starts itself again as that program.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -17,18 +17,18 @@ use rand_core::Rng;
 use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// The file to store in; set in the program that is killed.
+/// Variable with the file to store in, set in the program to be killed.
 const FILE: &str = "NICPOLL_TEST_STORE";
-/// How far the file may grow there, in bytes.
+/// Variable with the file's size limit there, in bytes.
 const GROWN_MAX: &str = "NICPOLL_TEST_GROWN_MAX";
-/// How a file that reached the limit is met: `error`, or the kernel kills the program.
+/// Variable for reaching the limit: `error`, or the kernel kills the program.
 const AT_LIMIT: &str = "NICPOLL_TEST_AT_LIMIT";
 
 fn nobody(_: &str) -> bool {
     false
 }
 
-/// A study without its trials, and those.
+/// Returns a study without its trials, and the trials.
 fn parts() -> (Study, Vec<Trial>) {
     let text = include_str!("../../report/tests/golden/demo.json");
     let mut head: Study = serde_json::from_str(text).unwrap();
@@ -36,7 +36,7 @@ fn parts() -> (Study, Vec<Trial>) {
     (head, trials)
 }
 
-/// The trial at a position: each is another one.
+/// Returns the trial at a position; each is different.
 fn trial(of: &[Trial], index: usize) -> Trial {
     let mut trial = of[index % of.len()].clone();
     trial.sequence = index as u32 + 1;
@@ -44,7 +44,7 @@ fn trial(of: &[Trial], index: usize) -> Trial {
     trial
 }
 
-/// Begins a study in the file, or goes on with the one that is there.
+/// Begins a study in the file, or resumes the existing one.
 fn begin_or_resume(file: &Path) -> Result<Recording, StoreError> {
     let store = Store::to_write(file)?;
     match store.resume::<Study>(Which::Last, "writer", nobody) {
@@ -56,7 +56,7 @@ fn begin_or_resume(file: &Path) -> Result<Recording, StoreError> {
     }
 }
 
-/// What the program does that is killed: it stores trials, and says of each that it is stored.
+/// The program to be killed: it stores trials, and prints each stored one.
 fn store_until_killed(file: &Path) {
     if let Ok(bytes) = env::var(GROWN_MAX) {
         let limit = Rlimit {
@@ -81,7 +81,7 @@ fn store_until_killed(file: &Path) {
     println!("\nfailed {error}");
 }
 
-/// The program of a test, on its way.
+/// The running program of a test.
 struct Writer(Child);
 
 impl Writer {
@@ -97,7 +97,7 @@ impl Writer {
         self.0.kill().unwrap();
     }
 
-    /// Its end, how many trials it said to be stored, and how it failed.
+    /// Returns its exit status, the number of trials that it reported as stored, and its error.
     fn end(mut self) -> (ExitStatus, u32, Option<String>) {
         let lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
         let (mut stored, mut failed) = (0, None);
@@ -111,8 +111,8 @@ impl Writer {
     }
 }
 
-/// What every kill leaves: all trials that were said to be stored, at most one more, each what it was, in a file
-/// that holds together. Returns how many.
+/// Checks that a kill leaves all trials reported as stored, at most one more, unchanged, in an undamaged file.
+/// Returns their number.
 fn assert_whole(file: &Path, said: u32) -> u32 {
     let (_, trials) = parts();
     let kept = Store::to_read(file).unwrap();
@@ -136,7 +136,7 @@ fn assert_whole(file: &Path, said: u32) -> u32 {
     stored
 }
 
-/// The file that this process is to store in: it is then the program that is killed.
+/// Returns the file to store in, if this process is the program to be killed.
 fn to_store_in() -> Option<PathBuf> {
     env::var_os(FILE).map(PathBuf::from)
 }
@@ -203,7 +203,7 @@ fn a_file_that_may_not_grow_is_said_and_what_was_stored_stays() {
     assert!(failed.ends_with(&reason), "{failed}");
     assert_eq!(assert_whole(&file, said), said);
     assert!(said > 3);
-    // Where there is room again, the next one goes on.
+    // With room again, the next one resumes.
     let mut recording = begin_or_resume(&file).unwrap();
     let (head, trials) = parts();
     let next = trial(&trials, said as usize);

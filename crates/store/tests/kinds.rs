@@ -1,4 +1,4 @@
-//! What kinds of study a store holds, and that files of older versions become files of today's.
+//! Kinds of studies in a store, and the conversion of older files.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn nobody(_: &str) -> bool {
 const STUDY: &str = include_str!("../../report/tests/golden/demo.json");
 const LIVE: &str = include_str!("../../report/tests/golden/ab.json");
 
-/// A live comparison without its pairs, and those.
+/// Returns a live comparison without its pairs, and the pairs.
 fn live() -> (LiveAb, Vec<AbPair>) {
     let mut head: LiveAb = serde_json::from_str(LIVE).unwrap();
     let pairs = std::mem::take(&mut head.pairs);
@@ -57,7 +57,7 @@ fn a_live_comparison_is_kept_pair_by_pair_and_read_back_as_it_was() {
     assert!(error.to_string().contains("'nicpoll.ab/1'"), "{error}");
 }
 
-/// An import of one file without a trial.
+/// Makes an import of one file without a trial.
 fn imported() -> Imported {
     Imported {
         schema: String::from(IMPORTED_SCHEMA),
@@ -67,7 +67,7 @@ fn imported() -> Imported {
     }
 }
 
-/// Trials of a text have no block: two of one workload and setting are two.
+/// Trials of a text have no block: two of one workload and setting are both kept.
 #[test]
 fn imported_trials_are_kept_and_listed_though_nothing_says_where_they_ran() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn a_study_goes_on_only_by_the_command_for_its_kind() {
         let error = resumed(Which::Id(id)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    // Neither of them is 'last' for one who wants to go on.
+    // Neither is 'last' for resuming.
     let error = resumed(Which::Last).unwrap_err().to_string();
     assert!(error.contains("none is unfinished"), "{error}");
     for kind in [StudyKind::Demo, StudyKind::Study] {
@@ -155,7 +155,7 @@ fn a_file_of_version_1_keeps_its_studies_and_learns_what_each_is() {
     }
     drop(old);
     let as_it_was = std::fs::read(&file).unwrap();
-    // Also where nothing may be written.
+    // Also in a read-only place.
     let modes = [0o444, 0o644].map(std::os::unix::fs::PermissionsExt::from_mode);
     for mode in modes {
         std::fs::set_permissions(&file, mode).unwrap();
@@ -179,7 +179,7 @@ fn a_file_of_version_1_keeps_its_studies_and_learns_what_each_is() {
     let whole: Study = serde_json::from_str(STUDY).unwrap();
     first.argv.clone_from(&whole.argv);
     assert_eq!(first, whole, "trials and all");
-    // It can be written to, and what it takes to find a study is a column.
+    // It is writable, and has the columns by which studies are found.
     let recording = Store::to_write(&file).unwrap();
     let (head, _) = live();
     recording

@@ -1,4 +1,4 @@
-//! The questions that docs/method-pitfalls.md asks of stored studies can be asked of today's schema and documents.
+//! The queries of docs/method-pitfalls.md work on the current schema and documents.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A team's server does what a file does, and tells whether a study still runs on whichever machine.
+//! A team's server passes the file's tests, and knows whether a study still runs on any machine.
 
 mod kept;
 
@@ -11,7 +11,7 @@ use nicpoll_testkit::{PostgresServer, needs};
 use postgres::{Client, NoTls};
 use rusqlite::Connection;
 
-/// On a server, nobody has to look for the process of an owner.
+/// A server never asks for an owner's process.
 fn unknown(_: &str) -> bool {
     panic!("the server knows who runs a study");
 }
@@ -120,7 +120,7 @@ fn programs_that_begin_at_once_make_one_set_of_tables(url: &str) {
     let mut store = Store::to_write(place(url)).unwrap();
     let all: Vec<Which> = ids.into_iter().map(Which::Id).collect();
     assert_eq!(store.delete(&all, unknown).unwrap().studies.len(), 4);
-    // A number is never given again.
+    // Numbers are never reused.
     let kit = Kit::of_server(url);
     let fifth = kit.begin();
     assert_eq!(fifth.id(), 5);
@@ -128,7 +128,7 @@ fn programs_that_begin_at_once_make_one_set_of_tables(url: &str) {
     store.delete(&[Which::Id(5)], unknown).unwrap();
 }
 
-/// Names of the columns, table by table.
+/// Returns the names of the columns, by table.
 fn the_tables_are_those_of_a_file(url: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("studies.db");

@@ -1,4 +1,4 @@
-//! A store in a file: what every store does, and what a file alone meets.
+//! A store in a file: the tests of every store, and those of files alone.
 
 mod kept;
 
@@ -11,7 +11,7 @@ use nicpoll_model::Study;
 use nicpoll_store::{Reason, Store, StoreError, Which};
 use rusqlite::Connection;
 
-/// Nobody runs anything any more.
+/// Tells that no owner runs.
 fn nobody(_: &str) -> bool {
     false
 }
@@ -69,7 +69,7 @@ fn deleting_takes_all_or_none_spares_what_runs_and_frees_its_room() {
     kept::deleting_takes_all_or_none_and_spares_what_runs(&place.kit());
     let connection = Connection::open(&place.file).unwrap();
     let count = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    // The trials went along, and the file has no room that nothing uses.
+    // The trials are deleted, too, and the file has no unused pages.
     assert_eq!(count("SELECT count(DISTINCT study) FROM trial"), Ok(1));
     assert_eq!(count("PRAGMA freelist_count"), Ok(0));
 }
@@ -131,7 +131,7 @@ fn an_empty_file_becomes_a_store_and_a_missing_one_is_not_made_by_reading() {
     let place = place();
     assert!(Store::to_read(&place.file).is_err());
     assert!(!place.file.parent().unwrap().exists());
-    // This is what a kill between making the file and its first commit leaves.
+    // As after a kill between creating the file and its first commit.
     fs::create_dir_all(place.file.parent().unwrap()).unwrap();
     fs::write(&place.file, "").unwrap();
     let store = Store::to_read(&place.file).unwrap();

@@ -1,7 +1,7 @@
-//! What watching dropped packets by reason costs on this machine as it is now. In 16 pairs of runs, one with the
-//! program and one without, the first of them by turns: CPU time for each datagram that is dropped, and for each that
-//! is not, with intervals at 95 % by signed ranks; then what the kernel's own statistics say of a run. CPU time is
-//! this process's alone, so that other programs disturb little. Needs root; takes 20 to 60 s.
+//! Measures the cost of watching dropped packets by reason on this machine. In 16 pairs of runs, with and without the
+//! program in alternating order: CPU time for each dropped and each delivered datagram, with 95 % signed-rank
+//! intervals; then the kernel's own statistics of a run. Only this process's CPU time counts, so other programs
+//! disturb little. Needs root; takes 20 to 60 s.
 //!
 //! ```text
 //! sudo -E cargo run --release -p nicpoll-study --example drop_cost
@@ -18,13 +18,13 @@ use nicpoll_sys::schedule::process_cpu_time;
 const PAIRS: usize = 16;
 /// Sends of one run.
 const DATAGRAMS: u32 = 100_000;
-/// Sends between two looks into the receiving socket, few enough for its buffer.
+/// Sends between two reads of the receiving socket, few enough for its buffer.
 const READ_EVERY: u32 = 64;
 
-/// What becomes of the datagrams.
+/// Fate of the datagrams.
 #[derive(Clone, Copy)]
 enum End {
-    /// No socket is there to take them.
+    /// There is no socket.
     Dropped,
     /// A socket reads them.
     Delivered,
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     by_statistics(netns)
 }
 
-/// What the kernel says of the program's runs. That it times them costs some of what it says.
+/// Prints the kernel's statistics of the program's runs, which include the cost of timing.
 fn by_statistics(netns: u64) -> Result<(), Box<dyn Error>> {
     let began = cpu_ns()?;
     let watching = DropReasons::begin(&[netns])?;
@@ -79,7 +79,7 @@ fn by_statistics(netns: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU time of this process for each datagram over the loopback.
+/// Measures this process's CPU time for each datagram over the loopback.
 fn ns_per_datagram(end: End) -> Result<f64, Box<dyn Error>> {
     let receiver = UdpSocket::bind(("127.0.0.1", 0))?;
     receiver.set_nonblocking(true)?;

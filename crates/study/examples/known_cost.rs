@@ -1,13 +1,12 @@
-//! A cost that is known, looked for again and again: under one setting a server spins for so long at each packet that
-//! a round trip takes 5 % more, and nothing else differs. Prints how often studies find it, beside how often they
-//! should by their own scatter.
+//! Repeated studies of a known cost: under one setting a server spins at each packet to make a round trip 5 % longer,
+//! and nothing else differs. Prints how often studies find it, and how often they should by their own scatter.
 //!
 //! A first study measures the round trip, which gives the spin, and the scatter, which gives the blocks that find 5 %
-//! nine times in ten. All others have so many blocks, or 32 where it takes more. Client and server are processes of their own: this program once
-//! more, as a user's own command.
+//! nine times in ten. All others have that many blocks, at most 32. Client and server are processes of their own:
+//! this program again, as a user's own command.
 //!
-//! Needs root. `cargo run --release -p nicpoll-study --example known_cost [STUDIES [SECONDS]]`: so many studies, and
-//! none that would begin later than that; a study takes a minute. 40 studies and 2400 s if nothing is said.
+//! Needs root. `cargo run --release -p nicpoll-study --example known_cost [STUDIES [SECONDS]]`: runs STUDIES studies
+//! (40), none beginning after SECONDS (2400); a study takes a minute.
 
 mod unstored;
 
@@ -22,15 +21,15 @@ use nicpoll_stats::order::Seed;
 use nicpoll_stats::{Confidence, Pair, Power, log_differences};
 use nicpoll_study::StudyFile;
 
-/// What the spin adds to a round trip.
+/// Relative cost of the spin for a round trip.
 const COST: f64 = 0.05;
 const PAYLOAD_BYTES: usize = 64;
-/// How long a client asks.
+/// Duration of a client's requests.
 const ASKING: Duration = Duration::from_millis(200);
-/// How long it waits for an answer: the server may not listen yet.
+/// Timeout of an answer: the server may not listen yet.
 const PATIENCE: Duration = Duration::from_millis(100);
 const PILOT_BLOCKS: u32 = 32;
-/// Blocks of a study: what an interval by ranks takes at least, and what is run in a minute.
+/// Blocks of a study: the fewest for a rank interval, and those that fit into a minute.
 const BLOCKS: [u32; 2] = [6, 32];
 /// The quantile of the normal distribution for 95 %.
 const QUANTILE: f64 = 1.96;
@@ -50,7 +49,7 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// Asks and waits for the answer, one at a time, and prints how often a second.
+/// Sends requests one at a time, waits for each answer, and prints the rate.
 fn ask(server: &str, port: u16) -> Outcome<()> {
     let socket = UdpSocket::bind(("0.0.0.0", 0))?;
     socket.connect((server, port))?;
@@ -58,7 +57,7 @@ fn ask(server: &str, port: u16) -> Outcome<()> {
     let begin = Instant::now();
     let mut answers = 0_u32;
     while begin.elapsed() < ASKING {
-        // A refused or late answer is asked for again: it shows in the rate.
+        // A refused or late request is repeated, which shows in the rate.
         let sent = socket.send(&[0; PAYLOAD_BYTES]);
         let answered = sent.and_then(|_| socket.recv(&mut [0; PAYLOAD_BYTES]));
         answers += u32::from(answered.is_ok());
@@ -114,11 +113,11 @@ fn repeat(studies: u64, seconds: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// What a study said.
+/// Result of a study.
 struct One {
-    /// Rate with the spin over rate without, by the round trips without it.
+    /// True ratio of the rates with and without the spin, from the round trips without it.
     truth: f64,
-    /// How often so many blocks find it, by the scatter that was seen.
+    /// Probability that this many blocks find it, by the observed scatter.
     should: f64,
     said: Comparison,
 }
@@ -183,7 +182,7 @@ fn conclude(all: &[One]) {
     );
 }
 
-/// Wilson's 95 % interval for a share.
+/// Returns Wilson's 95 % interval for a share.
 fn wilson(hits: f64, of: f64) -> [f64; 2] {
     let (n, square) = (of.max(1.0), QUANTILE * QUANTILE);
     let middle = (hits + square / 2.0) / (n + square);
@@ -191,7 +190,7 @@ fn wilson(hits: f64, of: f64) -> [f64; 2] {
     [(middle - half).max(0.0), middle + half]
 }
 
-/// What trials under a setting delivered, by block.
+/// Returns the delivered rates of trials under a setting, by block.
 fn rates(study: &Study, setting: &str) -> BTreeMap<u32, f64> {
     let trials = study.trials.iter().filter(|it| it.setting == setting);
     let rates = trials.filter_map(|it| Some((it.block, it.result()?.delivered_bits_per_second)));
@@ -207,7 +206,7 @@ fn pairs(study: &Study) -> Vec<Pair> {
     pairs.collect()
 }
 
-/// The median round trip without a spin.
+/// Returns the median round trip without a spin.
 fn trip_ns(study: &Study) -> Outcome<f64> {
     let mut rates: Vec<f64> = rates(study, "plain").into_values().collect();
     rates.sort_by(f64::total_cmp);
@@ -215,13 +214,13 @@ fn trip_ns(study: &Study) -> Outcome<f64> {
     Ok((8 * PAYLOAD_BYTES) as f64 * 1e9 / median)
 }
 
-/// The comparison of rates.
+/// Returns the comparison of rates.
 fn judged(study: &Study) -> Outcome<&Comparison> {
     let mut primary = study.comparisons.iter().filter(|one| one.primary);
     Ok(primary.next().ok_or("nothing was compared")?)
 }
 
-/// A study of a server that spins at each packet against one that does not.
+/// Runs a study of a server that spins at each packet against one that does not.
 fn study(seed: u64, blocks: u32, spin_ns: u64) -> Outcome<Study> {
     let program = std::env::current_exe()?;
     let program = program.to_str().ok_or("this program's path is no text")?;

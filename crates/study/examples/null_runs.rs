@@ -1,7 +1,7 @@
-//! Compares polling with itself, again and again, and counts the words that come out: a check of the instrument.
-//! Any word for a difference is a false alarm; of 60 runs at most 6 may have one, and none "and it matters".
+//! Compares polling with itself repeatedly, and counts the verdicts: a check of the method. Any word for a difference
+//! is a false alarm; of 60 runs at most 6 may have one, and none "and it matters".
 //!
-//! Each run is a line of FILE before the next one begins: a stop loses one run, and a start goes on behind it.
+//! Each run is written as a line of FILE before the next one begins: a stop loses one run, and a new start continues.
 //!
 //! Needs root. `cargo run --release -p nicpoll-study --example null_runs [RUNS [FILE]]`; a run takes about 16 s.
 
@@ -47,7 +47,7 @@ fn seeds(text: &str) -> BTreeSet<u64> {
     firsts.filter_map(|seed| seed.parse().ok()).collect()
 }
 
-/// Seed, word, ends of the interval, blocks.
+/// Returns a line: seed, verdict, ends of the interval, blocks.
 fn line(seed: u64, study: &Study) -> String {
     let mut line = seed.to_string();
     for comparison in &study.comparisons {

@@ -1,5 +1,5 @@
-//! What a trial takes beside its measured traffic, step by step: the median over trials of each workload
-//! under each setting of the demo.
+//! Time of a trial besides its measured traffic, step by step: the median over trials of each workload under each
+//! setting of the demo.
 //!
 //! Needs root. `cargo run --release -p nicpoll-study --example trial_overhead [TRIALS]`
 
@@ -14,7 +14,7 @@ use nicpoll_stats::order::Seed;
 use nicpoll_study::{DemoOptions, TrialPlace, Trials, plan};
 use nicpoll_switch::{Journal, Owner};
 
-/// Seconds by step, since the last look.
+/// Seconds by step, since the last reading.
 type Steps = Arc<Mutex<BTreeMap<String, f64>>>;
 
 /// A host whose requests are timed.
@@ -110,7 +110,7 @@ fn print_medians(all: &[BTreeMap<String, f64>]) {
         all.len()
     );
     for name in names {
-        // A step that a trial did not take is none of its time.
+        // A step that a trial did not take costs no time.
         let is_of_some = name.contains(", ");
         let taken = all.iter().map(|steps| steps.get(name).copied());
         let mut taken: Vec<f64> = match is_of_some {

@@ -1,4 +1,4 @@
-//! Programs of the user's as traffic: in their namespaces, bounded, and read by a named parser.
+//! User's programs as traffic: in their namespaces, limited, and read by a named parser.
 
 mod common;
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_traffic::workload::Books;
 
-/// A study whose only workload is this one, under two words for `{word}`.
+/// Returns a study with this only workload, under two values of `{word}`.
 fn file(traffic: &str) -> String {
     format!(
         "question = \"Which word?\"\n\
@@ -56,7 +56,7 @@ fn a_command_runs_in_its_namespace_with_its_settings_words_and_its_output_is_rea
     }
 }
 
-/// What netperf and sockperf print of their request/response tests.
+/// Output of netperf's and sockperf's request/response tests.
 const RESPONDERS: [(&str, &str, f64, Option<u64>); 2] = [
     (
         "netperf",
@@ -205,7 +205,7 @@ fn what_a_program_starts_is_the_studys_own_in_the_account_of_cpu_time() {
     })
     .unwrap();
     exact.attach().unwrap();
-    // One starts another, and one whose parent is gone.
+    // A program that starts another, and one whose parent is gone.
     let mut contained = Command::new("sh");
     contained.args(["-c", "(timeout 0.1 yes &) > /dev/null; timeout 0.2 sleep 9"]);
     let mut keeper = spawn_contained(contained.stdout(Stdio::null()), None).unwrap();

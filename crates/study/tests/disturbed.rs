@@ -1,4 +1,4 @@
-//! What befalls a trial from outside, and that the study goes on.
+//! Outside disturbances of a trial, after which the study goes on.
 
 mod common;
 

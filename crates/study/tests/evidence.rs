@@ -1,5 +1,4 @@
-//! The evidence that a setting was in force: polls of the right NAPI are counted, all of them, and no
-//! others.
+//! The evidence that a setting was in force: all polls of the right NAPI are counted, and no others.
 
 mod common;
 
@@ -14,11 +13,11 @@ use nicpoll_testkit::needs;
 
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Polls of the watched NAPI while UDP traffic runs, and the datagrams that were received.
+/// Returns the polls of the watched NAPI during UDP traffic, and the received datagrams.
 fn polls_during_traffic(test: &mut TestLab) -> (PollCounts, u64) {
     thread::sleep(QUIET);
     let before = test.polls.read().unwrap();
-    // So short that the receive buffer would hold all of it, should the receiver not run meanwhile.
+    // Short enough for the receive buffer to hold all of it, even if the receiver does not run meanwhile.
     let duration = Duration::from_millis(50);
     let books = test.traffic(&nicpoll_lab::udp(64), duration, QUIET);
     let fins = books.control[0].received_packets.unwrap();
@@ -27,8 +26,8 @@ fn polls_during_traffic(test: &mut TestLab) -> (PollCounts, u64) {
     (test.polls.read().unwrap().since(&before), received)
 }
 
-/// The polls of traffic of which every datagram was seen to be polled. There are hosts whose kernel runs no
-/// BPF program while a thread of the host's own agent is interrupted, so one try is not enough.
+/// Returns the polls of traffic whose every datagram was polled. Some hosts' kernels run no BPF program while a
+/// thread of the host's agent is interrupted, so it tries more than once.
 fn polls_of_every_frame(test: &mut TestLab) -> PollCounts {
     let mut seen = Vec::new();
     for _ in 0..4 {
@@ -53,7 +52,7 @@ fn every_poll_of_the_receivers_napi_is_counted_and_no_other() {
     let polls = polls_of_every_frame(&mut test);
     assert!(polls.rounds > 0 && polls.rounds <= polls.polls());
 
-    // Without an id, every NAPI of the namespace is meant, and there is one.
+    // Without an id, every NAPI of the namespace counts: there is one.
     test.polls.watch(receiver, None).unwrap();
     polls_of_every_frame(&mut test);
 

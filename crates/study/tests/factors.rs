@@ -1,4 +1,4 @@
-//! Levels of factors on a real kernel: each is in force while its setting is, and gone afterwards.
+//! Levels of factors on a real kernel: each is in force under its setting, and restored afterwards.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn sysctl(name: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What the levels change, wherever it is.
+/// Reads the values that the levels change.
 fn values(test: &mut TestLab) -> [String; 4] {
     let inside = |side, name: &'static str| test.veth.inside(side).run(move |()| sysctl(name));
     let feature = "sender: feature tx-checksum-ip-generic (wanted)";
@@ -69,7 +69,7 @@ fn sysctls_features_and_cores_are_in_force_under_their_setting_alone() {
     apply(&mut test.lab, setting("changed+talks"), None).unwrap();
     let during = values(&mut test);
     assert_eq!(during, ["4096 65536 100000", "1", "false", "11"]);
-    // What is stored with the study: each value with what was there before.
+    // The study stores each value with the earlier one.
     let changed = test.lab.changed_by("changed+talks").unwrap();
     let written = |host: &str, name: &str| {
         let writes = changed.iter().filter(|one| one.host == host);
@@ -108,8 +108,8 @@ fn sysctls_features_and_cores_are_in_force_under_their_setting_alone() {
 #[test]
 fn what_this_kernel_or_a_namespace_has_not_is_refused_with_its_line() {
     needs!(Root);
-    // The line where the machine refuses it (0: the file itself is refused), words of the refusal, a text and what is
-    // put in its place.
+    // The line that the machine refuses (0: the file itself is refused), words of the refusal, a text and its
+    // replacement.
     let cases = r#"
     9 | machine = { sysctl = { "net.core.busy_read" = ... } } | "net.ipv4.tcp_ecn" = 1 | "net.core.busy_read" = 50
     15 | has its own | net.core.message_burst | net.ipv4.tcp_ecn
@@ -155,8 +155,8 @@ name = "rr"
 traffic = { kind = "rr" }
 "#;
 
-/// What an XDP program at the receiver may change: whether and where there is one, the NAPI, and at the sender TSO
-/// and the greatest MTU.
+/// Reads what an XDP program at the receiver may change: the program and its mode, the NAPI, and at the sender TSO
+/// and the MTU limit.
 fn xdp_state(test: &mut TestLab) -> (&'static str, usize, String, u32) {
     let shown = test.in_host(Side::Receiver, "ip", &["-d", "link", "show", "em0"]);
     let mode = match (shown.contains("xdpgeneric"), shown.contains("xdp")) {
@@ -185,7 +185,7 @@ fn an_xdp_program_is_there_under_its_level_alone_and_what_it_does_to_the_other_e
         let facts = setting.facts();
         assert!(facts.writes[0].2.contains(level), "{:?}", facts.writes);
         apply(&mut test.lab, setting, None).unwrap();
-        // As when a timeout is moved.
+        // As when a timeout is adjusted.
         apply(&mut test.lab, setting, None).unwrap();
         let during = xdp_state(&mut test);
         assert_eq!(
@@ -254,7 +254,7 @@ fn a_delay_is_made_where_the_kernel_can_and_refused_with_its_line_where_it_canno
         }
     }
     let plan = file.plan(Seed(1)).unwrap().plan;
-    // Both ways of a straggler, and what any link needs.
+    // Both ways of a straggler, plus the minimum of any link.
     assert_eq!(plan.drain_seconds, 0.042);
     let own = format!("drain = \"100ms\"\n{text}");
     let own = StudyFile::parse(&own).unwrap().plan(Seed(1)).unwrap().plan;
@@ -309,7 +309,7 @@ fn the_engine_receives_in_place_of_the_socket_and_has_the_same_figures() {
             offered.unwrap() > 100 && delivered.unwrap() > 100,
             "{figures:?}"
         );
-        // Nothing but where datagrams went in tells them apart: a socket's are counted by UDP.
+        // Only their entry differs: UDP counts a socket's datagrams.
         let delays = figures.one_way_delays.unwrap();
         assert_eq!(delays.entries.iter().sum::<u64>(), delivered.unwrap());
         let spinner = figures.spinner.unwrap();

@@ -18,7 +18,7 @@ use nicpoll_study::{DemoOptions, Identity, Progress, Session, plan};
 use nicpoll_switch::Owner;
 use nicpoll_testkit::needs;
 
-/// A host whose traffic does not begin while it hangs, although it says that it does.
+/// A host whose traffic does not begin while it hangs, although it reports the start.
 struct Hanging {
     host: LocalHost,
     hangs: Arc<AtomicBool>,
@@ -46,7 +46,7 @@ impl Host for Hanging {
     }
 }
 
-/// Of one block under udp64: the trial under polling hangs.
+/// Makes a study of one block under udp64, whose trial under polling hangs.
 fn study() -> Study {
     let test = TestLab::build();
     let hangs = Arc::new(AtomicBool::new(false));

@@ -1,5 +1,5 @@
-//! Nothing but JSON has to cross to a host: a trial is run on hosts that are reached through it, and once more
-//! on what was written down, without any host.
+//! Only JSON crosses to a host: a trial runs on hosts behind a wire of JSON, and again from the recorded lines,
+//! without any host.
 
 mod common;
 
@@ -23,7 +23,7 @@ use nicpoll_testkit::needs;
 /// Longer than the warm-up of a trial with a period of 1 ms, which is 100 ms.
 const LATE: Duration = Duration::from_millis(150);
 
-/// What crossed, line by line.
+/// The recorded lines.
 type Lines = Arc<Mutex<VecDeque<Line>>>;
 
 #[derive(Clone)]
@@ -32,11 +32,11 @@ enum Line {
     Event(String),
 }
 
-/// A host at the other end of a wire that carries JSON, of which a copy is kept.
+/// A host at the other end of a wire of JSON, which is recorded.
 struct Wired {
     host: LocalHost,
     lines: Lines,
-    /// How long it takes to begin preparing an end of a workload.
+    /// Delay before it prepares an end of a workload.
     is_late_by: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Host for Wired {
     }
 }
 
-/// No host, but what one said.
+/// Replays a host's recorded lines.
 struct Written(VecDeque<Line>);
 
 impl Host for Written {
@@ -88,7 +88,7 @@ impl Host for Written {
     }
 }
 
-/// A host that is a namespace.
+/// Makes a host of a namespace.
 fn local(test: &TestLab, namespace: NetNamespace) -> LocalHost {
     let owner = Owner::this_process().unwrap();
     LocalHost::new(
@@ -160,7 +160,7 @@ fn a_trial_is_the_same_from_what_crossed_as_json() {
     assert!(test.journal_is_empty());
 }
 
-/// The time to calibrate in begins when both ends are prepared: hosts that are busy prepare late.
+/// The time for calibration begins when both ends are prepared: busy hosts prepare late.
 #[test]
 fn a_timer_is_set_right_through_json_too_however_late_its_hosts_prepare() {
     needs!(Root, PerNapi);

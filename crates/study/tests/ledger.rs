@@ -1,4 +1,4 @@
-//! The ledger on a real kernel: a loss that was put there shows up at its place, to the packet.
+//! The ledger on a real kernel: a deliberate loss appears at its place, to the packet.
 
 mod common;
 
@@ -17,12 +17,12 @@ use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;
 use nicpoll_traffic::workload::Books;
 
-/// So short that the receive buffer would hold all of it, should the receiver not run meanwhile: on a
-/// machine that is busy with other things no packet may be lost that the test did not want lost.
+/// Short enough for the receive buffer to hold all of it, even if the receiver does not run meanwhile: on a busy
+/// machine only deliberate losses may happen.
 const TRAFFIC: Duration = Duration::from_millis(50);
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Runs iperf's UDP and returns what the programs counted and the ledger.
+/// Runs iperf's UDP and returns the programs' counts and the ledger.
 fn udp(test: &mut TestLab, receive_buffer_bytes: usize) -> (Books, Ledger) {
     let workload = UdpWorkload {
         payload_bytes: 64,
@@ -32,7 +32,7 @@ fn udp(test: &mut TestLab, receive_buffer_bytes: usize) -> (Books, Ledger) {
     run(test, &WorkloadRequest::Udp(workload))
 }
 
-/// Runs traffic and returns what the programs counted and the ledger.
+/// Runs traffic and returns the programs' counts and the ledger.
 fn run(test: &mut TestLab, workload: &WorkloadRequest) -> (Books, Ledger) {
     thread::sleep(QUIET);
     let mut books = None;
@@ -49,7 +49,7 @@ fn run(test: &mut TestLab, workload: &WorkloadRequest) -> (Books, Ledger) {
     (books.unwrap(), ledger)
 }
 
-/// The ledger of what `work` sends.
+/// Returns the ledger of the traffic that `work` sends.
 fn account(test: &mut TestLab, work: impl FnOnce(&mut TestLab) -> CountedDatagrams) -> Ledger {
     let sides = [Side::Sender, Side::Receiver];
     let before = sides.map(|side| test.counters(side));
@@ -63,20 +63,20 @@ fn account(test: &mut TestLab, work: impl FnOnce(&mut TestLab) -> CountedDatagra
     packet_ledger(counted, Hosts::pair(account(0), account(1)))
 }
 
-/// Has the sender send `times` with a socket of its own to a port where nobody is.
+/// Sends `times` from the sender, with a socket of its own, to a port without a listener.
 fn send(test: &TestLab, times: u64, prepare: fn(&UdpSocket), payload: &'static [u8]) {
     let send = move |(): &mut ()| {
         let socket = UdpSocket::bind(("0.0.0.0", 0)).unwrap();
         prepare(&socket);
         for _ in 0..times {
-            // What its own queue drops it is not told.
+            // The sender does not learn of drops in its own queue.
             let _ = socket.send_to(payload, ("198.18.0.2", 5002));
         }
     };
     test.veth.inside(Side::Sender).run(send).unwrap();
 }
 
-/// Gives the sender a queue that is emptied far more slowly than it is filled.
+/// Gives the sender a queue that empties far more slowly than it fills.
 fn shape(test: &TestLab, burst_and_limit: &'static str) {
     let shaper = format!("qdisc add dev em0 root tbf rate 10mbit {burst_and_limit}");
     test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
@@ -87,8 +87,7 @@ fn lost_at(ledger: &Ledger, place: LossPlace) -> u64 {
     lines.filter_map(|line| line.packets).sum()
 }
 
-/// Every datagram that is neither delivered nor lost at `place` is a control datagram that was lost
-/// there too.
+/// Checks that every other datagram was lost at `place`, control datagrams included.
 fn assert_all_lost_at(ledger: &Ledger, place: LossPlace) {
     assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
     assert_eq!(ledger.lost_packets(), lost_at(ledger, place), "{ledger:#?}");
@@ -128,7 +127,7 @@ fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
     let (offered, delivered) = run.packets.unwrap();
     assert!(offered > 100);
     assert_all_lost_at(&ledger, LossPlace::Nftables);
-    // Every datagram to the port passes the rule, FINs too; one in seven stays there.
+    // Every datagram to the port meets the rule, FINs too; it drops one in seven.
     let fins = ledger.control[0];
     assert_eq!(
         fins.sent_packets,
@@ -146,7 +145,7 @@ fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
     );
 }
 
-/// No counter has these: the drop reasons do, from the reading on that finds the rule.
+/// No counter has these drops; drop reasons do, from the reading that finds the rule.
 #[test]
 fn what_a_rule_without_a_counter_drops_is_a_line_to_the_packet() {
     needs!(Root, PerNapi, Nft);
@@ -167,7 +166,7 @@ fn what_a_rule_without_a_counter_drops_is_a_line_to_the_packet() {
     assert_eq!(counted.unwrap().packets, Some(0));
 }
 
-/// Whatever arrives twice is no less lost where the next one is missing.
+/// A duplicate does not make up for a missing datagram.
 #[test]
 fn a_datagram_that_arrives_twice_is_a_duplicate_and_leaves_no_residual() {
     needs!(Root, PerNapi, Nft);
@@ -221,7 +220,7 @@ fn what_a_buffer_a_ring_or_a_queue_loses_is_found_there_to_the_packet() {
     }
 }
 
-/// netblast does not offer them, and the kernel counts each as lost: they are in no line.
+/// netblast did not offer them, but the kernel counts each as lost: no line has them.
 #[test]
 fn sends_that_a_queue_or_a_ring_refused_to_netblast_are_no_losses() {
     needs!(Root, PerNapi, Tc);
@@ -241,7 +240,7 @@ fn sends_that_a_queue_or_a_ring_refused_to_netblast_are_no_losses() {
     assert_left_out(&run(&mut test, &workload).1, LossPlace::SendQueue);
 }
 
-/// The queue of a shaped line takes longer to empty than stragglers are waited for, and netblast does not wait.
+/// A shaped line's queue takes longer to empty than the wait for stragglers, and netblast does not wait.
 #[test]
 fn what_waits_in_the_queue_of_a_shaped_line_is_delivered() {
     needs!(Root, PerNapi, Tc);
@@ -257,12 +256,12 @@ fn what_waits_in_the_queue_of_a_shaped_line_is_delivered() {
     assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
 }
 
-/// A sender that waits too long for room in its socket tries again; the kernel counts each try.
+/// A sender that waits too long for room in its socket retries; the kernel counts each try.
 #[test]
 fn sends_that_had_no_room_in_time_are_in_the_account() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    // The socket holds some ninety of them, and nothing takes them out meanwhile.
+    // The socket holds some ninety of them, and nothing drains it meanwhile.
     test.put(POLLING, 200_000_000);
     let workload = WorkloadRequest::Udp(UdpWorkload {
         payload_bytes: 1470,
@@ -276,7 +275,7 @@ fn sends_that_had_no_room_in_time_are_in_the_account() {
     assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
 }
 
-/// The qdisc's own count is of batches; a port without a socket takes the rest, datagram by datagram.
+/// The qdisc counts batches; a port without a socket drops the rest, datagram by datagram.
 #[test]
 fn what_a_queueing_discipline_drops_in_batches_is_found_to_the_datagram() {
     const BATCHES: u64 = 200;
@@ -341,8 +340,8 @@ fn one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet() {
     assert_eq!(lost_at(&ledger, LossPlace::Xdp), frames / 8);
 }
 
-/// A filter on the sender's own way out tells it of each datagram (EPERM); its rule counts them, or nothing does, and
-/// IP counts them once more. netblast goes on, and so do an asking client and an answering server.
+/// An output filter refuses each datagram with EPERM; its rule may count them, and IP counts them again. netblast
+/// goes on, and so do a client's requests and a server's answers.
 #[test]
 fn sends_that_a_filter_stopped_are_no_losses() {
     needs!(Root, PerNapi, Nft);

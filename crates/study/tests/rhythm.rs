@@ -1,4 +1,4 @@
-//! The watch on rhythms agrees with the counter of polls, and knows a timer's rounds from others.
+//! The rhythm watch agrees with the poll counter, and distinguishes a timer's rounds from others.
 
 mod common;
 
@@ -59,7 +59,7 @@ fn a_timers_rounds_are_known_for_its_own() {
     traffic(&mut test);
     let seen = watch.read(napi_id).unwrap();
     assert!(seen.rounds > 1, "{seen:?}");
-    // A CPU that is taken away between a round's end and the event of its last poll can hide a timer.
+    // A hypervisor that takes the CPU between a round's end and the event of its last poll can hide a timer.
     assert!(10 * seen.timer_rounds >= 9 * seen.rounds, "{seen:?}");
     assert!(10 * seen.short_gaps <= seen.rounds, "{seen:?}");
     // The timer starts when a round ends.

@@ -1,4 +1,4 @@
-//! The switch on a real veth pair: every setting is put back exactly, and nobody else's changes.
+//! The switch on a real veth pair: every setting is restored exactly, and no other one changes.
 
 mod common;
 
@@ -23,7 +23,7 @@ fn every_setting_is_undone_exactly() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
     let before = test.lab.settings().unwrap();
-    // The dump must be able to see what the settings change.
+    // The dump must contain what the settings change.
     assert!(before.contains_key("receiver: sysfs gro_flush_timeout"));
     assert_eq!(before["receiver: feature rx-gro (active)"], "false");
     assert_eq!(
@@ -56,7 +56,7 @@ fn every_setting_is_undone_exactly() {
 fn values_that_were_not_zero_come_back_too() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    // A link whose owner had set it up by hand: GRO on, and a deferral of its own.
+    // A link with its owner's settings: GRO on, and a deferral.
     test.veth
         .inside(Side::Receiver)
         .run(|()| {
@@ -83,7 +83,7 @@ fn values_that_were_not_zero_come_back_too() {
         .unwrap();
     let before = test.lab.settings().unwrap();
     assert!(before["receiver: NAPI 0"].contains("gro_flush_timeout_ns: Some(5000000000)"));
-    // Shorter than the value that was there, whose timer the undoing waits for.
+    // Shorter than the earlier value, whose timer the undoing waits for.
     test.put(POLLING, 100_000);
     assert_ne!(test.lab.settings().unwrap(), before);
     test.lab.restore().unwrap();
@@ -96,7 +96,7 @@ fn a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back() {
     let mut test = TestLab::build();
     test.put(POLLING, 200_000);
     let journal = test.journal.clone();
-    // Names keep the namespaces, and so the interfaces, for a look after the lab is gone.
+    // Names keep the namespaces, and so the interfaces, after the lab is gone.
     let names = [Side::Sender, Side::Receiver].map(|side| keep(&test, side));
     drop(test);
     // Opened before the names go: a pair vanishes with the first of its ends.
@@ -111,7 +111,7 @@ fn a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back() {
     assert!(journal.paths().unwrap().is_empty());
 }
 
-/// Gives an end a name by which it is found after the lab is gone.
+/// Gives an end's namespace a name that outlives the lab.
 fn keep(test: &TestLab, side: Side) -> PathBuf {
     let namespace = test.veth.namespace(side);
     let name = format!("nicpoll-test-{}", namespace.inode());
@@ -130,7 +130,7 @@ fn features_in(namespace: &NetNamespace) -> BTreeMap<String, bool> {
     })
 }
 
-/// The first `ip netns add` of a machine makes the directory of the names a mount of its own.
+/// A machine's first `ip netns add` makes the directory of names a mount of its own.
 #[test]
 fn a_name_can_be_taken_away_after_ip_has_made_its_first() {
     needs!(Root, Ip);
@@ -141,7 +141,7 @@ fn a_name_can_be_taken_away_after_ip_has_made_its_first() {
     };
     let names_come_and_go = || {
         enter_with_private_sysfs(&namespace).unwrap();
-        // As on a machine that has just started; only this thread sees it.
+        // As on a freshly booted machine; only this thread sees it.
         run("mount -t tmpfs none /run");
         let name = namespace.keep_as("first").unwrap();
         run("ip netns add second");
@@ -169,12 +169,12 @@ fn the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start() {
     assert!(left.paths().unwrap().is_empty());
 }
 
-/// One of the records, as a process that is no more would have left it for a device that went with its namespace.
+/// Makes a record as a dead process leaves it for a device that went with its namespace.
 fn journal_of_a_dead_process(journal: &Journal, home: &Path) -> Journal {
     let (path, record) = journal.records().unwrap().remove(0);
     let device = record.unwrap().interface.device_id.unwrap();
     let device = format!("\"device_id\": {device}");
-    // The number of sysfs itself, which no device has.
+    // The inode of sysfs itself, which no device has.
     let text = as_of_a_dead_process(&path).replace(&device, "\"device_id\": 1");
     let directory = home.join("left");
     fs::create_dir(&directory).unwrap();
@@ -182,7 +182,7 @@ fn journal_of_a_dead_process(journal: &Journal, home: &Path) -> Journal {
     Journal::at(directory)
 }
 
-/// As after a kill -9: the record names an owner that does not live.
+/// As after a kill -9: the record names a dead owner.
 fn as_of_a_dead_process(path: &Path) -> String {
     let pid = format!("\"pid\": {}", std::process::id());
     let text = fs::read_to_string(path).unwrap();
@@ -195,7 +195,7 @@ fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
     let mut test = TestLab::build();
     let before = test.lab.settings().unwrap();
     test.put(POLLING, 300_000);
-    // The lab holds its own records, so copies are left by the dead process.
+    // The lab holds its own records, so copies play those of the dead process.
     let left = Journal::at(test.state.path().join("left"));
     fs::create_dir(left.directory()).unwrap();
     for path in test.journal.paths().unwrap() {
@@ -216,7 +216,7 @@ fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
         );
     }
     assert_eq!(test.lab.settings().unwrap(), before);
-    // Putting back once more finds everything as it was.
+    // Restoring again finds nothing to do.
     test.lab.restore().unwrap();
     assert_eq!(test.lab.settings().unwrap(), before);
 }
@@ -252,7 +252,7 @@ fn namespace_is_in_use(inode: u64) -> bool {
     by_thread || by_descriptor
 }
 
-/// Every readable setting of the host's own interfaces. This thread never left the host's namespace.
+/// Reads every setting of the host's own interfaces. This thread never left the host's namespace.
 fn host_interfaces() -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
     for interface in fs::read_dir("/sys/class/net").unwrap().flatten() {

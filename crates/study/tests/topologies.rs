@@ -1,4 +1,4 @@
-//! Other topologies than a pair, and other traffic than one stream: what arrives, and that the account closes.
+//! Other topologies than a pair, and other traffic than one stream: deliveries, and closing accounts.
 
 mod common;
 
@@ -128,7 +128,7 @@ fn links_side_by_side_carry_the_traffic_each_and_their_rates_add_up() {
     let workload = named(pulses, TrafficOptions::default());
     let (books, lab, counters) = run(&topology("links = 4"), &workload);
     let (offered, delivered) = books.packets.unwrap();
-    // Two each ms on each of four links for 200 ms, as far as the machine lets them.
+    // Two each ms on each of four links for 200 ms, as far as the machine allows.
     assert!((800..=1600).contains(&offered), "{books:?}");
     assert!(delivered <= offered && 2 * delivered > offered, "{books:?}");
     let addresses = &lab.link.end(Side::Receiver).addresses;
@@ -158,7 +158,7 @@ fn a_line_is_no_faster_than_its_rate_and_says_so() {
     );
     let begun = Instant::now();
     let (books, lab, _) = run(&topology("rate = \"20Mbit/s\""), &tcp);
-    // What the queue held comes on top of what the line carried meanwhile.
+    // The queue's content adds to what the line carried meanwhile.
     let seconds = begun.elapsed().as_secs_f64();
     let most = 20e6 * seconds / 8.0 + 256e3;
     assert!((books.delivered_bytes as f64) < most, "{books:?}");

@@ -1,4 +1,4 @@
-//! Every kind of workload on loopback: both ends count, and what they count fits together.
+//! Every kind of workload on loopback: both ends' counts agree.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
@@ -16,7 +16,7 @@ use nicpoll_traffic::workload::{Books, EndTerms};
 
 const DURATION: Duration = Duration::from_millis(200);
 
-/// As a host runs it, without the threads' CPUs. The request goes through JSON first.
+/// Runs a workload like a host, without pinned threads. The request goes through JSON first.
 fn run(request: &WorkloadRequest) -> Books {
     let json = serde_json::to_string(request).unwrap();
     let request: WorkloadRequest = serde_json::from_str(&json).unwrap();
@@ -48,8 +48,8 @@ fn run(request: &WorkloadRequest) -> Books {
     })
 }
 
-/// A loopback address of this process alone: on 127.0.0.1 a port that is free for UDP may be one that another
-/// test's TCP connection still holds.
+/// Returns a loopback address of this process alone: on 127.0.0.1 another test's TCP connection may hold a port that
+/// is free for UDP.
 fn free_address() -> SocketAddr {
     let [.., high, low] = std::process::id().to_be_bytes();
     let socket = UdpSocket::bind((Ipv4Addr::new(127, 64 | (high & 63), low, 1), 0)).unwrap();
@@ -69,13 +69,13 @@ fn datagrams_one_way_are_counted_at_both_ends() {
     let books = run(&udp(Some(1000)));
     let (offered, delivered) = books.packets.unwrap();
     assert!((150..=250).contains(&offered), "{books:?}");
-    // The first one has 76 bytes, as 2.1.8's has: the client's words need them.
+    // The first one has 76 bytes, as 2.1.8's, for the client's header.
     let bytes = 64 * offered + 12;
     assert_eq!((offered, books.offered_bytes), (delivered, bytes));
     assert!(books.jitter_seconds.is_some() && books.undrained.is_none());
     let kinds: Vec<ControlKind> = books.control.iter().map(|line| line.kind).collect();
     use ControlKind::{Filtered, Fin, FinAcknowledgement, Refused};
-    // Sends that the kernel refused, of either end, and those that a filter stopped.
+    // Sends that the kernel refused, at either end, and those that a filter stopped.
     assert_eq!(kinds, [Fin, Refused, FinAcknowledgement, Refused, Filtered]);
     assert_eq!(
         books.control[0].sent_packets,

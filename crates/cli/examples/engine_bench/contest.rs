@@ -32,8 +32,8 @@ pub enum Target {
     Delivers(f64, &'static [usize], &'static [usize]),
     /// It sends at least this many times what the best of the others does.
     Sends(f64, usize, &'static [usize]),
-    /// The best of ours that takes no more than this share of that peer's CPU time delivers at least so many times what
-    /// the peer does.
+    /// The best of ours with at most this share of that peer's CPU time delivers at least this many times what the
+    /// peer does.
     DeliversFor(f64, f64, &'static [usize], usize),
     /// It takes at most this share of a CPU.
     TakesAtMost(f64, usize),

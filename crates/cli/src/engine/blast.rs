@@ -66,7 +66,7 @@ pub struct BlastArgs {
     /// Frames sent back to back; '--rate' stays the average
     #[arg(long, value_name = "N", default_value_t = 1, requires = "rate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     burst: u32,
-    /// End after so many frames of each interface
+    /// End after N frames of each interface
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// How frames leave: live, af-xdp, af-packet or auto, the fastest that works here

@@ -519,7 +519,7 @@ pub struct SetArgs {
     /// Also set it after every boot
     #[arg(long, conflicts_with_all = ["netns", "no_polling"])]
     pub persist: bool,
-    /// What --persist runs at boot; nobody but root may be able to change it [default: this program]
+    /// Program that --persist runs at boot; only root may be able to change it [default: this program]
     #[arg(long, value_name = "PATH", requires = "persist")]
     pub program: Option<PathBuf>,
     /// No longer set it after a boot; the current setting stays

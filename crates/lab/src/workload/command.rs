@@ -347,7 +347,7 @@ fn wrong_parser(command: &CommandWorkload) -> Option<String> {
 struct Figure {
     number: f64,
     unit: FigureUnit,
-    /// Whether it counts what was sent.
+    /// Whether it counts sent, not received, data.
     is_sent: bool,
     jitter_seconds: Option<f64>,
     /// Known quantiles of round trips.

@@ -1,15 +1,14 @@
-//! What a drawing shows beyond its edge, and would be cut.
+//! Finds elements of a drawing beyond its edge, which would be cut.
 
-/// Height of capital letters of a sans-serif font above the line, what hangs below it, and the mean width of a letter,
-/// in parts of the letters' size.
+/// Ascent and descent of a sans-serif font, and the mean width of a letter, relative to its size.
 const ASCENT: f64 = 0.72;
 const DESCENT: f64 = 0.2;
 const LETTER: f64 = 0.5;
 /// Half the width of a line, which may lie on the edge.
 const LINE: f64 = 2.0;
 
-/// The elements of a drawing that reach beyond its view box. The width of words is estimated; of curved paths only the
-/// beginning is held against the edge.
+/// Returns the elements of a drawing beyond its view box. The width of words is estimated; of curved paths only the
+/// start is checked.
 pub fn beyond_the_edge(svg: &str) -> Vec<&str> {
     let mut elements = svg.split('<').skip(1);
     let head = elements.next().expect("a drawing has a head");
@@ -38,14 +37,14 @@ fn number(element: &str, name: &str) -> Option<f64> {
     attribute(element, name)?.parse().ok()
 }
 
-/// The numbers of a list such as `1,2 3,4` or `M1 2h3`.
+/// Parses the numbers of a list such as `1,2 3,4` or `M1 2h3`.
 fn numbers(list: &str) -> impl Iterator<Item = f64> + '_ {
     let is_between = |c: char| !(c.is_ascii_digit() || c == '.' || c == '-');
     let words = list.split(is_between).filter(|word| !word.is_empty());
     words.map(|word| word.parse().expect("a number"))
 }
 
-/// The corners of an element, as far as it is one that draws.
+/// Returns the corners of a drawing element.
 fn places(element: &str, letters: f64) -> Vec<(f64, f64)> {
     let of = |name: &str| number(element, name).unwrap_or(0.0);
     match element.split([' ', '>']).next() {
@@ -73,7 +72,7 @@ fn places(element: &str, letters: f64) -> Vec<(f64, f64)> {
     }
 }
 
-/// The corners of words, which may stand upright.
+/// Returns the corners of words, which may be upright.
 fn words(element: &str, letters: f64) -> Vec<(f64, f64)> {
     let size = number(element, "font-size").unwrap_or(letters);
     let (_, text) = element.split_once('>').unwrap_or_default();

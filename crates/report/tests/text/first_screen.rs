@@ -1,11 +1,11 @@
-//! The first screen of a study: the answer, and what makes it doubtful.
+//! The first screen of a study: the answer, and its doubts.
 
 use super::*;
 
 #[test]
 fn the_first_screen_is_the_answer() {
     let mut study = fixture::study();
-    // The most that may have to be said at once.
+    // The longest possible first screen.
     for (name, text) in [
         (
             WarningName::ForeignWork,
@@ -34,7 +34,7 @@ fn the_first_screen_is_the_answer() {
          48 % more under udp64; nothing is proven about the rate of udp1470."
     ));
     assert!(answer.contains("43 % of a core") && answer.contains("not independent"));
-    // A star in the table is explained, however much else has to be said.
+    // A star in the table is always explained.
     assert!(answer.contains("0.76x*") && answer.contains("* Counting CPU time slowed udp64"));
     // No win without the losses: every workload has its line against every reference.
     for workload in fixture::WORKLOADS {

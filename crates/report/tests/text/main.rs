@@ -14,7 +14,7 @@ fn plain(study: &Study) -> String {
     render_text(study, &TextOptions::default())
 }
 
-/// The text with its lines joined, to look for sentences in.
+/// Joins the lines of a text, to search for sentences.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -62,7 +62,7 @@ fn no_line_is_wider_than_the_page() {
     }
 }
 
-/// The fixture with settings of the longest names that a study's file may give.
+/// Makes the fixture with the longest allowed names of settings.
 fn with_long_names() -> (Study, Vec<String>) {
     let mut study = fixture::study();
     let long = |name: &str| format!("{name:-<24}");
@@ -104,7 +104,7 @@ fn long_names_of_settings_stand_above_their_own_figures() {
                 .unwrap();
             for name in &names {
                 if let Some(at) = head.find(name.as_str()) {
-                    // Its last letter stands above the last digit, and a blank behind both.
+                    // Its last letter is above the last digit, followed by a blank.
                     let end = at + name.len();
                     assert!(
                         figures[..end].ends_with(|it: char| it.is_ascii_digit()),
@@ -148,7 +148,7 @@ fn colour_changes_nothing_but_colour() {
     assert_eq!(stripped, text);
 }
 
-/// They are in no other row, so that they cannot hide a loss.
+/// Duplicates are in no other row, where they could hide a loss.
 #[test]
 fn what_came_twice_has_a_row_where_there_is_any() {
     let mut study = fixture::study();
@@ -240,7 +240,7 @@ fn a_setting_without_good_trials_shows_dashes() {
     assert!(line.split_whitespace().any(|word| word == "-"), "{line}");
 }
 
-/// The part of the report under the heading that begins so.
+/// Returns the part of the report under the heading that begins like this.
 fn part<'a>(text: &'a str, heading: &str) -> &'a str {
     let start = text
         .find(&format!("\n{heading}"))
@@ -314,7 +314,7 @@ fn the_first_screen_explains_the_weak_words_that_stand_there() {
         let mut study = fixture::study();
         for one in &mut study.comparisons {
             one.verdict = one.verdict.and(Some(Equivalent));
-            // What weighs more would take the room.
+            // More important words would take the room.
             one.no_verdict = None;
         }
         for (reference, word) in ["interrupt", "default"].into_iter().zip(words) {
@@ -327,7 +327,7 @@ fn the_first_screen_explains_the_weak_words_that_stand_there() {
     }
 }
 
-/// The fixture, with levels of a factor compared over two combinations under one workload.
+/// Makes the fixture with levels of a factor compared over two combinations under one workload.
 fn with_a_factor() -> Study {
     let mut study = fixture::study();
     let own = |reference: &str| (String::from("polling"), String::from(reference));
@@ -391,7 +391,7 @@ fn an_average_over_fewer_combinations_names_those_that_it_misses() {
     ));
 }
 
-/// A study without the comparison of two settings under rr, as if its time had been over.
+/// Removes the comparison of two settings under rr, as if the time had run out.
 fn given_up(mut study: Study) -> String {
     study
         .comparisons
@@ -412,7 +412,7 @@ fn given_up(mut study: Study) -> String {
 fn a_dropped_comparison_says_so_in_its_line() {
     let line = "rr      not compared: no time left";
     assert_eq!(given_up(fixture::study()).matches(line).count(), 1);
-    // A factor that it has a part in has its own.
+    // A factor with a part in it has a line of its own.
     assert_eq!(given_up(with_a_factor()).matches(line).count(), 2);
 }
 
@@ -428,7 +428,7 @@ fn what_hangs_on_what_counts_says_so() {
     let text = flat(&plain(&study));
     assert!(text.contains("udp64 rate depends 1.48x"));
     assert!(text.contains("no difference proven: it depends on what counts (see below)."));
-    // One pair of the fixture is out of rhythm, so that the proven ones are a row of their own.
+    // One pair of the fixture is out of rhythm, so the proven ones have a row of their own.
     assert!(text.contains("proven pairs only better, and it matters"));
 }
 

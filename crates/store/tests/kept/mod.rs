@@ -1,4 +1,4 @@
-//! What a store does wherever it is: the same on a file and on a server.
+//! Tests that a file and a server must both pass.
 
 use std::cell::Cell;
 use std::thread;
@@ -7,33 +7,33 @@ use std::time::Duration;
 use nicpoll_model::{Study, StudyKind, StudyState, Trial};
 use nicpoll_store::{Kept, Place, Recording, Store, StoreError, Which};
 
-/// Who runs what these tests begin.
+/// Owner of the studies that these tests begin.
 pub const MINE: &str = "this process";
-/// How often a state is asked for, 20 ms apart.
+/// Most checks of a state, 20 ms apart.
 const LOOKS: u32 = 500;
 
-/// A finished study, as `nicpoll demo --json` printed it.
+/// Returns a finished study, as `nicpoll demo --json` printed it.
 pub fn study() -> Study {
     let text = include_str!("../../../report/tests/golden/demo.json");
     serde_json::from_str(text).unwrap()
 }
 
-/// The same without its trials, and those.
+/// Splits it into the study without trials, and the trials.
 pub fn parts() -> (Study, Vec<Trial>) {
     let mut head = study();
     let trials = std::mem::take(&mut head.trials);
     (head, trials)
 }
 
-/// A store of a test's own, and whether its studies run.
+/// A store of a test, and whether its studies run.
 pub struct Kit {
     place: Place,
-    /// Of a file, its owner's process decides; a server knows the connection, and never asks for the process.
+    /// For a file, the owner's process decides; a server knows the connection, and never asks for the process.
     runs: Option<Cell<bool>>,
 }
 
 impl Kit {
-    // Of the program that has a server only, not used.
+    // Unused by the program for servers.
     #[allow(dead_code)]
     pub fn of_file(place: impl Into<Place>) -> Self {
         Kit {
@@ -42,7 +42,7 @@ impl Kit {
         }
     }
 
-    // Of the program that has a file only, not used.
+    // Unused by the program for files.
     #[allow(dead_code)]
     pub fn of_server(url: &str) -> Self {
         Kit {
@@ -77,7 +77,7 @@ impl Kit {
         store.resume(which, "the next process", |owner| self.is_running(owner))
     }
 
-    /// What the end of a program leaves: an owner that is gone, or a connection, which the server learns of later.
+    /// Simulates the end of a program: a dead owner, or a closed connection, which the server notices later.
     pub fn gone(&self, recording: Recording) {
         let id = Which::Id(recording.id());
         drop(recording);
@@ -94,7 +94,7 @@ impl Kit {
         panic!("the study still runs, for those who ask");
     }
 
-    /// Goes on with a study as soon as the server knows that its connection is gone.
+    /// Resumes a study as soon as the server knows that its connection is gone.
     fn resume_when_free(&self, which: Which) -> (Recording, Kept<Study>) {
         let mut looks = 0..LOOKS;
         let resumed = looks.find_map(|_| {
@@ -121,7 +121,7 @@ pub fn a_study_is_read_back_as_the_document_that_it_was(kit: &Kit) {
     let mut recording = kit.begin();
     recording.head(&early).unwrap();
     for (stored, trial) in trials.iter().enumerate() {
-        // Each trial is there for others as soon as it is stored.
+        // Others see each trial as soon as it is stored.
         if stored < 3 {
             let kept = kit.read(Which::Last);
             assert_eq!(kept.document.trials, trials[..stored]);
@@ -140,7 +140,7 @@ pub fn a_study_is_read_back_as_the_document_that_it_was(kit: &Kit) {
     assert_eq!(kept.entry.argv, study().argv);
     assert_eq!(kept.entry.elapsed_seconds, study().elapsed_seconds);
     assert_eq!(kept.taken[0], Duration::from_millis(700));
-    // Whatever its layout, it can be had as it is.
+    // A document of any layout can be exported as it is.
     let store = Store::to_read(kit.place.clone()).unwrap();
     let value = store.document(id).unwrap();
     assert_eq!(value, serde_json::to_value(study()).unwrap());
@@ -151,7 +151,7 @@ pub fn what_was_stored_before_a_failure_stays_and_can_be_gone_on_with(kit: &Kit)
     let mut recording = kit.begin();
     let id = Which::Id(recording.id());
     append(&mut recording, &trials[..2]).unwrap();
-    // The same trial once more is refused as a whole.
+    // Storing the same trial again is refused as a whole.
     let mut ahead = head.clone();
     ahead.elapsed_seconds += 1.0;
     let again = recording.trial(&ahead, &trials[1], Duration::ZERO);
@@ -224,7 +224,7 @@ pub fn deleting_takes_all_or_none_and_spares_what_runs(kit: &Kit) {
     assert_eq!(kit.read(Which::Id(first)).document, study());
     assert_eq!(delete(&[first], false).unwrap(), 1);
     assert_eq!(kit.read(Which::Id(second)).document, study());
-    // A number is never given again.
+    // Numbers are never reused.
     assert!(kit.begin().id() > running.id());
 }
 

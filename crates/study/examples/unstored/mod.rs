@@ -1,4 +1,4 @@
-//! A study that is run in namespaces of its own and stored nowhere, as the examples that repeat studies do.
+//! Runs a study in namespaces of its own without storing it, for the examples that repeat studies.
 
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use nicpoll_model::{Origin, Plan, Study};
 use nicpoll_study::{Design, Identity, Session};
 use nicpoll_switch::{Journal, Owner};
 
-/// Runs it to its end. Its time counts from here.
+/// Runs it to its end; its time counts from here.
 pub fn run(design: Design, plan: Plan, seed: u64) -> Result<Study, Box<dyn Error>> {
     let identity = Identity::new(Origin::default(), seed);
     let state = tempfile::tempdir()?;

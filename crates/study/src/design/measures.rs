@@ -27,7 +27,7 @@ pub(crate) fn metrics<'a>(workload: impl Into<Traffic<'a>>) -> Vec<Metric> {
             metrics.extend([RoundTripP50Ns, RoundTripP99Ns, RoundTripP999Ns]);
         }
     }
-    // With background traffic, CPU time would include that of both.
+    // CPU time includes that of background traffic.
     let is_alone = workload.options.background.is_empty();
     metrics.extend(is_alone.then_some(match unit {
         WorkUnit::Bytes => CpuNsPerByte,

@@ -25,7 +25,7 @@ use crate::run::session::{StudyError, design_of};
 /// Returns a stored study for display. An unfinished one is judged by its trials so far, and labelled.
 ///
 /// # Errors
-/// When what is stored of it cannot be read.
+/// When its stored documents cannot be read.
 pub fn shown(kept: Kept<Study>) -> Result<Study, StudyError> {
     let entry = &kept.entry;
     if entry.state == StudyState::Finished {

@@ -1,4 +1,4 @@
-//! What the tests on a real kernel share: one lab at a time.
+//! A lab for tests on a real kernel, one at a time.
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
@@ -19,26 +19,26 @@ pub const SETTINGS: [&str; 3] = [DEFAULT, INTERRUPT, POLLING];
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// A lab of a test's own. Labs of one test program do not run at once: they would share two cores.
+/// A lab of a test. Labs of one test program do not run at once: they would share two cores.
 pub struct TestLab {
-    // Dropped first: it puts back what it changed on the link.
+    // Dropped first: it restores its changes on the link.
     pub lab: Lab,
     pub veth: Arc<Veth>,
     pub journal: Journal,
-    /// A counter beside the lab's own.
+    /// A poll counter besides the lab's own.
     pub polls: PollCounter,
     pub state: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl TestLab {
-    /// Keeps other labs of the test program away, for one that is built in another way.
+    /// Excludes other labs of the test program, for a lab built in another way.
     pub fn alone() -> MutexGuard<'static, ()> {
         ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn build() -> TestLab {
-        // A test that failed while it had the lock left nothing broken behind.
+        // A test that failed with the lock leaves nothing broken.
         let alone = TestLab::alone();
         let state = tempfile::tempdir().unwrap();
         let journal = Journal::at(state.path().join("state"));
@@ -53,8 +53,7 @@ impl TestLab {
         }
     }
 
-    /// Puts one of the demo's settings in force; polling with the given timeout. Returns the receiver's
-    /// NAPI.
+    /// Applies one of the demo's settings; polling with this timeout. Returns the receiver's NAPI.
     pub fn put(&mut self, setting: &str, timeout_ns: u64) -> Option<u32> {
         let settings = demo::settings(Duration::from_nanos(timeout_ns));
         let setting = settings.iter().find(|known| known.name() == setting);
@@ -73,22 +72,22 @@ impl TestLab {
         Running::to_end(&mut self.lab, workload, duration, quiet, &cancel).unwrap()
     }
 
-    /// The counters of a host, as a trial reads them.
+    /// Reads the counters of a host as a trial does.
     pub fn counters(&mut self, side: Side) -> HostSnapshot {
         self.lab.host(side).counters().unwrap()
     }
 
-    /// The namespace of an end, by its inode number.
+    /// Returns the inode number of an end's namespace.
     pub fn inode(&self, side: Side) -> u64 {
         self.veth.namespace(side).inode()
     }
 
-    /// Whether the journal holds no record.
+    /// Returns whether the journal has no record.
     pub fn journal_is_empty(&self) -> bool {
         self.journal.paths().unwrap().is_empty()
     }
 
-    /// Runs a program in the namespace of an end and returns what it printed.
+    /// Runs a program in the namespace of an end and returns its output.
     pub fn in_host(&self, side: Side, program: &'static str, args: &[&str]) -> String {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         let run = move |_: &mut ()| {

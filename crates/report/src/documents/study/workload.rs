@@ -262,7 +262,7 @@ fn cost_rows(facts: &WorkloadFacts, groups: &[Group]) -> impl Iterator<Item = Ro
     };
     let time = format!("CPU {what}, {}", source(groups).name());
     let time = median_row(&time, groups, read);
-    // With background traffic, CPU time is that of both, and belongs to neither's packets.
+    // CPU time includes that of background traffic, so a figure per packet would be wrong.
     let of_one = [Metric::CpuNsPerByte, Metric::CpuNsPerPacket];
     let is_alone = facts.metrics.is_empty() || facts.metrics.iter().any(|it| of_one.contains(it));
     let time = is_alone.then_some(time).into_iter();

@@ -16,7 +16,7 @@ use crate::design::file::setting::Piece;
 use crate::design::measures::metrics;
 use crate::design::{NamedSetting, NamedWorkload, Versus};
 
-/// Reference that stands for every pair of settings.
+/// Reference for every pair of settings.
 const ALL: &str = "*";
 
 /// Comparisons of a file, each under every workload.
