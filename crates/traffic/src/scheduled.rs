@@ -306,7 +306,7 @@ mod tests {
         empty.resize(20, 0);
         empty.extend(1_u32.to_le_bytes());
         std::fs::write(&file, &empty).unwrap();
-        told("no UDP datagram");
+        told("no complete UDP datagram");
         std::fs::File::create(&file)
             .unwrap()
             .set_len(FILE_BYTES_MAX + 1)

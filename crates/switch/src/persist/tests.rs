@@ -122,7 +122,7 @@ fn when_one_file_cannot_be_written_none_is() {
     fs::write(units.join(name), "in the way").unwrap();
     let before = tree(home.path());
     let refused = carry_out(&changes).unwrap_err().to_string();
-    assert!(refused.contains("is no folder"), "{refused}");
+    assert!(refused.contains("is not a folder"), "{refused}");
     assert_eq!(tree(home.path()), before);
 }
 

@@ -97,7 +97,7 @@ fn what_cannot_be_compared_is_refused() {
     assert!(fails([iperf, "1\n2\n"]).ends_with("only figures of one kind can be compared"));
     assert!(fails(["-1\n2\n3\n", "1\n2\n3\n"]).contains("values below 0"));
     let torn = fails(["1\ntwo\n", "1\n"]);
-    assert!(torn.contains("a, line 2: 'two' is no number"), "{torn}");
+    assert!(torn.contains("a, line 2: 'two' is not a number"), "{torn}");
     let missing = read("nowhere.json", None).unwrap_err();
     assert!(
         missing
