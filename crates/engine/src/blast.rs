@@ -115,7 +115,10 @@ impl Blast {
                 frames: settings.count,
                 time: settings.duration,
             };
-            let presence = Presence::of(&of_link.interface, settings.gone)?;
+            let mut presence = Presence::of(&of_link.interface, settings.gone)?;
+            if of_link.path == BlastPath::Live.name() {
+                presence.watch_exit();
+            }
             let again = Again {
                 presence,
                 open: Box::new(move |interface, sent| {

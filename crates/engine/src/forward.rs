@@ -124,13 +124,16 @@ impl Forward {
         let interfaces = named(&mut netlink, &settings.interfaces)?;
         let names = settings.interfaces.iter();
         let presences = names.map(|name| Presence::of(name, settings.gone));
-        let presences = presences.collect::<Result<_, _>>()?;
+        let mut presences = presences.collect::<Result<Vec<_>, _>>()?;
         let mut notes = forwarding_notes(&interfaces)?;
         notes.extend(filter_notes(settings)?);
         let (mut running, granted, name, path_reason) =
             Self::on(settings, &interfaces, &mut netlink, helpers)?;
         // A veth takes frames once the other end has its program, which may be one of these.
         running.path.look_around(&mut running.classifiers)?;
+        if running.path.engine().is_none() {
+            presences.iter_mut().for_each(Presence::watch_exit);
+        }
         let mut shown = Vec::new();
         let programs = interfaces.iter().zip(&running.classifiers).zip(&granted);
         for ((interface, classifier), granted) in programs {
@@ -248,6 +251,16 @@ impl Forward {
         Ok(())
     }
 
+    /// Goes on with an interface that has changed: the programs alone as they are, the engine begins again.
+    fn adapt(&mut self, helpers: &dyn Helpers) -> Result<(), EngineError> {
+        match &mut self.running {
+            Some(running) if running.path.engine().is_none() => {
+                running.path.look_around(&mut running.classifiers)
+            }
+            _ => self.begin_again(helpers),
+        }
+    }
+
     /// Begins again with the interfaces that are there now. The kernel forwards meanwhile.
     fn begin_again(&mut self, helpers: &dyn Helpers) -> Result<(), EngineError> {
         self.leave()?;
@@ -281,27 +294,22 @@ impl EngineApplication for Forward {
     fn attend(&mut self, helpers: &dyn Helpers) -> Result<Vec<LinkEvent>, EngineError> {
         let mut events = Vec::new();
         for place in 0..self.presences.len() {
-            let Some((change, event)) = self.presences[place].look() else {
+            let Some(found) = self.presences[place].look() else {
                 continue;
             };
-            let all_are_there = self.presences.iter().all(Presence::is_there);
-            // Once for all that are back.
-            if change == Change::Back && all_are_there {
-                let outcome = self.begin_again(helpers);
-                if let Err(error) = outcome {
-                    events.extend(self.presences[place].refuse(&error));
-                    continue;
-                }
-            }
-            events.push(event);
+            let outcome = match found.0 {
+                // Once for all that are back.
+                _ if !self.presences.iter().all(Presence::is_there) => Ok(()),
+                Change::Gone => Ok(()),
+                Change::Back => self.begin_again(helpers),
+                Change::Otherwise => self.adapt(helpers),
+            };
+            events.extend(self.presences[place].told(found, outcome));
         }
         Ok(events)
     }
 
     fn interval(&mut self) -> Result<ForwardInterval, EngineError> {
-        if let Some(running) = &mut self.running {
-            running.path.look_around(&mut running.classifiers)?;
-        }
         let accounts = self.accounts()?;
         let counts = ForwardAccount::sum(accounts.iter()).counts();
         let now = (self.began.elapsed().as_secs_f64(), counts);

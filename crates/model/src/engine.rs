@@ -174,7 +174,8 @@ pub struct BlastAccount {
     pub handed_frames: u64,
     /// Of these, dropped by the interface because its queue was full; null where the kernel does not say.
     pub refused_frames: Option<u64>,
-    /// Of these, dropped because the link was down; null where it never was, or the kernel does not say.
+    /// Of these, dropped while the link was down or took no such frames, by looks 10 ms or a system call apart; null where
+    /// it never was, or the kernel does not say.
     #[serde(default)]
     pub link_down_frames: Option<u64>,
     /// Of these, sent by the interface; null where the kernel does not say.
@@ -347,7 +348,7 @@ pub struct SinkFates {
     pub too_long_packets: u64,
 }
 
-/// An interface disappeared or came back: a separate event in a stream.
+/// An interface disappeared, came back or changed: a separate event in a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkEvent {
     /// Time since the beginning of the run.
@@ -356,10 +357,11 @@ pub struct LinkEvent {
     pub interface: String,
     /// Its index; null while it does not exist.
     pub ifindex: Option<u32>,
-    /// `gone`: it was removed, or left the network namespace; `attached`: it is back and in use; `refused`: it is back
-    /// but could not be used.
+    /// `gone`: it was removed, or left the network namespace; `attached`: it is back and in use; `changed`: it has another
+    /// MTU, another number of receive queues, or takes frames from XDP programs or not, and is in use as it is now;
+    /// `refused`: it is there but could not be used.
     pub what: String,
-    /// Why it could not be used; null otherwise.
+    /// What has changed, or why it could not be used; null otherwise.
     pub why: Option<String>,
 }
 

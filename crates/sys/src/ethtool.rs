@@ -16,6 +16,7 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 const ETH_SS_STATS: u32 = 1;
@@ -39,6 +40,8 @@ const DRVINFO_WORDS: usize = 196 / 4;
 /// Words of `struct ethtool_link_settings`, and the maximum of the three masks after it.
 const LINK_SETTINGS_WORDS: usize = 48 / 4;
 const LINK_MASKS_WORDS: usize = 3 * 127;
+/// Words of `struct ethtool_channels`.
+const CHANNELS_WORDS: usize = 9;
 /// Words of `struct ethtool_ts_info`.
 const TS_INFO_WORDS: usize = 44 / 4;
 /// include/uapi/linux/net_tstamp.h
@@ -96,6 +99,16 @@ pub fn link(interface: &str) -> io::Result<DriverLink> {
         driver: driver.name,
         mtu_bytes: Link::named(interface)?.mtu_bytes()?,
     })
+}
+
+/// Returns how many receive queues an interface of the caller's namespace uses (`ethtool -l`).
+///
+/// # Errors
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` from a driver that does not say.
+pub fn receive_queues(interface: &str) -> io::Result<u32> {
+    // struct ethtool_channels { cmd, four maxima, rx_count, tx_count, other_count, combined_count }
+    let words = Asked::of(interface)?.ask(CHANNELS_WORDS, &[ETHTOOL_GCHANNELS])?;
+    Ok(words[5] + words[8])
 }
 
 /// A card's time stamps of received packets.
@@ -257,7 +270,7 @@ impl Asked {
         let mut request = ifreq(&self.interface)?;
         request.ifr_ifru.ifru_data = structure.as_mut_ptr().cast();
         // SAFETY: the structure outlives the call. SIOCGHWTSTAMP writes three words; all other requests are
-        // SIOCETHTOOL. For GSSET_INFO the kernel writes one number for the one set asked for; for GDRVINFO and
+        // SIOCETHTOOL. For GSSET_INFO the kernel writes one number for the one set asked for; for GDRVINFO, GCHANNELS and
         // GET_TS_INFO one structure of fixed length; for GLINKSETTINGS one of fixed length and three masks, whose words
         // it counts in 7 bits; for GFEATURES as many blocks as the request has room for. For the other two it writes as
         // many entries as the driver has at that moment: the buffers have room for sixteen times the number accepted a
@@ -317,6 +330,8 @@ mod tests {
             let error = link(name).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
             let error = receive_stamps(name).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
+            let error = receive_queues(name).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
         }
     }

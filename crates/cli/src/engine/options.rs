@@ -124,7 +124,8 @@ pub struct RunningArgs {
     /// Length of an interval, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Duration,
-    /// If an interface is removed or leaves the network namespace: wait for one of its name, or exit
+    /// If an interface is removed, leaves the network namespace or changes (MTU, queues) and cannot be used: wait for one of
+    /// its name, or exit
     #[arg(long, value_name = "NAME", default_value = "wait", value_parser = ["wait", "exit"])]
     gone: String,
     /// Wait for the interface of the same index only, and not for another one of its name
@@ -133,7 +134,7 @@ pub struct RunningArgs {
     /// Print one JSON object at the end (docs/schema.md)
     #[arg(long)]
     json: bool,
-    /// Print one JSON object per line: start, each interval, end
+    /// Print one JSON object per line: start, each interval, link when an interface goes, is back or changes, end
     #[arg(long, conflicts_with = "json")]
     json_stream: bool,
 }
@@ -188,7 +189,7 @@ impl RunningArgs {
                 let look = until.min(Instant::now() + LOOK_EVERY);
                 let is_over = !stop.wait_until(look) || application.is_over();
                 for event in application.attend(helpers)? {
-                    is_gone |= event.what == "gone" && self.gone == "exit";
+                    is_gone |= self.gone == "exit" && ["gone", "refused"].contains(&&*event.what);
                     tell!("{}", self.line_of(&event));
                     print(&page.link(&event))?;
                 }
@@ -204,18 +205,17 @@ impl RunningArgs {
         }
     }
 
-    /// Returns the line for an interface that is gone or back.
+    /// Returns the line for an interface that is gone, back or has changed.
     fn line_of(&self, event: &LinkEvent) -> String {
         let (seconds, name) = (event.seconds, &event.interface);
+        let why = event.why.as_deref().unwrap_or("");
         let what = match &*event.what {
             "gone" if self.gone == "exit" => format!("{name} is gone; the end"),
             "gone" if self.ifindex_only => format!("{name} is gone; waiting until it is back"),
             "gone" => format!("{name} is gone; waiting for an interface of that name"),
             "attached" => format!("{name} is back, and in use again"),
-            _ => format!(
-                "{name} is back, but cannot be used yet: {}",
-                event.why.as_deref().unwrap_or("")
-            ),
+            "changed" => format!("{name} has changed: {why}"),
+            _ => format!("{name} is there, but cannot be used yet: {why}"),
         };
         format!("{seconds:.2} s: {what}")
     }

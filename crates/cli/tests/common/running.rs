@@ -20,6 +20,12 @@ pub fn ended(host: &NetnsThread<()>, args: &[&str]) -> Output {
     nicpoll(host, args).wait_with_output().unwrap()
 }
 
+/// A thread in a namespace, for `ip link set IF netns` and nsenter(1).
+pub fn thread_of(host: &NetnsThread<()>) -> i32 {
+    let own = |(): &mut ()| rustix::thread::gettid().as_raw_nonzero().get();
+    host.run(own).unwrap()
+}
+
 /// Returns the data of a line, which must be this event's.
 pub fn event(line: &str, name: &str) -> Value {
     let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));

@@ -6,7 +6,7 @@ mod common;
 mod routed;
 
 use crate::common::prelude::*;
-use crate::common::running::ended;
+use crate::common::running::{ended, thread_of};
 use crate::routed::{
     BEHIND, Echo, Lab, PORT, RECEIVER, ROUTER, SENDER, await_icmp, capture, say_hello_by_tcp,
     transport,
@@ -212,43 +212,95 @@ fn a_stale_neighbour_is_asked_for_while_frames_go_to_it() {
 }
 
 #[test]
-fn a_frame_that_its_exit_cannot_take_goes_back_to_the_kernel() {
+fn longer_frames_are_sent_on_when_an_exit_takes_them() {
     needs!(Root, Ip, Ethtool);
     let lab = Lab::new();
     for host in [&lab.sender, &lab.router] {
         shell(host, "ip link set em0 mtu 3000");
     }
-    let (running, _echo) = routing(&lab, "user");
-    // The engine's frames have the size of its start.
-    shell(&lab.router, "ip link set em1 mtu 3000");
+    let (mut running, _echo) = routing(&lab, "user");
     shell(&lab.receiver, "ip link set em0 mtu 3000");
+    // The engine's memory for what leaves by it was for shorter ones.
+    shell(&lab.router, "ip link set em1 mtu 3000");
+    assert_eq!(running.await_link()["what"], "changed");
     let captured = capture(&lab.receiver, 3);
     lab.send(RECEIVER[0], 3, 2500, None);
     for frame in captured.recv_timeout(PATIENCE).unwrap() {
         assert_eq!((frame.len(), frame[22]), (2542, 63));
         assert_eq!(folded(sum(&frame[14..34])), 0xFFFF);
     }
-    let end = running.end_closed();
-    assert_eq!(passed(&end, "given_back"), 3, "{end}");
+    running.await_counted("forwarded_packets", 3);
+    running.end_closed();
     let link = shell(&lab.router, "ip link");
     assert!(!link.contains("npfwd"), "{link}");
 }
 
+/// What is done at the router or the receiver, the path to which it matters, and what is told of it.
+const CHANGES: [(bool, &str, &str, &str); 5] = [
+    (true, "ip link set em1 mtu 1400", "", "MTU 1500 -> 1400"),
+    (true, "ip link set em1 mtu 1500", "", "MTU 1400 -> 1500"),
+    (true, "ethtool -L em1 rx 2", "", "receive queues 1 -> 2"),
+    (
+        false,
+        "ethtool -K em0 gro off",
+        "xdp",
+        "takes no frames from XDP programs any more",
+    ),
+    (
+        false,
+        "ethtool -K em0 gro on",
+        "xdp",
+        "takes frames from XDP programs now",
+    ),
+];
+
 #[test]
-fn a_change_of_the_mtu_is_counted_where_somebody_looks() {
+fn an_interface_that_changes_or_moves_away_and_back_is_told_of_and_forwarding_goes_on() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (mut running, _) = router(lab, path);
-        for mtu_bytes in [1400, 1500] {
-            shell(&lab.router, &format!("ip link set em1 mtu {mtu_bytes}"));
-            running.await_intervals(3);
+        let (mut running, _echo) = routing(lab, path);
+        let pass = || {
+            lab.await_answer(RECEIVER[0]);
+            let captured = capture(&lab.receiver, 20);
+            lab.send(RECEIVER[0], 20, 64, None);
+            assert_eq!(captured.recv_timeout(PATIENCE).unwrap().len(), 20);
+        };
+        for (at_router, change, of_path, why) in CHANGES {
+            let host = if at_router {
+                &lab.router
+            } else {
+                &lab.receiver
+            };
+            shell(host, change);
+            if of_path.is_empty() || of_path == path {
+                let event = running.await_link();
+                assert_eq!(
+                    (&event["what"], &event["why"]),
+                    (&"changed".into(), &why.into()),
+                    "{path}"
+                );
+            }
+            pass();
         }
-        let end = running.interrupt();
-        let looks = path == "user";
-        assert_eq!(end["mtu_changes"].as_u64(), looks.then_some(2), "{end}");
+        let other = thread_of(&lab.receiver);
+        shell(&lab.router, &format!("ip link set em1 netns {other}"));
+        assert_eq!(running.await_link()["what"], "gone", "{path}");
+        let back = format!("ip link set em1 netns {}", thread_of(&lab.router));
+        shell(&lab.receiver, &back);
+        lab.address_exit();
+        assert_eq!(running.await_link()["what"], "attached", "{path}");
+        pass();
+        let end = running.end_closed();
+        // Only the engine checks the status, that of each queue.
+        let counted = (path == "user").then_some([2, 2]);
+        assert_eq!(
+            end["mtu_changes"].as_u64(),
+            counted.map(|[it, _]| it),
+            "{end}"
+        );
         assert_eq!(
             end["link_loss_events"].as_u64(),
-            looks.then_some(0),
+            counted.map(|[_, it]| it),
             "{end}"
         );
     });

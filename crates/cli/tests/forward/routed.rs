@@ -1,9 +1,9 @@
 //! Three namespaces in a row: a sender, a router and a receiver, and traffic between them.
 
 use crate::common::prelude::*;
+use crate::common::running::thread_of;
 use nicpoll_sys::netns::NetNamespace;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, ipproto};
-use rustix::thread::gettid;
 use std::net::IpAddr;
 
 pub const SENDER: [&str; 2] = ["198.18.0.1", "2001:2::1"];
@@ -25,7 +25,7 @@ pub struct Lab {
 }
 
 fn join(router: &Host, name: &str, host: &Host) {
-    let tid = host.run(|()| gettid().as_raw_nonzero().get()).unwrap();
+    let tid = thread_of(host);
     let make = format!("ip link add {name} type veth peer name em0 netns {tid}");
     shell(router, &make);
 }
@@ -86,6 +86,11 @@ impl Lab {
         join(&self.router, "em1", &self.receiver);
         address(&self.receiver, "em0", 4, RECEIVER);
         tune(&self.receiver, 1);
+        self.address_exit();
+    }
+
+    /// Gives the router's `em1` its addresses.
+    pub fn address_exit(&self) {
         address(&self.router, "em1", 3, ["198.18.1.2", "2001:2:0:1::2"]);
     }
 

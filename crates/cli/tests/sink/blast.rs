@@ -2,7 +2,7 @@
 //! is left.
 
 use crate::common::prelude::*;
-use crate::common::running::{ended, nicpoll};
+use crate::common::running::{ended, nicpoll, thread_of};
 use nicpoll_sys::socket::set_receive_buffer;
 
 const TO: &str = "198.18.0.2:9000";
@@ -130,7 +130,8 @@ fn what_cannot_be_is_refused_with_a_reason() {
 /// messages.
 fn blast_while(veth: &Veth, interface: &str, path: &str, change: &str) -> (Value, String) {
     let line = format!(
-        "blast {interface} --to {TO} --mac 02:00:00:00:00:02 --from 198.18.0.1 --rate 3k --count 3000 --path {path} --json"
+        "blast {interface} --to {TO} --mac 02:00:00:00:00:02 --from 198.18.0.1 --rate 3k --count 3000 --size 1200 \
+         --path {path} --json"
     );
     let words: Vec<&str> = line.split(' ').collect();
     let counted = format!("awk '$1 == \"{interface}:\" {{print $11}}' /proc/thread-self/net/dev");
@@ -163,7 +164,8 @@ fn assert_exact(link: &Value, path: &str) {
             "link_down_frames",
             "unfinished_frames",
         ];
-        let fates = fates.map(|name| frames(name).unwrap());
+        // Of a link that was never down nothing is told.
+        let fates = fates.map(|name| frames(name).unwrap_or(0));
         assert_eq!(fates.iter().sum::<u64>(), 3000, "{path}: {link}");
         assert_eq!(account["residual_frames"], 0, "{path}: {link}");
     }
@@ -201,5 +203,53 @@ fn a_blast_goes_on_when_its_interface_is_back() {
             assert!(said.contains(step), "{path}: {said}");
         }
         shell(veth.inside(Side::Sender), "ip link del em1");
+    }
+}
+
+/// What is done to `em1` or its other end, on which paths that matters, and what is told of it.
+const CHANGES: [(&str, &str, &str); 4] = [
+    (
+        "ethtool -L em1 rx 2",
+        "live af-xdp af-packet",
+        "em1 has changed: receive queues 1 -> 2",
+    ),
+    (
+        "ip link set em1 mtu 1000; sleep 0.3; ip link set em1 mtu 1500",
+        "live af-xdp af-packet",
+        "em1 has changed: MTU 1500 -> 1000 | cannot be used yet: frames of 1200 bytes are longer | em1 is back",
+    ),
+    (
+        "ethtool -K em2 gro off; sleep 0.3; ethtool -K em2 gro on",
+        "live",
+        "takes no frames from XDP programs any more | cannot be used yet: | takes no frames from XDP programs, and all \
+         would vanish | em1 is back",
+    ),
+    (
+        "ip link set em1 netns $RECEIVER; nsenter -t $RECEIVER -n ip link set em1 netns $SENDER; sleep 0.1; \
+         ip link set em1 up",
+        "af-xdp af-packet",
+        "em1 is gone | em1 is back, and in use again",
+    ),
+];
+
+#[test]
+fn a_blast_goes_on_at_an_interface_that_changes_or_moves_away_and_back() {
+    needs!(Root, Ip, Ethtool);
+    let veth = Veth::build().unwrap();
+    let [sender, receiver] =
+        [Side::Sender, Side::Receiver].map(|side| thread_of(veth.inside(side)));
+    for (change, paths, told) in CHANGES {
+        for path in paths.split(' ') {
+            shell(
+                veth.inside(Side::Sender),
+                "ip link add em1 type veth peer name em2 && ethtool -K em2 gro on && ip link set em1 up && \
+                 ip link set em2 up",
+            );
+            let change = format!("SENDER={sender}; RECEIVER={receiver}; {change}");
+            let (link, said) = blast_while(&veth, "em1", path, &change);
+            assert_has_all(&said, told);
+            assert_exact(&link, path);
+            shell(veth.inside(Side::Sender), "ip link del em1");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The thread that sends by one link.
 //!
-//! It ends within a moment of being told to, whatever is due next. It waits for an interface that is down or gone, and
-//! counts each frame once: sent, dropped, or lost with the ring of an interface that went. The counts are there at the end
-//! in any case.
+//! It ends within a moment of being told to, whatever is due next. It waits for an interface that is down, gone or not to be
+//! had, and opens the way out again when that has changed. Each frame is counted once: sent, dropped, or lost with the ring
+//! of an interface that went. The counts are there at the end in any case.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use nicpoll_model::engine::{BlastAccount, BlastCounts, BlastLink, BlastLinkEnd, 
 use rustix::io::Errno;
 
 use crate::blast::frames::Schedule;
-use crate::blast::path::Outlet;
+use crate::blast::path::{Closed, Outlet};
 use crate::blast::target::UpCheck;
 use crate::device::presence::{Change, Presence};
 use crate::error::EngineError;
@@ -171,14 +171,69 @@ struct Sending<'a> {
     progress: &'a Progress,
     began_ns: u64,
     said_ns: u64,
-    link_losses: u64,
+    losses: Losses,
     /// Since when the interface is down.
     down_since_ns: Option<u64>,
     /// How long it was down. Nothing is due in that time: the rate is that of a link that is up.
     down_ns: u64,
-    /// Frames that the interface had dropped when it was last seen up, and those that it dropped since it was not.
-    refused_frames: u64,
-    link_down_frames: u64,
+}
+
+/// How often the link was down, and what was dropped meanwhile. The kernel counts the losses of its carrier, so one between
+/// two looks is seen, too; what was dropped between these two looks is put down to it.
+#[derive(Default)]
+struct Losses {
+    /// Of interfaces that were removed.
+    past: u64,
+    /// Looks that found it down or gone, and losses of its carrier.
+    seen: u64,
+    of_carrier: u64,
+    /// Frames that the driver had refused, and those that it had neither sent nor refused, as of the last look.
+    dropped: [u64; 2],
+    /// Of those, dropped while the link was down, or took no such frames.
+    while_down: [u64; 2],
+}
+
+impl Losses {
+    fn count(&self) -> u64 {
+        self.past + self.seen.max(self.of_carrier)
+    }
+
+    /// Takes note of the account as it is now, and of so many losses of the carrier since the last time.
+    fn note(&mut self, account: &BlastAccount, of_carrier: u64, is_down: bool) {
+        let was_down = is_down || of_carrier > 0;
+        self.of_carrier += of_carrier;
+        let refused = account.refused_frames.unwrap_or(0);
+        for (place, now) in [refused, missing(account)].into_iter().enumerate() {
+            let before = std::mem::replace(&mut self.dropped[place], now);
+            if was_down {
+                self.while_down[place] += now.saturating_sub(before);
+            }
+        }
+    }
+
+    /// The interface has changed, and takes such frames no longer if some are missing since the last look.
+    fn note_missing(&mut self, account: &BlastAccount) {
+        let before = std::mem::replace(&mut self.dropped[1], missing(account));
+        self.while_down[1] += self.dropped[1].saturating_sub(before);
+    }
+
+    /// Names the link as the reason for what was dropped while it was down.
+    fn explain(&self, account: &mut BlastAccount) {
+        let [refused, missing] = self.while_down;
+        account.link_down_frames = account.refused_frames.map(|_| refused + missing);
+        account.refused_frames = account
+            .refused_frames
+            .map(|all| all.saturating_sub(refused));
+        account.residual_frames = account
+            .residual_frames
+            .map(|all| all - missing.cast_signed());
+    }
+}
+
+/// Frames that nobody counts as sent or dropped.
+fn missing(account: &BlastAccount) -> u64 {
+    let frames = account.residual_frames.unwrap_or(0);
+    frames.max(0).cast_unsigned()
 }
 
 impl<'a> Sending<'a> {
@@ -200,11 +255,9 @@ impl<'a> Sending<'a> {
             progress,
             began_ns,
             said_ns: began_ns,
-            link_losses: 0,
+            losses: Losses::default(),
             down_since_ns: None,
             down_ns: 0,
-            refused_frames: 0,
-            link_down_frames: 0,
         }
     }
 
@@ -216,7 +269,9 @@ impl<'a> Sending<'a> {
         }
         self.note(u64::MAX);
         let failure = failure.map(|error| match Errno::from_io_error(&error) {
-            Some(Errno::NXIO | Errno::NODEV) => String::from("the interface was removed"),
+            Some(Errno::NXIO | Errno::NODEV) => {
+                String::from("the interface is gone, or cannot be had")
+            }
             _ => error.to_string(),
         });
         BlastLinkEnd {
@@ -224,8 +279,8 @@ impl<'a> Sending<'a> {
             path: facts.path,
             duration_seconds,
             totals: self.progress.look(),
-            account: self.account(),
-            link_loss_events: self.link_losses,
+            account: self.whole_account(),
+            link_loss_events: self.losses.count(),
             failure,
         }
     }
@@ -255,7 +310,9 @@ impl<'a> Sending<'a> {
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::NODATA) => break,
                     Some(Errno::NETDOWN) => self.wait_for_link(now_ns),
-                    Some(Errno::NXIO | Errno::NODEV) => self.wait_for_interface(now_ns, error)?,
+                    Some(Errno::NXIO | Errno::NODEV | Errno::MSGSIZE) => {
+                        self.wait_for_interface(now_ns, error)?;
+                    }
                     _ => return Err(error),
                 },
             }
@@ -267,21 +324,26 @@ impl<'a> Sending<'a> {
     /// Sends up to `most` frames while the interface is up.
     fn send(&mut self, most: u32) -> io::Result<u32> {
         if self.way_out.up.is_due() {
-            let refused = self.way_out.outlet.account().refused_frames.unwrap_or(0);
-            let grown = refused.saturating_sub(self.refused_frames);
-            self.refused_frames = refused;
-            let is_up = self.way_out.up.check();
-            if is_up.is_err() {
-                // Whatever it dropped since it was seen up, it was down.
-                self.link_down_frames += grown;
-            }
-            is_up?;
+            self.attend();
+            self.look()?;
+        }
+        if !self.again.presence.is_there() {
+            return Err(Errno::NODEV.into());
         }
         let sent = self.way_out.outlet.send(most)?;
         if let Some(since_ns) = self.down_since_ns.take() {
             self.down_ns += now_ns() - since_ns;
         }
         Ok(sent)
+    }
+
+    /// Looks whether the interface is up, and what was dropped if it was not.
+    fn look(&mut self) -> io::Result<()> {
+        let is_up = self.way_out.up.check();
+        let of_carrier = self.way_out.up.carrier_losses();
+        let account = self.way_out.outlet.account();
+        self.losses.note(&account, of_carrier, is_up.is_err());
+        is_up
     }
 
     /// Waits until a time ahead, or for a moment.
@@ -296,7 +358,11 @@ impl<'a> Sending<'a> {
     }
 
     fn wait_for_link(&mut self, now_ns: u64) {
-        self.link_losses += u64::from(self.down_since_ns.is_none());
+        self.losses.seen += u64::from(self.down_since_ns.is_none());
+        self.pause(now_ns);
+    }
+
+    fn pause(&mut self, now_ns: u64) {
         self.down_since_ns.get_or_insert(now_ns);
         thread::sleep(DOWN_PAUSE);
     }
@@ -306,36 +372,50 @@ impl<'a> Sending<'a> {
     /// # Errors
     /// What the kernel said, when nobody is to wait.
     fn wait_for_interface(&mut self, now_ns: u64, error: io::Error) -> io::Result<()> {
-        match self.again.presence.look() {
-            Some((Change::Gone, event)) => {
-                self.progress.of_link().push(event);
-                if self.again.presence.ends() {
-                    return Err(error);
-                }
-            }
-            Some((Change::Back, event)) => {
-                let told = self.open_again().err();
-                let told = match told {
-                    Some(error) => self.again.presence.refuse(&error),
-                    None => Some(event),
-                };
-                self.progress.of_link().extend(told);
-            }
-            // It is there, and has another trouble.
-            None if self.again.presence.is_there() => return Err(error),
-            None => {}
+        let is_otherwise = self.attend();
+        let presence = &self.again.presence;
+        // Where it is there as it was, it has another trouble.
+        if presence.ends() || presence.is_there() && !is_otherwise {
+            return Err(error);
         }
-        self.wait_for_link(now_ns);
+        self.pause(now_ns);
         Ok(())
+    }
+
+    /// Looks whether the interface went, is back or has changed, and opens the way out of it again. Returns whether it did.
+    fn attend(&mut self) -> bool {
+        let Some(found) = self.again.presence.look() else {
+            return false;
+        };
+        let opened = match found.0 {
+            Change::Gone => {
+                self.losses.seen += u64::from(self.down_since_ns.is_none());
+                Ok(())
+            }
+            Change::Back => self.open_again(),
+            Change::Otherwise => {
+                let account = self.way_out.outlet.account();
+                self.losses.note_missing(&account);
+                self.drain();
+                self.open_again()
+            }
+        };
+        let told = self.again.presence.told(found, opened);
+        self.progress.of_link().extend(told);
+        true
     }
 
     fn open_again(&mut self) -> Result<(), EngineError> {
         let (sent, name) = (self.built(), self.again.presence.name.clone());
-        let way_out = (self.again.open)(&name, sent.built_frames)?;
         self.past_account = Some(self.account());
+        self.losses = Losses {
+            past: self.losses.count(),
+            ..Losses::default()
+        };
         self.past = sent;
-        (self.refused_frames, self.link_down_frames) = (0, 0);
-        self.way_out = way_out;
+        // First: a queue has one socket.
+        self.way_out.outlet = Box::new(Closed);
+        self.way_out = (self.again.open)(&name, sent.built_frames)?;
         Ok(())
     }
 
@@ -365,18 +445,13 @@ impl<'a> Sending<'a> {
     fn drain(&mut self) {
         let mut looks = 0;
         while looks < DRAIN_LOOKS && self.way_out.outlet.account().unfinished_frames > 0 {
-            let outcome = self.send(0);
-            let is_gone = |error: &io::Error| {
-                matches!(
-                    Errno::from_io_error(error),
-                    Some(Errno::NXIO | Errno::NODEV)
-                )
-            };
-            if outcome.as_ref().is_err_and(is_gone) {
-                // Whatever waits there goes with it, and was never taken.
+            let error = self.send(0).err();
+            let errno = error.as_ref().and_then(Errno::from_io_error);
+            let is_down = errno == Some(Errno::NETDOWN);
+            if error.is_some() && !is_down {
+                // Whatever waits there goes with the interface, or can never leave, and was not taken.
                 return;
             }
-            let is_down = outcome.is_err();
             let is_late = self.bounds.time.is_some_and(|time| {
                 now_ns() - self.began_ns >= u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
             });
@@ -386,20 +461,20 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Where its frames ended.
+    /// Where all its frames ended.
+    fn whole_account(&mut self) -> BlastAccount {
+        let mut account = self.account();
+        let was_down = self.losses.count() > 0;
+        let of_link = account.link_down_frames;
+        account.link_down_frames = of_link.filter(|frames| was_down || *frames > 0);
+        account
+    }
+
     fn account(&mut self) -> BlastAccount {
+        // A last look. One that finds it down is told of, and no failure.
+        let _ = self.look();
         let mut account = self.way_out.outlet.account();
-        if self.link_losses > 0 {
-            // What a driver does not count of frames that came to it while it was down is missing.
-            let uncounted = account.residual_frames.map_or(0, |frames| frames.max(0));
-            let lost = self.link_down_frames + uncounted.cast_unsigned();
-            let refused = account.refused_frames.as_mut();
-            refused.into_iter().for_each(|refused| {
-                *refused = refused.saturating_sub(self.link_down_frames);
-            });
-            account.residual_frames = account.residual_frames.map(|frames| frames.min(0));
-            account.link_down_frames = Some(lost);
-        }
+        self.losses.explain(&mut account);
         match &self.past_account {
             Some(past) => sum(past, &account),
             None => account,

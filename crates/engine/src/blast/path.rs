@@ -14,6 +14,7 @@ use netlink_socket2::NetlinkSocket;
 use nicpoll_model::engine::{BlastAccount, BlastCounts, PathRefused};
 use nicpoll_sys::bpf_maps::{Blasted, Template};
 use nicpoll_sys::ethtool::{self, Feature};
+use nicpoll_sys::link::Link;
 use nicpoll_sys::packet::{Joining, PacketSender, Transmit};
 use nicpoll_wire::frame::ETHERNET_BYTES;
 use rustix::io::Errno;
@@ -211,6 +212,27 @@ pub(super) trait Outlet: Send {
     fn account(&mut self) -> BlastAccount;
 }
 
+/// A way that is closed until another one is open.
+pub(super) struct Closed;
+
+impl Outlet for Closed {
+    fn at_a_time(&self) -> u32 {
+        1
+    }
+
+    fn send(&mut self, _most: u32) -> io::Result<u32> {
+        Err(Errno::NXIO.into())
+    }
+
+    fn built(&self) -> BlastCounts {
+        BlastCounts::default()
+    }
+
+    fn account(&mut self) -> BlastAccount {
+        account(0, 0, Some(0), Some(0))
+    }
+}
+
 /// A device, and the frames that it sends.
 struct DeviceOutlet<T> {
     device: T,
@@ -274,6 +296,7 @@ const REFUSED: &str = "xdp_xmit_errors";
 /// The program.
 pub(super) struct Live {
     interface: String,
+    ifindex: u32,
     program: Program,
     blasted: Array<MapData, Blasted>,
     longest: Vec<u8>,
@@ -316,12 +339,13 @@ impl Live {
         program.told(blasted.set(0, now, 0))?;
         Ok(Live {
             interface: interface.name.clone(),
+            ifindex: interface.ifindex,
             blasted,
             program,
             longest: stream.longest().to_vec(),
             now,
             frames_a_call: *FRAMES_A_CALL.start(),
-            driver: driver_counts(&interface.name),
+            driver: driver_counts(&interface.name, interface.ifindex),
         })
     }
 
@@ -373,7 +397,9 @@ impl Outlet for Live {
 
     fn account(&mut self) -> BlastAccount {
         let grown = |now: u64, before: u64| now.saturating_sub(before);
-        let driver = self.driver.zip(driver_counts(&self.interface));
+        let driver = self
+            .driver
+            .zip(driver_counts(&self.interface, self.ifindex));
         let driver = driver.map(|(before, now)| (grown(now.0, before.0), grown(now.1, before.1)));
         let (sent, refused) = driver.unzip();
         account(self.now.frames, self.now.frames, refused, sent)
@@ -381,8 +407,12 @@ impl Outlet for Live {
 }
 
 /// What the driver sent and refused of the frames that XDP programs sent out by it; `None` where it does not count
-/// them.
-fn driver_counts(interface: &str) -> Option<(u64, u64)> {
+/// them, or they went with the interface.
+fn driver_counts(interface: &str, ifindex: u32) -> Option<(u64, u64)> {
+    let link = Link::named(interface).ok()?;
+    if link.ifindex() != ifindex {
+        return None;
+    }
     let statistics = ethtool::statistics(interface).ok()?;
     let sum = |ending: &str| {
         let mut found = statistics.iter().filter(|(name, _)| name.ends_with(ending));

@@ -11,7 +11,7 @@ use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::io::Errno;
 
 use crate::blast::frames::{FCS_BYTES, FLOW_PORTS};
-use crate::device::interface::{self, Interface};
+use crate::device::interface::{self, Interface, carrier_losses};
 use crate::device::presence::state_of;
 use crate::error::EngineError;
 
@@ -105,14 +105,20 @@ impl Interface {
 /// Looks now and then whether an interface is still up.
 pub(super) struct UpCheck {
     link: Link,
+    netlink: NetlinkSocket,
+    /// Times that it had lost its carrier before.
+    lost_before: Option<u64>,
     looked: Option<Instant>,
 }
 
 impl UpCheck {
     /// Of an interface of the calling thread's network namespace.
     pub(super) fn new(ifindex: u32) -> io::Result<Self> {
+        let mut netlink = NetlinkSocket::new();
         Ok(UpCheck {
             link: Link::of_index(ifindex)?,
+            lost_before: carrier_losses(&mut netlink, ifindex),
+            netlink,
             looked: None,
         })
     }
@@ -121,6 +127,15 @@ impl UpCheck {
     pub(super) fn is_due(&self) -> bool {
         let is_fresh = |looked: Instant| looked.elapsed() < LOOK_EVERY;
         !self.looked.is_some_and(is_fresh)
+    }
+
+    /// Times that it lost its carrier since the last call; 0 where nobody counts that.
+    pub(super) fn carrier_losses(&mut self) -> u64 {
+        let Some(now) = carrier_losses(&mut self.netlink, self.link.ifindex()) else {
+            return 0;
+        };
+        let before = self.lost_before.replace(now);
+        before.map_or(0, |before| now.saturating_sub(before))
     }
 
     /// Looks.

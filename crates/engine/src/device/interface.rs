@@ -78,6 +78,18 @@ pub(crate) fn takes_redirected(socket: &mut NetlinkSocket, ifindex: u32) -> Opti
     }
 }
 
+/// Times that an interface has lost its carrier since it was made; `None` where it is gone.
+pub(crate) fn carrier_losses(socket: &mut NetlinkSocket, ifindex: u32) -> Option<u64> {
+    let header = Ifinfomsg {
+        ifi_index: ifindex as i32,
+        ..Ifinfomsg::default()
+    };
+    let request = rt_link::Request::new().op_getlink_do(&header);
+    let mut reply = socket.request(&request).ok()?;
+    let (_, link) = reply.recv_one().ok()?;
+    link.get_carrier_down_count().ok().map(u64::from)
+}
+
 /// The interface of a name, to ask for its state over and over, and its longest packet in bytes.
 pub(crate) fn link_of(interface: &str) -> Result<(Link, u32), EngineError> {
     let link = Link::named(interface).and_then(|link| {

@@ -268,7 +268,8 @@ impl<I: PacketInput> Port<I> {
         }
     }
 
-    fn check(&mut self) {
+    /// Checks the interface's status.
+    pub(crate) fn check(&mut self) {
         let (state, mtu_bytes) = (state_of(&self.link), self.link.mtu_bytes().ok());
         self.watch.observe(state, mtu_bytes);
         self.queue.note_check(mtu_bytes);

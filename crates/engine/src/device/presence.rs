@@ -1,10 +1,13 @@
-//! Whether an interface is there, by name or by index, and what is told of it while it is not.
+//! Whether an interface is there and as it was when its device was opened, and what is told when it is not.
 
 use std::time::{Duration, Instant};
 
+use netlink_socket2::NetlinkSocket;
 use nicpoll_model::engine::LinkEvent;
+use nicpoll_sys::ethtool;
 use nicpoll_sys::link::{Link, LinkState};
 
+use crate::device::interface::takes_redirected;
 use crate::error::EngineError;
 
 /// The pause before an interface that is back, and could not be had, is tried again.
@@ -26,10 +29,43 @@ pub(crate) enum Change {
     Gone,
     /// One is there, and up.
     Back,
+    /// It is there, and no longer what its device was opened for.
+    Otherwise,
 }
 
-/// An interface of the calling thread's network namespace that may go and come back.
-#[derive(Debug)]
+/// What of an interface a device is opened for; `None` where the kernel does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shape {
+    mtu_bytes: Option<u32>,
+    receive_queues: Option<u32>,
+    /// `None` where nobody asks, too.
+    takes_redirected: Option<bool>,
+}
+
+impl Shape {
+    /// What is otherwise now, in words.
+    fn changes(&self, now: &Shape) -> Vec<String> {
+        let numbers = [
+            ("MTU", self.mtu_bytes, now.mtu_bytes),
+            ("receive queues", self.receive_queues, now.receive_queues),
+        ];
+        let mut changes = Vec::new();
+        for (what, before, now) in numbers {
+            if let Some((before, now)) = before.zip(now).filter(|(before, now)| before != now) {
+                changes.push(format!("{what} {before} -> {now}"));
+            }
+        }
+        let takes = match self.takes_redirected.zip(now.takes_redirected) {
+            Some((false, true)) => Some("takes frames from XDP programs now"),
+            Some((true, false)) => Some("takes no frames from XDP programs any more"),
+            _ => None,
+        };
+        changes.extend(takes.map(String::from));
+        changes
+    }
+}
+
+/// An interface of the calling thread's network namespace that may go, come back and change.
 pub(crate) struct Presence {
     /// The name that it had last.
     pub(crate) name: String,
@@ -37,6 +73,9 @@ pub(crate) struct Presence {
     policy: GonePolicy,
     began: Instant,
     is_there: bool,
+    shape: Shape,
+    watches_exit: bool,
+    netlink: NetlinkSocket,
     /// Why it could not be had when it was last tried, and when that was.
     refused: Option<(String, Instant)>,
 }
@@ -49,14 +88,25 @@ impl Presence {
     pub(crate) fn of(name: &str, policy: GonePolicy) -> Result<Self, EngineError> {
         let link = Link::named(name)
             .map_err(|source| EngineError::io(&format!("watching '{name}'"), &source))?;
-        Ok(Presence {
+        let mut presence = Presence {
             name: name.to_owned(),
             link,
             policy,
             began: Instant::now(),
             is_there: true,
+            shape: Shape::default(),
+            watches_exit: false,
+            netlink: NetlinkSocket::new(),
             refused: None,
-        })
+        };
+        presence.shape = presence.shape_now();
+        Ok(presence)
+    }
+
+    /// Looks from now on whether it takes frames that XDP programs redirect to it, too.
+    pub(crate) fn watch_exit(&mut self) {
+        self.watches_exit = true;
+        self.shape = self.shape_now();
     }
 
     /// Whether it was there at the last look.
@@ -72,7 +122,7 @@ impl Presence {
     /// Looks, and says what has changed with the line that tells it.
     pub(crate) fn look(&mut self) -> Option<(Change, LinkEvent)> {
         if self.is_there {
-            return self.look_whether_it_went();
+            return self.look_at_it();
         }
         let is_early = |(_, at): &(String, Instant)| at.elapsed() < TRY_AGAIN;
         if self.policy.exits || self.refused.as_ref().is_some_and(is_early) {
@@ -85,11 +135,12 @@ impl Presence {
         let found = found.ok().filter(|link| link.state() == LinkState::Up)?;
         self.link = found;
         self.is_there = true;
+        self.shape = self.shape_now();
         let event = self.event("attached", None);
         Some((Change::Back, event))
     }
 
-    fn look_whether_it_went(&mut self) -> Option<(Change, LinkEvent)> {
+    fn look_at_it(&mut self) -> Option<(Change, LinkEvent)> {
         if state_of(&self.link) == LinkState::Gone {
             self.is_there = false;
             self.refused = None;
@@ -98,11 +149,44 @@ impl Presence {
         if let Ok(name) = self.link.name() {
             self.name = name;
         }
-        None
+        let now = self.shape_now();
+        let changes = self.shape.changes(&now).join(", ");
+        self.shape = now;
+        let event = || self.event("changed", Some(changes.clone()));
+        (!changes.is_empty()).then(|| (Change::Otherwise, event()))
     }
 
-    /// It was back and could not be had: it is tried again. Tells why, once.
-    pub(crate) fn refuse(&mut self, error: &EngineError) -> Option<LinkEvent> {
+    /// What cannot be asked for now is as it was.
+    fn shape_now(&mut self) -> Shape {
+        let (before, ifindex) = (self.shape, self.link.ifindex());
+        let netlink = &mut self.netlink;
+        let takes = self
+            .watches_exit
+            .then(|| takes_redirected(netlink, ifindex));
+        Shape {
+            mtu_bytes: self.link.mtu_bytes().ok().or(before.mtu_bytes),
+            receive_queues: ethtool::receive_queues(&self.name)
+                .ok()
+                .or(before.receive_queues),
+            takes_redirected: takes.flatten().or(before.takes_redirected),
+        }
+    }
+
+    /// What is told of a change, after which the interface could be taken again or not.
+    pub(crate) fn told(
+        &mut self,
+        (change, event): (Change, LinkEvent),
+        outcome: Result<(), EngineError>,
+    ) -> Vec<LinkEvent> {
+        let Err(error) = outcome else {
+            return vec![event];
+        };
+        let changed = Some(event).filter(|_| change == Change::Otherwise);
+        changed.into_iter().chain(self.refuse(&error)).collect()
+    }
+
+    /// It could not be had: it is tried again. Tells why, once.
+    fn refuse(&mut self, error: &EngineError) -> Option<LinkEvent> {
         self.is_there = false;
         let why = error.to_string();
         let before = self.refused.replace((why.clone(), Instant::now()));

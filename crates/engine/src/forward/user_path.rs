@@ -147,6 +147,8 @@ impl Path for UserPath {
         self.knobs = None;
         if let Some(engines) = self.engines.take() {
             self.ended = engines.end().unwrap_or_default();
+            // What became of the interfaces since the last check counts, too.
+            self.ended.iter_mut().for_each(PortRunner::check_ports);
         }
         let ports = || self.ended.iter().flat_map(PortRunner::ports);
         PathEnd {

@@ -219,6 +219,16 @@ impl<I: PacketInput> PortRunner<I> {
         &self.ports
     }
 
+    /// Its ports, when it has ended.
+    pub(crate) fn into_ports(self) -> Vec<Port<I>> {
+        self.ports
+    }
+
+    /// Checks the status of every port.
+    pub(crate) fn check_ports(&mut self) {
+        self.ports.iter_mut().for_each(Port::check);
+    }
+
     /// What was counted.
     pub fn tallies(&self) -> Tallies {
         self.tallies

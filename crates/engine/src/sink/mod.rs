@@ -10,16 +10,15 @@ use std::time::Instant;
 use nicpoll_core::{Knob, Poller};
 use nicpoll_model::Origin;
 use nicpoll_model::engine::{
-    LinkEvent, SINK_SCHEMA, SinkAccount, SinkEnd, SinkFates, SinkInterval, SinkStart, SinkVariable,
+    LinkEvent, PollingOfCpu, SINK_SCHEMA, SinkAccount, SinkEnd, SinkFates, SinkInterval, SinkStart,
+    SinkVariable,
 };
-
-use nicpoll_sys::link::LinkState;
 
 use crate::application::{
     EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back, set_up,
 };
 use crate::device::DeviceChoice;
-use crate::device::port::{Intake, PacketInput, Reception, Take};
+use crate::device::port::{BusyPolling, DeviceKind, Intake, PacketInput, Reception, Take};
 use crate::device::presence::{Change, GonePolicy, Presence};
 use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
@@ -175,6 +174,8 @@ impl Receiving {
             let waiting = self.engines.ask(|runner| waiting(runner));
             waiting.is_ok_and(|waiting| waiting.iter().sum::<u64>() == 0)
         });
+        // What became of the interface since the last check counts, too.
+        self.engines.ask(PortRunner::check_ports)?;
         let fates = self.intake.fates()?;
         drop(self.knobs);
         let runners = self.engines.end()?;
@@ -194,6 +195,32 @@ struct Received {
     granted: Option<Box<dyn GrantedSetup>>,
 }
 
+/// What all stretches came to. No queue is held any more: it may be opened again.
+#[derive(Default)]
+struct Past {
+    look: SinkInterval,
+    waiting_packets: u64,
+    streams: Vec<CheckedStreams>,
+    busy_polling: Option<BusyPolling>,
+    /// Of the last engines.
+    polling_by_cpu: Vec<PollingOfCpu>,
+}
+
+impl Past {
+    fn add(&mut self, received: Received, cpus: &[u32]) {
+        let runners = received.runners;
+        self.look = together(&self.look, received.look);
+        self.waiting_packets += runners.iter().map(waiting).sum::<u64>();
+        self.polling_by_cpu = polling_by_cpu(cpus, &runners);
+        for port in runners.into_iter().flat_map(PortRunner::into_ports) {
+            let outcomes = [self.busy_polling, port.queue.busy_polling()];
+            self.busy_polling = outcomes.into_iter().flatten().min();
+            self.streams
+                .extend(port.input.streams.map(|streams| *streams));
+        }
+    }
+}
+
 /// A sink that runs.
 pub struct Sink {
     settings: SinkSettings,
@@ -201,8 +228,7 @@ pub struct Sink {
     receiving: Option<Receiving>,
     presence: Presence,
     /// What came before the interface was last gone.
-    past: SinkInterval,
-    past_runners: Vec<PortRunner<Counter>>,
+    past: Past,
     start: SinkStart,
     began: Instant,
     last: SinkInterval,
@@ -223,28 +249,23 @@ impl Sink {
             presence: Presence::of(&settings.interface, settings.gone)?,
             settings: settings.clone(),
             receiving: Some(receiving),
-            past: SinkInterval::default(),
-            past_runners: Vec::new(),
+            past: Past::default(),
             start,
             began: Instant::now(),
             last: SinkInterval::default(),
         })
     }
 
-    /// Leaves an interface that is gone. Its knobs stay as they are.
+    /// Leaves an interface that is gone, or is to be opened again. Its knobs stay as they are.
     fn leave(&mut self) -> Result<(), EngineError> {
         let Some(receiving) = self.receiving.take() else {
             return Ok(());
         };
-        let mut received = receiving.stop(self.began)?;
-        let ports = received.runners.iter().flat_map(PortRunner::ports);
-        let unseen = ports.filter(|port| port.watch.state != LinkState::Gone);
-        received.look.events.link_loss_events += unseen.count() as u64;
+        let received = receiving.stop(self.began)?;
         if let Some(runner) = received.runners.first() {
             self.settings.engine.knobs = settings_of(runner.poller());
         }
-        self.past = together(&self.past, received.look);
-        self.past_runners.extend(received.runners);
+        self.past.add(received, &self.start.cpus);
         Ok(())
     }
 
@@ -271,15 +292,19 @@ impl EngineApplication for Sink {
     }
 
     fn attend(&mut self, helpers: &dyn Helpers) -> Result<Vec<LinkEvent>, EngineError> {
-        let Some((change, event)) = self.presence.look() else {
+        let Some(found) = self.presence.look() else {
             return Ok(Vec::new());
         };
-        if change == Change::Gone {
-            self.leave()?;
-        } else if let Err(error) = self.take_again(helpers) {
-            return Ok(self.presence.refuse(&error).into_iter().collect());
+        // A TAP interface would go with its end, and takes a change as it is.
+        if found.0 == Change::Otherwise && self.start.device == DeviceKind::Tap.name() {
+            return Ok(vec![found.1]);
         }
-        Ok(vec![event])
+        self.leave()?;
+        let taken = match found.0 {
+            Change::Gone => Ok(()),
+            Change::Back | Change::Otherwise => self.take_again(helpers),
+        };
+        Ok(self.presence.told(found, taken))
     }
 
     fn interval(&mut self) -> Result<SinkInterval, EngineError> {
@@ -293,7 +318,7 @@ impl EngineApplication for Sink {
                 ..SinkInterval::default()
             },
         };
-        let now = together(&self.past, now);
+        let now = together(&self.past.look, now);
         let interval = since(&now, &self.last);
         self.last = now;
         Ok(interval)
@@ -302,34 +327,27 @@ impl EngineApplication for Sink {
     fn end(mut self, signal: Option<i32>) -> Result<SinkEnd, EngineError> {
         // From here on nothing is taken, so that the account closes.
         let duration_seconds = self.began.elapsed().as_secs_f64();
-        let (mut look, mut runners) = (self.past.clone(), self.past_runners);
-        let mut waiting_packets = runners.iter().map(waiting).sum();
         if let Some(receiving) = self.receiving.take() {
-            let received = receiving.stop(self.began)?;
+            let mut received = receiving.stop(self.began)?;
             put_back(
-                received.granted,
+                received.granted.take(),
                 &self.settings.interface,
                 &self.start.kernel_side,
             )?;
-            look = together(&self.past, received.look);
-            waiting_packets += received.runners.iter().map(waiting).sum::<u64>();
-            // The latest first: its knobs are those of the end.
-            runners = received.runners.into_iter().chain(runners).collect();
+            self.past.add(received, &self.start.cpus);
         }
-        let ports = || runners.iter().flat_map(PortRunner::ports);
+        let past = self.past;
+        let outcome = past.busy_polling.map(BusyPolling::name);
         Ok(SinkEnd {
             duration_seconds,
-            totals: look.counts,
-            account: account_of(&look, waiting_packets),
-            check: CheckedStreams::total(ports().filter_map(|port| port.input.streams.as_deref())),
-            events: look.events,
-            kernel_busy_poll: ports()
-                .filter_map(|port| port.queue.busy_polling())
-                .min()
-                .map(|outcome| String::from(outcome.name())),
+            totals: past.look.counts,
+            account: account_of(&past.look, past.waiting_packets),
+            check: CheckedStreams::total(past.streams.iter()),
+            events: past.look.events,
+            kernel_busy_poll: outcome.map(String::from),
             other_end_left: Vec::new(),
-            polling: look.polling,
-            polling_by_cpu: polling_by_cpu(&self.start.cpus, &runners),
+            polling: past.look.polling,
+            polling_by_cpu: past.polling_by_cpu,
             ended_by_signal: signal,
         })
     }

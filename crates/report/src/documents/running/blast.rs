@@ -120,7 +120,8 @@ fn render_blast_end(end: &BlastEnd) -> String {
         ];
         text += &amounts(&link.account, &account);
         let unfinished = "{unfinished_frames:+>14} written and not taken until the end\n";
-        let down = "{link_down_frames:+>14} of these dropped: the link was down\n";
+        let down =
+            "{link_down_frames:+>14} of these dropped: the link was down, or took none such\n";
         text.extend(told(&link.account, &[down, unfinished]));
         if link.link_loss_events > 0 {
             let times = counted(link.link_loss_events as u32, "time");
