@@ -27,6 +27,8 @@ use crate::steps::Outcome;
 const FOLDER: &str = "fuzz";
 /// An input that keeps a parser busy for so long is a finding like a crash.
 const SLOWEST_INPUT_S: u32 = 10;
+/// Inputs are as long as the longest seed, or this many bytes where that is more: their time grows with their length.
+const LONGEST_INPUT_BYTES: u64 = 1 << 10;
 /// Seconds for each target in CI, after its seeds and what was kept. The workflow `fuzz` gives each a minute every night.
 const CI_SECONDS: u32 = 2;
 /// Stands before rustc, and instruments the crates whose coverage the fuzzer follows.
@@ -91,13 +93,14 @@ fn chosen(wanted: &[String]) -> Result<Vec<String>> {
 /// How a target is run, from its committed inputs and what earlier runs found.
 fn command(built: &Path, target: &str, limits: Limits) -> Result<Command> {
     let corpus = format!("{FOLDER}/corpus/{target}");
+    let seeds = format!("{FOLDER}/seeds/{target}");
     let artifacts = format!("{FOLDER}/artifacts/{target}/");
     let kept = format!("{FOLDER}/kept/{target}");
     fs::create_dir_all(&corpus)?;
     fs::create_dir_all(&artifacts)?;
     let mut fuzz = Command::new(built.join(target));
     // libFuzzer writes to the first directory only: what is committed stays as it is.
-    fuzz.arg(&corpus).arg(format!("{FOLDER}/seeds/{target}"));
+    fuzz.arg(&corpus).arg(&seeds);
     if Path::new(&kept).exists() {
         fuzz.arg(&kept);
     }
@@ -108,6 +111,11 @@ fn command(built: &Path, target: &str, limits: Limits) -> Result<Command> {
     if let Some(executions) = limits.executions {
         fuzz.arg(format!("-runs={executions}"));
     }
+    let mut longest = LONGEST_INPUT_BYTES;
+    for seed in fs::read_dir(&seeds)? {
+        longest = longest.max(seed?.metadata()?.len());
+    }
+    fuzz.arg(format!("-max_len={longest}"));
     fuzz.arg(format!("-timeout={SLOWEST_INPUT_S}"));
     fuzz.arg(format!("-artifact_prefix={artifacts}"));
     fuzz.args(["-print_final_stats=1", "-verbosity=0"]);
