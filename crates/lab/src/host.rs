@@ -83,19 +83,6 @@ impl Commands {
         self.before.is_empty() && self.after.is_empty()
     }
 
-    /// Returns the number of programs that run if a host has this many interfaces.
-    pub fn programs(&self, interfaces: usize) -> usize {
-        let all = self.before.iter().chain(&self.after);
-        let runs = all.map(|one| {
-            let mut names = one.command.iter().flat_map(|word| in_braces(word));
-            match names.any(|name| name == EACH_INTERFACE) {
-                true => interfaces,
-                false => 1,
-            }
-        });
-        runs.sum()
-    }
-
     /// Wraps others: these begin first and end last.
     #[must_use]
     pub fn around(&self, inner: &Commands) -> Commands {

@@ -21,8 +21,8 @@ const WIDEST_COLUMN: usize = 20;
 /// Fewest blanks before a cell of text, and before a figure.
 const LEFT_GAP: usize = 2;
 const RIGHT_GAP: usize = 1;
-/// Lines of a terminal, less the prompt and the last line of the first screen.
-const FIRST_SCREEN: usize = 22;
+/// Lines of a terminal, less the prompt.
+const FIRST_SCREEN: usize = 23;
 /// Units that stay on the line of their number.
 const UNITS: [&str; 8] = ["%", "ns", "us", "ms", "s", "min", "h", "pt"];
 
@@ -114,7 +114,8 @@ impl Text {
                         if let Some(title) = waiting.take() {
                             self.heading(title);
                         }
-                        self.item("- ", *ink, text);
+                        let lead = if *ink == Ink::Faint { "" } else { "- " };
+                        self.item(lead, *ink, text);
                         *free = free.saturating_sub(takes);
                     }
                 }

@@ -5,9 +5,13 @@ use nicpoll_model::ab::{
     LiveAb,
 };
 use nicpoll_model::{LossPlace, Verdict};
-use nicpoll_report::{SCHEMAS, TextOptions, render_ab_plan, render_document, render_text};
+use nicpoll_report::{
+    SCHEMAS, TextOptions, render_ab_plan, render_document, render_html, render_markdown,
+    render_text,
+};
 use nicpoll_stats::ab::{Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, answer};
 use nicpoll_testkit::golden;
+use proptest::prelude::*;
 
 const PACKETS_PER_SECOND: f64 = 20_000.0;
 
@@ -290,4 +294,66 @@ fn others() -> [(&'static str, LiveAb); 10] {
 fn a_page_says_why_the_setting_is_not_recommended_and_what_is_odd_about_a_run() {
     let pages = others().map(|(name, run)| format!("%% {name}\n\n{}\n", page(&run)));
     golden("tests/golden/ab-others.txt", &pages.concat());
+}
+
+/// Spoils a pair of blocks in one of the ways that there are.
+fn spoil(pair: &mut AbPair, number: u8) {
+    let both = [&mut pair.judged, &mut pair.reference];
+    match number % 5 {
+        0 => pair.set_aside_because = Some(String::from("the clock was stepped")),
+        1 => pair.judged.window.cpu = None,
+        2 => both.into_iter().for_each(|block| {
+            let cpu = block.window.cpu;
+            let seconds = block.window.seconds;
+            block.window = AbWindow {
+                seconds,
+                cpu,
+                ..AbWindow::default()
+            };
+        }),
+        3 => {
+            let window = &mut pair.judged.window;
+            let seconds = window.seconds;
+            window.cpu.as_mut().unwrap().counting_seconds = seconds;
+        }
+        _ => both.into_iter().for_each(|block| {
+            block.window.seconds = 0.0;
+            block.later_window = None;
+        }),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn there_is_no_word_without_the_pairs_it_takes(
+        numbers in proptest::collection::vec(0..60_u8, 0..60),
+        spoiled in 0..60_u8,
+        cause in prop_oneof![
+            4 => Just(AbEndCause::Planned),
+            1 => Just(AbEndCause::Interrupted),
+            1 => Just(AbEndCause::CarrierLost),
+        ],
+    ) {
+        let mut run = run(numbers.len(), AS_IT_IS, POLLING);
+        for (pair, number) in run.pairs.iter_mut().zip(&numbers) {
+            if *number < spoiled {
+                spoil(pair, *number);
+            }
+        }
+        run.end.cause = cause;
+        run.answer = answer(&run.pairs, &run.plan, Some(cause));
+        let measured = numbers.iter().filter(|it| **it >= spoiled || matches!(**it % 5, 2 | 3)).count();
+        let has_word = run.answer.verdict.is_some();
+        prop_assert!(!has_word || measured as u32 >= run.plan.pairs_min && !cause.is_abort());
+        prop_assert_eq!(has_word, run.answer.no_verdict.is_empty());
+        let wide = TextOptions::wide(100);
+        for text in [render_text(&run, &wide), render_markdown(&run), render_html(&run)] {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let said = ["polling saves ", "polling costs ", "makes no difference", "no difference proven"];
+            let said: Vec<&str> = said.into_iter().filter(|word| text.contains(word)).collect();
+            prop_assert_eq!(said.len(), usize::from(has_word), "{}", text);
+            prop_assert_eq!(text.contains("No verdict: "), !has_word, "{}", text);
+        }
+    }
 }

@@ -60,7 +60,8 @@ fn the_answer_is_that_of_the_text() {
     }
     assert!(verdicts >= 6, "{verdicts}");
     let (_, meaning) = text.split_once("What this means here").unwrap();
-    let (meaning, _) = meaning.split_once("Details:").unwrap();
+    // The hint below it is there if it has room.
+    let meaning = meaning.split("Details:").next().unwrap();
     for sentence in meaning.split("\n  - ") {
         assert!(page.contains(&flat(sentence)), "{sentence}");
     }

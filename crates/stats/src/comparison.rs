@@ -78,7 +78,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     let sensitivity = contrast
         .proofs
         .filter(|_| margin.is_some())
-        .map(|proofs| sensitivity(&rule, pairs, proofs));
+        .map(|proofs| sensitivity(&rule, pairs, found.interval.is_ok(), proofs));
     let power = margin.and_then(|_| rule.power(&found.differences, contrast.seed));
     let none_seen = rule.none_seen(contrast, &found.differences);
     let shown = none_seen.map_or(found.shown(kind), |(_, shown)| shown);
@@ -273,8 +273,8 @@ pub struct Proofs<'a> {
     pub reference: [u32; 2],
 }
 
-/// Repeats a comparison with other choices of the pairs that count.
-pub(crate) fn sensitivity(rule: &Rule, pairs: &[Pair], proofs: Proofs<'_>) -> Sensitivity {
+/// Repeats a comparison with other choices of the pairs that count. Without a verdict of the measured pairs none has one.
+fn sensitivity(rule: &Rule, pairs: &[Pair], has_verdict: bool, proofs: Proofs<'_>) -> Sensitivity {
     let scenario = |pairs: &[Pair]| {
         let found = rule.apply(pairs);
         let shown = found.shown(rule.metric.kind());
@@ -282,7 +282,10 @@ pub(crate) fn sensitivity(rule: &Rule, pairs: &[Pair], proofs: Proofs<'_>) -> Se
             blocks: pairs.iter().filter(|pair| !pair.is_missing()).count() as u32,
             estimate: shown.estimate,
             interval: shown.ends,
-            verdict: rule.word(&found).unwrap_or(Verdict::Inconclusive),
+            verdict: rule
+                .word(&found)
+                .filter(|_| has_verdict)
+                .unwrap_or(Verdict::Inconclusive),
         }
     };
     let proven = pairs.iter().zip(proofs.is_proven);

@@ -29,7 +29,8 @@ pub use interval::{
 pub use latencies::Latencies;
 pub use method::{Power, interval_by, planned_method};
 pub use rank::{
-    hodges_lehmann, mann_whitney_p, shift_interval, signed_rank_blocks_min, signed_rank_interval,
+    VALUES_MIN, hodges_lehmann, mann_whitney_p, shift_interval, signed_rank_blocks_min,
+    signed_rank_interval,
 };
 pub use series::{ChangePoint, SERIES_BELOW_P, Series, lag_one_p};
 pub use summary::{Summary, mean, outliers, standard_deviation};

@@ -353,7 +353,7 @@ fn normal_tail(all: &[f64], chosen: usize, seen: f64) -> f64 {
 }
 
 /// The fewest values of a side for an interval: two have a deviation, but only one degree of freedom.
-pub(crate) const VALUES_MIN: usize = 3;
+pub const VALUES_MIN: usize = 3;
 
 /// Returns how far the values of `one` lie above those of `other`: the median of all differences, with its interval.
 /// Infinite values, from failed runs, have ranks too, and may make an end infinite.

@@ -81,8 +81,8 @@ const MEDIAN_DEVIATION: f64 = 0.6745;
 /// A standard deviation of normal values, in mean absolute deviations.
 const MEAN_DEVIATION: f64 = 1.253_314;
 
-/// Returns the positions of the outliers, from 0. A value that is not finite always is one; finite ones only among
-/// five or more.
+/// Returns the positions of the outliers, from 0: values far from five or more finite ones, and among those each that is
+/// not finite.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let finite: Vec<f64> = values.iter().copied().filter(|it| it.is_finite()).collect();
     let middle = median(&finite).unwrap_or(0.0);
@@ -94,7 +94,7 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
     };
     let is_outlier = |value: f64| {
         let is_far = (value - middle).abs() > SCORE_MAX * unit;
-        !value.is_finite() || (finite.len() >= VALUES_MIN && is_far)
+        finite.len() >= VALUES_MIN && (is_far || !value.is_finite())
     };
     let positions = values.iter().enumerate();
     positions
@@ -221,5 +221,8 @@ mod outliers_tests {
         assert_eq!(outliers(&[5.0; 6]), [0usize; 0]);
         assert_eq!(outliers(&[5.0, 5.0, 90.0]), [0usize; 0]);
         assert_eq!(outliers(&[]), [0usize; 0]);
+        // Of what never ended nothing lies far from anything.
+        assert_eq!(outliers(&[f64::INFINITY]), [0usize; 0]);
+        assert_eq!(outliers(&[f64::INFINITY; 9]), [0usize; 0]);
     }
 }

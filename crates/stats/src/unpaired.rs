@@ -21,9 +21,8 @@ use crate::summary;
 pub struct Unpaired {
     /// The method that decides.
     pub method: ComparedMethod,
-    /// The deciding interval with its estimate; an end may be infinite or 0 for runs that failed. `None` where
-    /// there is none.
-    pub interval: Option<Interval>,
+    /// The deciding interval with its estimate, or why there is none; an end may be infinite or 0 for runs that failed.
+    pub interval: Result<Interval, NoInterval>,
     /// Its two-sided p value of no difference.
     pub difference_p: Option<f64>,
     /// The ends by ranks.
@@ -51,13 +50,11 @@ pub fn compare_unpaired(
     };
     let (judged, reference) = (scaled(judged), scaled(reference));
     let unscaled = |interval: Interval| match kind {
-        MetricKind::Ratio => interval.exponentiated(),
-        MetricKind::Points => Some(interval),
+        MetricKind::Ratio => interval.exponentiated().ok_or(NoInterval::OutOfRange),
+        MetricKind::Points => Ok(interval),
     };
-    let ranks = shift_interval(&judged, &reference, confidence);
-    let ranks = ranks.ok().and_then(unscaled);
-    let welch = welch_interval(&judged, &reference, confidence);
-    let welch = welch.ok().and_then(unscaled);
+    let ranks = shift_interval(&judged, &reference, confidence).and_then(unscaled);
+    let welch = welch_interval(&judged, &reference, confidence).and_then(unscaled);
     let mann_whitney_p = mann_whitney_p(&judged, &reference);
     let welch_p = welch_p(&judged, &reference);
     let sizes = [judged.len(), reference.len()];
@@ -77,7 +74,7 @@ pub fn compare_unpaired(
     }
 }
 
-fn ends(interval: Option<Interval>) -> Ends {
+fn ends(interval: Result<Interval, NoInterval>) -> Ends {
     let finite = |end: f64| Some(end).filter(|end| end.is_finite());
     interval.map_or(Ends::default(), |it| Ends {
         low: finite(it.low),
@@ -186,7 +183,7 @@ mod unpaired_tests {
         let more = failed.map(|it| it + 50.0);
         let found = compare_unpaired(&failed, &more, MetricKind::Ratio, Confidence::PERCENT_95);
         assert_eq!(found.welch, Ends::default());
-        assert!(found.interval.is_some() && found.mann_whitney.high.unwrap() < 1.0);
+        assert!(found.interval.is_ok() && found.mann_whitney.high.unwrap() < 1.0);
     }
 }
 

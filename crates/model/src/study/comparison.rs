@@ -411,6 +411,9 @@ pub struct ComparedSets {
     pub confidence_ratio: f64,
     /// The verdict on the judged set.
     pub verdict: Verdict,
+    /// Why there is none; null when there is one, and in results of earlier versions.
+    #[serde(default)]
+    pub no_verdict: Option<String>,
     /// Two-sided p value of no difference, by the method.
     pub difference_p: Option<f64>,
     /// The p value after Holm's correction for the family.

@@ -334,7 +334,8 @@ pub enum WarningName {
     CounterMissing,
     /// The machine disturbs measurements, or settings differ in more than the compared quantity.
     Confounder,
-    /// The time was over before all blocks were run or the intervals were narrow enough, or was exceeded.
+    /// The time was over before all blocks were run or the intervals were narrow enough, or was exceeded. Of a plan: the
+    /// estimate leaves something out.
     LimitCameFirst,
     /// A polling setting cannot be in force: packets bypass the NAPI.
     NeverInForce,

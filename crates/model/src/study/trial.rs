@@ -375,11 +375,25 @@ pub struct Trial {
     pub figures: Option<Box<TrialFigures>>,
 }
 
+/// Deviation up to which rounds are still the timer's: arrivals would begin many more, and a timer that is not armed
+/// none.
+const TIMED_DEVIATION_MAX: f64 = 0.5;
+
 impl Trial {
-    /// Returns the figures if the trial takes part in the primary estimate and gave a result.
+    /// Returns whether its setting was in force. A late timer counts: on an idle virtual core its latency is a tenth of
+    /// a period and more.
+    pub fn is_in_force(&self) -> bool {
+        let deviation = self.findings.rhythm_deviation_ratio;
+        self.validity.unproven.is_none()
+            || deviation.is_some_and(|deviation| deviation.abs() < TIMED_DEVIATION_MAX)
+    }
+
+    /// Returns the figures if the trial gave a result under a setting that was in force, and nothing external voids it.
     pub fn result(&self) -> Option<&TrialFigures> {
         let counts = self.validity.is_kept() && self.validity.failure.is_none();
-        self.figures.as_deref().filter(|_| counts)
+        self.figures
+            .as_deref()
+            .filter(|_| counts && self.is_in_force())
     }
 
     /// Returns the ledger of a trial with a result, if it closes.

@@ -98,36 +98,42 @@ pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
     };
     let (judged, reference) = (&judged.name, &reference.name);
     let what = quantity(&sets.quantity);
+    let why = sets.no_verdict.as_ref();
+    let why = why.map_or(String::new(), |why| format!(": {why}"));
+    let ends = [sets.interval.low, sets.interval.high];
+    let word = match verdict {
+        Verdict::Inconclusive => String::from("no verdict"),
+        Verdict::Equivalent => format!("{verdict}{}", surely(ends)),
+        verdict => verdict.to_string(),
+    };
     if let Some(difference) = sets.share_difference {
-        let points = points(
-            [sets.interval.low, Some(difference), sets.interval.high],
-            margin,
-        );
-        return format!("{of}{verdict}: {what} of {judged} against {reference}: {points}.");
+        let points = points([ends[0], Some(difference), ends[1]], margin);
+        return format!("{of}{word}: {what} of {judged} against {reference}: {points}{why}.");
     }
+    let Some(ratio) = sets.ratio else {
+        let why = match verdict {
+            Verdict::Inconclusive => why,
+            // A word without a ratio: whole sets of one side are.
+            _ => String::from(": the values of one of them are 0, or without end"),
+        };
+        return format!("{of}{word}: {judged} and {reference} have no ratio{why}.");
+    };
     let thresholds = [1.0, margin, 1.0 / margin];
-    let (times, interval) = match (sets.ratio, sets.interval.low, sets.interval.high) {
-        (None, ..) => {
-            return format!(
-                "{of}{verdict}: {judged} and {reference} cannot be compared; there are too few values."
-            );
-        }
-        (Some(ratio), Some(low), Some(high)) => {
+    let (times, interval) = match ends {
+        [Some(low), Some(high)] => {
             let [low, ratio, high] = aligned([low, ratio, high], &thresholds);
             (ratio, format!("interval {low} to {high}"))
         }
-        (Some(ratio), ..) => {
+        [Some(low), None] => {
+            let [low, ratio] = aligned([low, ratio], &thresholds);
+            (ratio, format!("interval from {low} on"))
+        }
+        [None, _] => {
             let [ratio] = aligned([ratio], &thresholds);
-            (ratio, String::from("no interval"))
+            (ratio, format!("no interval{why}"))
         }
     };
-    let surely = match verdict {
-        Verdict::Equivalent => surely([sets.interval.low, sets.interval.high]),
-        _ => String::new(),
-    };
-    format!(
-        "{of}{verdict}{surely}: {judged} has {times} times the {what} of {reference} ({interval})."
-    )
+    format!("{of}{word}: {judged} has {times} times the {what} of {reference} ({interval}).")
 }
 
 /// Formats a difference of shares in percentage points, with its interval.

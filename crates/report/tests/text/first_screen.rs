@@ -109,10 +109,26 @@ fn trials_without_their_setting_in_force_are_counted_once() {
     };
     let note = "tcp: polling was proven in force in 11 of 16 trials; the others have no figure";
     counted(&study, &format!("{note}."));
+}
+
+#[test]
+fn what_a_verdict_depends_on_is_said_whatever_else_there_is() {
+    let mut study = fixture::study();
     let tcp = study.comparisons.iter_mut().find(|it| it.workload == "tcp");
-    tcp.unwrap().verdict = Some(Verdict::DependsOnWhatCounts);
-    counted(&study, &format!("{note}, and the verdict depends on them."));
-    counted(&study, note);
+    let tcp = tcp.unwrap();
+    (tcp.verdict, tcp.missing_blocks) = (Some(Verdict::DependsOnWhatCounts), 5);
+    let sensitivity = tcp.sensitivity.as_mut().unwrap();
+    sensitivity.missing_as_worst = Some(sensitivity.proven_only);
+    sensitivity.missing_as_best = Some(nicpoll_model::Scenario {
+        verdict: Verdict::NoDifferenceProven,
+        ..sensitivity.proven_only
+    });
+    study.question = "Does it pay? ".repeat(200);
+    let text = flat(&render_text(&brief_page(&study), &TextOptions::default()));
+    assert!(text.contains(" tcp rate depends "), "{text}");
+    let said = "\"depends\": the rate of tcp, polling against interrupt, would be \"loses\" from what was measured, \"loses\" \
+                with the 5 missing pairs taken as the worst, \"not proven\" with them taken as the best.";
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]

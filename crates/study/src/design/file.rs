@@ -25,7 +25,7 @@ use crate::design::file::needs::{Here, Need, Resource, check};
 use crate::design::file::reader::{Document, LengthsEntry, Reader, WorkloadEntry};
 use crate::design::sweep::SweepRates;
 use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
-use crate::judge::warnings::warning_of_plan;
+use crate::judge::warnings::warnings_of_plan;
 use crate::plan::{Lengths, outline, plan_of};
 
 /// Limit of a file's bytes.
@@ -143,7 +143,7 @@ impl StudyFile {
             seed: seed.0,
             plan: plan_of(design, &self.lengths, seed)?,
             link: design.topology.describe(),
-            warnings: warning_of_plan(design).into_iter().collect(),
+            warnings: warnings_of_plan(design),
             workloads,
             settings: design.settings.iter().map(NamedSetting::facts).collect(),
         })

@@ -211,23 +211,8 @@ impl<'a> ComparedTrials<'a> {
     /// pairs.
     fn why_none(&self, metric: Metric, otherwise: &str) -> String {
         let trials: Vec<&Trial> = self.arm(0).chain(self.arm(1)).collect();
-        let mut reasons = BTreeMap::<_, BTreeMap<&str, u32>>::new();
-        for (what, why) in trials.iter().filter_map(|trial| unmeasured(trial, metric)) {
-            *reasons.entry(what).or_default().entry(why).or_default() += 1;
-        }
-        let counted = reasons.into_iter();
-        let counted = counted.map(|(what, whys)| (whys.values().sum::<u32>(), what, whys));
-        let Some((count, what, whys)) = counted.max_by_key(|(count, ..)| *count) else {
-            return String::from(otherwise);
-        };
-        let colon = match whys.len() {
-            1 => ": ",
-            _ => ", most often: ",
-        };
-        let most = whys.into_iter().max_by_key(|(_, count)| *count);
-        let why = most.map_or("", |(why, _)| why);
-        let all = trials.len();
-        format!("{count} of {all} trials {what}{colon}{why}; {otherwise}")
+        let happened = what_happened(&trials, metric).map(|what| what + "; ");
+        happened.unwrap_or_default() + otherwise
     }
 
     fn arm(&self, arm: usize) -> impl Iterator<Item = &'a Trial> {
@@ -237,7 +222,7 @@ impl<'a> ComparedTrials<'a> {
     /// Returns the trials of one arm that are not void, and those of them whose setting was in force.
     fn in_force(&self, arm: usize) -> [u32; 2] {
         let kept = || self.arm(arm).filter(|trial| trial.validity.is_kept());
-        let in_force = kept().filter(|trial| is_in_force(trial));
+        let in_force = kept().filter(|trial| trial.is_in_force());
         [kept().count() as u32, in_force.count() as u32]
     }
 
@@ -250,13 +235,31 @@ impl<'a> ComparedTrials<'a> {
     }
 }
 
+/// Returns what happened to most of the trials without a figure, with the most frequent reason; `None` if all have one.
+pub(crate) fn what_happened(trials: &[&Trial], metric: Metric) -> Option<String> {
+    let mut reasons = BTreeMap::<_, BTreeMap<&str, u32>>::new();
+    for (what, why) in trials.iter().filter_map(|trial| unmeasured(trial, metric)) {
+        *reasons.entry(what).or_default().entry(why).or_default() += 1;
+    }
+    let counted = reasons.into_iter();
+    let counted = counted.map(|(what, whys)| (whys.values().sum::<u32>(), what, whys));
+    let (count, what, whys) = counted.max_by_key(|(count, ..)| *count)?;
+    let colon = match whys.len() {
+        1 => ": ",
+        _ => ", most often: ",
+    };
+    let most = whys.into_iter().max_by_key(|(_, count)| *count);
+    let why = most.map_or("", |(why, _)| why);
+    let all = trials.len();
+    Some(format!("{count} of {all} trials {what}{colon}{why}"))
+}
+
 /// The remedy for CPU time that is not counted.
 const NOT_COUNTED: &str = "the clock tick's samples are no measure of polling, and counting takes BPF ('nicpoll doctor' says what is missing)";
 
 /// Returns why a trial has no figure: what happened to it, and the reason.
 fn unmeasured(trial: &Trial, metric: Metric) -> Option<(&'static str, &str)> {
     let validity = &trial.validity;
-    let in_force = is_in_force(trial);
     let figures = trial.result();
     let is_nothing = figures.is_some_and(|it| it.delivered_bits_per_second == 0.0);
     let cpu = figures.and_then(|it| it.cpu.as_ref());
@@ -268,7 +271,10 @@ fn unmeasured(trial: &Trial, metric: Metric) -> Option<(&'static str, &str)> {
         ("failed", validity.failure.as_deref()),
         (
             "ran without their setting in force",
-            validity.unproven.as_deref().filter(|_| !in_force),
+            validity
+                .unproven
+                .as_deref()
+                .filter(|_| !trial.is_in_force()),
         ),
         (
             "delivered nothing",
@@ -328,20 +334,9 @@ fn mean_value(
     })
 }
 
-/// Deviation up to which rounds are still the timer's: arrivals would begin many more, an unarmed timer none.
-const TIMED_DEVIATION_MAX: f64 = 0.5;
-
 /// Returns whether a trial ran as its setting asks, in rhythm if it has one. A failure counts for the setting.
 fn is_as_asked(validity: &Validity) -> bool {
     validity.is_kept() && validity.unproven.is_none()
-}
-
-/// Returns whether a trial's setting was in force. A late timer counts: on an idle virtual core its latency is a
-/// tenth of a period and more.
-fn is_in_force(trial: &Trial) -> bool {
-    let deviation = trial.findings.rhythm_deviation_ratio;
-    is_as_asked(&trial.validity)
-        || deviation.is_some_and(|deviation| deviation.abs() < TIMED_DEVIATION_MAX)
 }
 
 /// Returns a trial's value of a metric; `None` if it was not measured. A trial that failed, was disturbed from
@@ -353,7 +348,7 @@ pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
     if figures.delivered_bits_per_second == 0.0 {
         return of_nothing(metric);
     }
-    if trial.validity.failure.is_some() || !is_in_force(trial) {
+    if trial.validity.failure.is_some() || !trial.is_in_force() {
         return None;
     }
     measured(metric, trial, figures)

@@ -47,13 +47,20 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     warnings
 }
 
-/// Returns the warning before a study runs: settings that cannot be in force.
-pub(crate) fn warning_of_plan(design: &Design) -> Option<Warning> {
+/// Returns the warnings before a study runs: settings that cannot be in force, and what the estimate leaves out.
+pub(crate) fn warnings_of_plan(design: &Design) -> Vec<Warning> {
     let settings = design.polled_in_vain();
     let settings = settings.map(|setting| String::from(setting.name()));
-    let settings = listed(settings, ", ")?;
-    let text = format!("there will be no poll under {settings}: {AROUND}");
-    Some(warning(WarningName::NeverInForce, text))
+    let in_vain = listed(settings, ", ").map(|settings| {
+        let text = format!("there will be no poll under {settings}: {AROUND}");
+        warning(WarningName::NeverInForce, text)
+    });
+    let commands = design.has_commands().then(|| {
+        let text = "how long the commands before and after the traffic take is not known, and not in the estimate: with slow \
+                    ones fewer blocks fit into the time";
+        warning(WarningName::LimitCameFirst, text)
+    });
+    in_vain.into_iter().chain(commands).collect()
 }
 
 /// Makes a warning.

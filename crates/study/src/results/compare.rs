@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nicpoll_model::numbers::counted;
 use nicpoll_model::{
     COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
     Comparison, Ends, IntervalMethod, Metric, MetricKind, Origin, SettingFacts, Study, Verdict,
@@ -13,8 +14,8 @@ use nicpoll_model::{
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
-    Confidence, Margin, Series, Summary, Unpaired, compare_unpaired, holm, mean, outliers,
-    standard_deviation, verdict,
+    Confidence, Margin, NoInterval, Series, Summary, Unpaired, VALUES_MIN, compare_unpaired, holm,
+    mean, outliers, standard_deviation, verdict,
 };
 
 use crate::design::Versus;
@@ -138,14 +139,17 @@ fn paired(
         ));
     }
     match sets.is_empty() {
-        true => Err(nothing_in_common()),
+        true => Err(nothing_in_common(reference, judged)),
         false => Ok(sets),
     }
 }
 
-fn nothing_in_common() -> ResultError {
-    let why = "the two studies have no workload with a setting of one name; name settings, as in 7:polling 8:interrupt";
-    ResultError::Unfit(String::from(why))
+fn nothing_in_common(reference: &StudySource, judged: &StudySource) -> ResultError {
+    let [one, other] = [reference, judged].map(StudySource::contents);
+    ResultError::Unfit(format!(
+        "no workload has a setting of one name in both: {one}, and {other}; name a setting of each, as in 7:polling \
+         8:interrupt"
+    ))
 }
 
 fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide) -> ComparedSets {
@@ -169,6 +173,7 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
         },
         confidence_ratio: compared.confidence_ratio,
         verdict: compared.verdict.unwrap_or(Verdict::Inconclusive),
+        no_verdict: compared.no_verdict,
         difference_p: compared.difference_p,
         holm_p: None,
         welch: Ends::default(),
@@ -196,10 +201,10 @@ fn differences_of(
     };
     let meanings = meanings(reference, judged, one, other).into_iter();
     let mut found: Vec<String> = meanings.map(told).collect();
-    if let Some(first) = found.first().filter(|_| !anyway) {
+    if !anyway && !found.is_empty() {
+        let (found, id) = (found.join("; "), judged.id);
         return Err(ResultError::Named(format!(
-            "{first}: no comparison of the same thing; --anyway compares them, or name other settings, as in {}:SETTING",
-            judged.id
+            "{found}: no comparison of the same thing; --anyway compares them, or name others, as in {id}:SETTING:WORKLOAD"
         )));
     }
     let differing = differences(conditions_of(one), conditions_of(other));
@@ -306,7 +311,7 @@ fn studies(
         .filter(|(cell, own)| !matched.contains(cell) && is_asked(own));
     alone.extend(rest.map(|((_, setting), own)| reference.alone(own, setting)));
     if found.is_empty() {
-        return Err(nothing_in_common());
+        return Err(nothing_in_common(reference, judged));
     }
     let mut sets = Vec::new();
     for (workload, own, setting, against) in found {
@@ -373,12 +378,14 @@ pub fn unpaired(
     let confidence = Confidence::for_family(family);
     let found = compare_unpaired(&judged.values, &reference.values, kind, confidence);
     let (quantity, measure) = (judged.quantity.clone(), judged.measure());
+    let named = [(reference_name, &reference), (judged_name, &judged)];
+    let no_verdict = found.interval.err().map(|error| why_none(error, named));
     let (judged, reference) = (
         side(judged_name.into(), judged),
         side(reference_name.into(), reference),
     );
     let finite = |end: f64| Some(end).filter(|it| it.is_finite());
-    let estimate = found.interval.and_then(|it| finite(it.estimate));
+    let estimate = found.interval.ok().and_then(|it| finite(it.estimate));
     Ok(ComparedSets {
         workload,
         quantity,
@@ -394,6 +401,7 @@ pub fn unpaired(
         }),
         confidence_ratio: confidence.level(),
         verdict: word(&found, kind, less_is_better),
+        no_verdict,
         difference_p: found.difference_p,
         holm_p: None,
         welch: found.welch,
@@ -405,9 +413,24 @@ pub fn unpaired(
     })
 }
 
+/// Returns why there is no verdict: the number of values of each side, what happened to the trials without one, and how
+/// many values it takes.
+fn why_none(error: NoInterval, sides: [(&str, &Values); 2]) -> String {
+    if !matches!(error, NoInterval::TooFewValues { .. }) {
+        return String::from("values of 0, or without end, have no ratio to each other");
+    }
+    let told = sides.map(|(name, side)| {
+        let values = counted(side.values.len() as u32, "value");
+        let why = side.unmeasured.as_ref();
+        let why = why.map_or(String::new(), |why| format!(" ({why})"));
+        format!("{name} has {values}{why}")
+    });
+    format!("{}, and it takes {VALUES_MIN} of each", told.join(", "))
+}
+
 fn word(found: &Unpaired, kind: MetricKind, less_is_better: bool) -> Verdict {
     let margin = Margin::new(kind, margin_of(kind, MARGIN)).expect("the margin fits its kind");
-    let oriented = found.interval;
+    let oriented = found.interval.ok();
     let oriented = oriented.map(|it| it.oriented(kind, !less_is_better));
     verdict(oriented.as_ref(), &margin)
 }

@@ -17,7 +17,7 @@ use nicpoll_sys::stdio::read_text;
 use thiserror::Error;
 
 use crate::design::measures::rate;
-use crate::judge::comparisons::value;
+use crate::judge::comparisons::{value, what_happened};
 use crate::judge::conclude;
 use crate::judge::warnings::warning;
 use crate::run::session::{StudyError, design_of};
@@ -203,6 +203,12 @@ impl StudySource {
                 "{name} names no setting of the study; name one as in {id}:SETTING, where it is {known}"
             ))
         })
+    }
+
+    /// Names what it has: its settings and workloads.
+    pub(crate) fn contents(&self) -> String {
+        let (settings, workloads) = (self.settings.join(", "), self.workloads.join(", "));
+        format!("{} has {settings} under {workloads}", self.id)
     }
 
     /// Makes the error of a study given twice, with what can be compared within it.
@@ -500,6 +506,8 @@ pub(crate) struct Values {
     pub packets: Option<Vec<f64>>,
     pub are_intervals: bool,
     pub is_sent: bool,
+    /// What happened to most of the trials that have no value.
+    pub unmeasured: Option<String>,
 }
 
 impl Values {
@@ -548,6 +556,7 @@ fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) 
         values: trials.iter().filter_map(|it| value(it, metric)).collect(),
         packets: (metric == Metric::DeliveredBitsPerSecond)
             .then(|| trials.iter().filter_map(rate).collect()),
+        unmeasured: what_happened(&trials, metric),
         ..Values::default()
     }
 }
@@ -555,12 +564,17 @@ fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) 
 /// Returns the rates of imported trials, in the order of the text.
 pub(crate) fn values_of_trials(trials: &[&ImportedTrial]) -> Values {
     let first = trials.first();
+    let without = trials.iter().filter(|it| it.value.is_none()).count();
     Values {
         quantity: first.map(|it| it.quantity.clone()).unwrap_or_default(),
         read_as: String::from("imported trials"),
         trials: trials.len(),
         values: trials.iter().filter_map(|it| it.value).collect(),
         is_sent: trials.iter().any(|it| it.is_sent),
+        unmeasured: (without > 0).then(|| {
+            let all = trials.len();
+            format!("{without} of {all} trials have no rate of the whole trial")
+        }),
         ..Values::default()
     }
 }

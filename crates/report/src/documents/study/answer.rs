@@ -13,7 +13,7 @@ use nicpoll_model::{
 use super::comparisons::{found, margin_percent, to_find_margin, value};
 use super::phrases::{Shown, named, outcome};
 use super::trials::{Group, Pair};
-use crate::lists::{capital, distinct, grouped, listed};
+use crate::lists::{capital, distinct, grouped, joined, listed};
 use crate::page::{Block, Ink, Interval, IntervalGroup, Intervals, Level, Part, Span};
 use nicpoll_model::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent, span};
 
@@ -27,7 +27,9 @@ pub fn write(part: &mut Part, study: &Study) {
     for sentence in answer(study, first) {
         part.paragraph(Ink::Strong, sentence);
     }
-    part.paragraph(Ink::Faint, run(study));
+    let run = [run(study), words(study)].into_iter();
+    let run = run.filter(|words| !words.is_empty());
+    part.paragraph(Ink::Faint, joined(run, "; "));
     let groups = pairs.iter().enumerate();
     let groups = groups.map(|(index, pair)| group(study, *pair, index == 0));
     part.blocks.push(Block::Intervals(Intervals {
@@ -330,12 +332,12 @@ fn meaning(study: &Study) -> Vec<(Ink, String)> {
             without_verdict(study).filter(|_| !is_told).collect(),
         ),
         (Ink::Unsure, doubts(study).collect()),
+        (Ink::Unsure, dependent(study).collect()),
         (Ink::Unsure, in_force(study).collect()),
         (Ink::Unsure, counting(study).into_iter().collect()),
         (Ink::Plain, outcomes.filter(|_| !is_said).collect()),
         (Ink::Plain, latencies(study).collect()),
         (Ink::Plain, unproven(study).into_iter().collect()),
-        (Ink::Plain, weak_words(study).into_iter().collect()),
     ];
     let all = sentences.into_iter();
     all.flat_map(|(ink, all)| all.into_iter().map(move |one| (ink, one)))
@@ -476,21 +478,11 @@ fn in_force(study: &Study) -> impl Iterator<Item = String> {
             let reference = (&one.reference, it.reference_in_force_trials);
             [(&one.setting, it.in_force_trials), reference]
         });
-        let depends = study.comparisons.iter().any(|it| {
-            it.workload == one.workload && it.verdict == Some(Verdict::DependsOnWhatCounts)
-        });
-        let few = arms.filter(move |(_, [trials, in_force])| {
-            10 * in_force <= 9 * trials || depends && in_force < trials
-        });
+        let few = arms.filter(|(_, [trials, in_force])| 10 * in_force <= 9 * trials);
         few.map(move |(setting, [trials, in_force])| {
             let workload = &one.workload;
-            let verdict = match depends {
-                true => ", and the verdict depends on them",
-                false => "",
-            };
             format!(
-                "{workload}: {setting} was proven in force in {in_force} of {trials} trials; the others have no \
-                 figure{verdict}."
+                "{workload}: {setting} was proven in force in {in_force} of {trials} trials; the others have no figure."
             )
         })
     });
@@ -562,18 +554,59 @@ fn unproven(study: &Study) -> Option<String> {
     ))
 }
 
-/// Returns the meaning of `better` and `worse`, if the screen has these words.
-fn weak_words(study: &Study) -> Option<String> {
-    let is_there = |word: &Verdict| {
-        let mut judged = study.comparisons.iter();
-        judged.any(|one| one.verdict == Some(*word))
-    };
-    let weak = [Verdict::Better, Verdict::Worse].into_iter();
-    let words = weak.filter(is_there).map(|word| format!("\"{word}\""));
-    let words: Vec<String> = words.collect();
-    let margin = margin_percent(study);
-    (!words.is_empty()).then(|| {
-        let words = words.join(" and ");
-        format!("{words}: there is a difference, but not surely one of {margin} %.")
+/// Verdict words with their meaning; `{}` is the margin in percent. Why there is no verdict, and what one depends on, are
+/// sentences of their own.
+const WORDS: [(&[&str], &str); 4] = [
+    (&["wins", "loses"], "surely by {} % or more"),
+    (
+        &["better", "worse"],
+        "surely a difference, perhaps of less than {} %",
+    ),
+    (&["same"], "surely less than {} % either way"),
+    (&["not proven"], "the interval leaves it open"),
+];
+
+/// Explains the words that the lines have.
+fn words(study: &Study) -> String {
+    let pairs = Pair::of(study).into_iter();
+    let pairs = pairs.flat_map(|pair| study.workloads.iter().map(move |it| (pair, &it.workload)));
+    let lines = pairs.flat_map(|(pair, workload)| shown(study, pair, workload));
+    let there: Vec<&str> = lines.map(|one| word(one.verdict)).collect();
+    let said = WORDS.iter().filter_map(|(words, meaning)| {
+        let words = listed(words.iter().filter(|word| there.contains(word)));
+        let meaning = meaning.replace("{}", &margin_percent(study));
+        (!words.is_empty()).then(|| format!("{words}: {meaning}"))
+    });
+    joined(said, "; ")
+}
+
+/// Returns what each verdict that depends on what counts would be by each rule.
+fn dependent(study: &Study) -> impl Iterator<Item = String> {
+    let depends = |one: &&Comparison| one.verdict == Some(Verdict::DependsOnWhatCounts);
+    let depends = study.comparisons.iter().filter(depends);
+    let depends = depends.filter_map(|one| {
+        let rules = one.sensitivity.as_ref()?;
+        let missing = counted(one.missing_blocks, "missing pair");
+        let proven = match rules.proven_only.blocks {
+            all if all == one.blocks => String::from("from what was measured"),
+            some => format!("from {} in force and in rhythm", counted(some, "pair")),
+        };
+        let (worst, best) = (rules.missing_as_worst, rules.missing_as_best);
+        let rules = [
+            (Some(rules.proven_only), proven),
+            (worst, format!("with the {missing} taken as the worst")),
+            (best, String::from("with them taken as the best")),
+        ];
+        let would = rules.into_iter().filter_map(|(rule, how)| {
+            let verdict = rule?.verdict;
+            (verdict != Verdict::Inconclusive).then(|| format!("\"{}\" {how}", word(Some(verdict))))
+        });
+        let versus = format!("{} against {}", one.setting, one.reference);
+        Some(((one.metric.measure(), &one.workload, listed(would)), versus))
+    });
+    let alike = grouped(depends).into_iter();
+    alike.map(|((measure, workload, would), versus)| {
+        let versus = listed(versus);
+        format!("\"depends\": the {measure} of {workload}, {versus}, would be {would}.")
     })
 }

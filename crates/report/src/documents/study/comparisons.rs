@@ -67,11 +67,14 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
         );
     }
     let Some(ratio) = comparison.ratio else {
-        let why = match comparison.blocks {
-            0 => "no block counts",
-            _ => "a figure is missing, or most trials failed",
+        let ending = match comparison.verdict {
+            Some(verdict) if verdict.is_decided() => format!(
+                "one of them is 0 in most blocks, or without end: {}",
+                ending(study, comparison)
+            ),
+            _ => ending(study, comparison),
         };
-        return format!("{workload}{over}: {setting} and {reference} cannot be compared: {why}.");
+        return format!("{workload}{over}: {setting} and {reference} have no ratio: {ending}");
     };
     let thresholds = thresholds(study, comparison);
     let (times, interval) = match (comparison.ratio_low, comparison.ratio_high) {
@@ -126,10 +129,10 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
         Some(Verdict::DependsOnWhatCounts) => {
             String::from("no difference proven: it depends on what counts (see below).")
         }
-        Some(Verdict::Inconclusive) => match comparison.blocks {
-            1 => String::from("inconclusive, as only 1 block counts."),
-            blocks => format!("inconclusive, as {blocks} blocks leave no interval."),
-        },
+        Some(Verdict::Inconclusive) => {
+            let why = comparison.no_verdict.as_deref();
+            format!("no verdict: {}.", why.unwrap_or("too few blocks count"))
+        }
         Some(verdict) => format!("{verdict}."),
     }
 }

@@ -17,7 +17,7 @@ mod workload;
 use nicpoll_model::{Study, StudyPlan};
 
 use super::data::{add_saved, csv, json, series_as_csv, trials_as_csv};
-use crate::page::{Document, Ink, Medium, Page};
+use crate::page::{Block, Document, Ink, Medium, Page};
 
 impl Document for Study {
     fn page(&self) -> Page {
@@ -71,8 +71,9 @@ impl Document for Study {
 pub fn brief_page(study: &Study) -> Page {
     Page::of(&study.question, |part| {
         answer::write(part, study);
-        let hint = "Details: the same command without --brief.";
-        part.paragraph(Ink::Faint, hint);
+        // What makes the lines doubtful may fill the screen.
+        let hint = String::from("Details: the same command without --brief.");
+        part.blocks.push(Block::Spare(Ink::Faint, hint));
     })
 }
 

@@ -156,9 +156,7 @@ fn write_voids(part: &mut Part, study: &Study) {
         return;
     }
     let all = study.trials.len();
-    part.heading(format!(
-        "Trials without a figure: {void} of {all}, disturbed from outside or failed"
-    ));
+    part.heading(format!("Trials without a figure: {void} of {all}"));
     for (_, trials) in &reasons {
         let lead = format!("{:>3} x  ", trials.len());
         let reason = reason_of(trials[0]).unwrap_or_default();
@@ -172,9 +170,13 @@ fn write_voids(part: &mut Part, study: &Study) {
 /// Returns why a trial has no part in the figures.
 fn reason_of(trial: &Trial) -> Option<&str> {
     let Validity {
-        external, failure, ..
+        external,
+        failure,
+        unproven,
+        ..
     } = &trial.validity;
-    external.as_deref().or(failure.as_deref())
+    let unproven = unproven.as_deref().filter(|_| !trial.is_in_force());
+    external.as_deref().or(failure.as_deref()).or(unproven)
 }
 
 /// Returns a reason without its figures, in which trials of one reason differ.

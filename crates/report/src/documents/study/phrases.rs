@@ -153,8 +153,8 @@ fn clause(phrase: &Phrase, own: &[&Comparison]) -> Option<Clause> {
     for one in different {
         let amount = match phrase.amount(one) {
             Some(amount) => amount,
-            // An infinite time: no answer came.
-            None => String::from("without end"),
+            // Nothing came under one of the two.
+            None => format!("infinitely {}", phrase.more),
         };
         let workload = &one.workload;
         parts.push(match (is_of_setting, parts.is_empty()) {

@@ -1,6 +1,6 @@
 //! A study by workload and setting: which settings are compared, and the trials of each.
 //!
-//! Trials that were disturbed from outside or gave no result take part in no figure. A figure that no trial has is
+//! Trials that were disturbed from outside, ran without their setting in force or gave no result take part in no figure. A figure that no trial has is
 //! `None`.
 
 use nicpoll_model::{Comparison, MainEffect, Study, Trial, TrialFigures, WorkloadFacts};

@@ -288,8 +288,8 @@ fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
         row("  trials", &|it| Some(count(it.trials))),
     ];
     for (label, read) in TROUBLES {
-        if has(&|it| read(it) > 0) {
-            rows.push(row(label, &|it| Some(count(read(it)))));
+        if has(&|it| read(study, it) > 0) {
+            rows.push(row(label, &|it| Some(count(read(study, it)))));
         }
     }
     rows.push(row("  below half the median", &|it| {
@@ -332,17 +332,33 @@ fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
     rows
 }
 
+/// A label, and how the number of such trials is read.
+type Trouble = (&'static str, fn(&Study, &SettingFindings) -> u32);
+
+const TROUBLES: [Trouble; 7] = [
+    ("  of them disturbed", |_, it| it.external_trials),
+    ("  of them failed", |_, it| it.failed_trials),
+    ("  of them not in force", not_in_force),
+    ("  of them out of rhythm", |study, it| {
+        it.unproven_trials.saturating_sub(not_in_force(study, it))
+    }),
+    ("  losses do not add up", |_, it| it.ledger_void_trials),
+    ("  with losses", |_, it| it.loss_trials),
+    ("  further proofs needed", |_, it| it.proof_retries),
+];
+
+/// Counts the trials without their setting in force, which have no figure. One that is merely out of rhythm has.
+fn not_in_force(study: &Study, found: &SettingFindings) -> u32 {
+    let own = study.trials.iter().filter(|it| {
+        (&it.workload, &it.setting) == (&found.workload, &found.setting)
+            && it.validity.is_kept()
+            && !it.is_in_force()
+    });
+    own.count() as u32
+}
+
 /// A label, and how its figure is read.
 type Found<T> = (&'static str, fn(&SettingFindings) -> T);
-
-const TROUBLES: [Found<u32>; 6] = [
-    ("  of them disturbed", |it| it.external_trials),
-    ("  of them failed", |it| it.failed_trials),
-    ("  of them not proven", |it| it.unproven_trials),
-    ("  losses do not add up", |it| it.ledger_void_trials),
-    ("  with losses", |it| it.loss_trials),
-    ("  further proofs needed", |it| it.proof_retries),
-];
 
 /// Evenness of the rate over time; no row for tests that were not made.
 const OVER_TIME: [Found<Option<RateOverTime>>; 2] = [

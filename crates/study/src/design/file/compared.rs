@@ -301,15 +301,17 @@ impl Reader<'_> {
         let known = Measure::ALL.map(Measure::name);
         let mut measures = Vec::new();
         for word in words {
-            let mut all = Measure::ALL.into_iter();
-            let found = all.find(|it| it.name() == word && !measures.contains(it));
-            measures.push(found.ok_or_else(|| {
-                let meant = did_you_mean(word, known);
+            let found = Measure::ALL.into_iter().find(|it| it.name() == word);
+            let found = found.ok_or_else(|| {
+                let (known, meant) = (known.join(", "), did_you_mean(word, known));
                 refused(format!(
-                    "'{word}' is no measure, or stands twice; measures are {}{meant}",
-                    known.join(", ")
+                    "'{word}' is no measure; measures are {known}{meant}"
                 ))
-            })?);
+            })?;
+            if measures.contains(&found) {
+                return Err(refused(format!("the measure '{word}' stands twice")));
+            }
+            measures.push(found);
         }
         match measures.len() {
             1..=MEASURES_MAX => Ok(measures),

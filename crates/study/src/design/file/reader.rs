@@ -462,6 +462,11 @@ impl Reader<'_> {
             };
             let refused = |error: Refused| self.error(span.clone(), error.to_string());
             check_words(&command.command).map_err(refused)?;
+            // What a variant gives is known with the setting alone.
+            let program = command.command.first().filter(|it| !it.contains('{'));
+            if let Some(program) = program {
+                self.need(span.clone(), Resource::Program(program.clone()));
+            }
             match command.unknown_name(names) {
                 None => Ok(command),
                 Some(name) => {

@@ -512,6 +512,18 @@ fn a_program_and_a_sysctls_value_are_tried_before_anything_is_built() {
         assert!(error.message.contains(&words), "{error}");
         assert!(error.message.contains("install it"), "{error}");
     }
+    let around = |program: &str| {
+        let before =
+            format!("[[workload]]\nbefore = [{{ host = \"sender\", command = [\"{program}\"] }}]");
+        command("true").replacen("[[workload]]", &before, 1)
+    };
+    assert_eq!(checked(&around("true")), Ok(()));
+    assert!(
+        checked(&around("tcc"))
+            .unwrap_err()
+            .message
+            .contains("no program 'tcc'")
+    );
     // Each setting has its own.
     let of_each = command("{tool}");
     let given = |tool: &str| format!("\nvariant = {{ tool = \"{tool}\" }}");

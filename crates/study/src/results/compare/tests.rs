@@ -311,6 +311,34 @@ fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
 }
 
 #[test]
+fn too_few_values_are_told_with_their_number_and_what_happened_to_the_trials() {
+    let ResultSource::Study(source) = stored(8, "8:polling:udp64", |_, _| 1.0) else {
+        panic!("a study")
+    };
+    let mut study = *source.study.unwrap();
+    for trial in study.trials.iter_mut().filter(|it| it.block > 1) {
+        trial.validity.failure = Some(String::from("iperf33: not found"));
+        trial.figures = None;
+    }
+    let failed = StudySource::of_study(source.id, source.name, study);
+    let failed = ResultSource::Study(Box::new(failed));
+    let good = stored(7, "7:polling:udp64", |_, _| 1.0);
+    let found = compare_results(&good, &failed, CompareOptions::default(), &origin()).unwrap();
+    let [sets] = &found.comparisons[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!(
+        sets.no_verdict.as_deref().unwrap(),
+        "7:polling has 16 values, 8:polling has 1 value (15 of 16 trials failed: iperf33: not found), and it takes 3 of \
+         each"
+    );
+    assert_eq!(sets.verdict, Verdict::Inconclusive);
+    let other = stored(9, "9:polling:udp64", |_, _| 1.0);
+    let found = compare_results(&good, &other, CompareOptions::default(), &origin()).unwrap();
+    assert_eq!(found.comparisons[0].no_verdict, None);
+}
+
+#[test]
 fn a_share_is_compared_in_points_in_one_study_and_between_two() {
     // 0.2 points more lost under polling, of a share that has no ratio: none is lost in some trials.
     let lossy = |id: i64, name: &str| {
