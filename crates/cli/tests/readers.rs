@@ -107,6 +107,27 @@ fn nothing_of_strangers_reaches_a_terminal_as_it_is() {
     assert!(document.to_string().contains('\u{202e}'));
 }
 
+#[test]
+fn deleting_converts_an_older_store_and_showing_what_would_go_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("studies.db");
+    let older = Connection::open(&store).unwrap();
+    let tables = include_str!("../../store/tests/old/version-1.sql");
+    older.execute_batch(tables).unwrap();
+    let sql = "INSERT INTO study (kind, state, trials_planned, design, document) \
+               VALUES ('demo', 'finished', 1, '{}', ?1)";
+    let demo = include_str!("../../report/tests/golden/demo.json");
+    older.execute(sql, [demo]).unwrap();
+    drop(older);
+    let as_it_was = fs::read(&store).unwrap();
+    let output = study(&store, &["delete", "last", "--dry-run"]);
+    assert_code(&output, 0);
+    assert_eq!(fs::read(&store).unwrap(), as_it_was);
+    let output = study(&store, &["delete", "last", "--yes"]);
+    assert_code(&output, 0);
+    assert_has(stderr(&output), "its schema was version 1 and is version 2");
+}
+
 /// `nicpoll serve`, until it is dropped.
 struct Serving {
     child: Child,
