@@ -22,7 +22,7 @@ use crate::error::EngineError;
 use crate::forward::classifier::{Classifier, Done, NextHops};
 
 /// How frames get from one interface to another.
-pub(super) trait Path {
+pub(super) trait Path: Send {
     /// What became until now of the frames of each interface that its program sent on or took.
     fn done(&self) -> Result<Vec<Done>, EngineError>;
 
