@@ -330,6 +330,30 @@ fn an_interface_that_is_removed_is_taken_again_when_it_is_back() {
     });
 }
 
+#[test]
+fn accounts_close_over_ten_flaps_under_load() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (running, _echo) = routing(lab, path);
+        let flaps = "for i in 1 2 3 4 5 6 7 8 9 10; do ip link set em1 down; sleep 0.03; ip link set em1 up; \
+                     sleep 0.03; done";
+        thread::scope(|scope| {
+            scope.spawn(|| (0..10).for_each(|_| lab.send(RECEIVER[0], 3_000, 64, None)));
+            shell(&lab.router, flaps);
+        });
+        let end = running.interrupt();
+        for from in end["interfaces"].as_array().unwrap() {
+            assert_eq!(from["residual_packets"], 0, "{path}: {end}");
+        }
+        assert!(
+            end["account"]["forwarded_packets"].as_u64() > Some(0),
+            "{path}: {end}"
+        );
+        let link = shell(&lab.router, "ip link");
+        assert!(!link.contains("xdp") && !link.contains("npfwd"), "{link}");
+    });
+}
+
 /// Options of the engine.
 const OF_THE_ENGINE: [[&str; 2]; 6] = [
     ["--discipline", "interrupt"],

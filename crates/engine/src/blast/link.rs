@@ -198,10 +198,8 @@ impl Losses {
         self.past + self.seen.max(self.of_carrier)
     }
 
-    /// Takes note of the account as it is now, and of so many losses of the carrier since the last time.
-    fn note(&mut self, account: &BlastAccount, of_carrier: u64, is_down: bool) {
-        let was_down = is_down || of_carrier > 0;
-        self.of_carrier += of_carrier;
+    /// Takes note of the account as it is now, and whether the link is down or was since the last time.
+    fn note(&mut self, account: &BlastAccount, was_down: bool) {
         let refused = account.refused_frames.unwrap_or(0);
         for (place, now) in [refused, missing(account)].into_iter().enumerate() {
             let before = std::mem::replace(&mut self.dropped[place], now);
@@ -340,9 +338,10 @@ impl<'a> Sending<'a> {
     /// Looks whether the interface is up, and what was dropped if it was not.
     fn look(&mut self) -> io::Result<()> {
         let is_up = self.way_out.up.check();
-        let of_carrier = self.way_out.up.carrier_losses();
+        let (of_carrier, had_none) = self.way_out.up.carrier_losses();
         let account = self.way_out.outlet.account();
-        self.losses.note(&account, of_carrier, is_up.is_err());
+        self.losses.of_carrier += of_carrier;
+        self.losses.note(&account, had_none || is_up.is_err());
         is_up
     }
 

@@ -11,7 +11,7 @@ use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::io::Errno;
 
 use crate::blast::frames::{FCS_BYTES, FLOW_PORTS};
-use crate::device::interface::{self, Interface, carrier_losses};
+use crate::device::interface::{self, Interface, carrier};
 use crate::device::presence::state_of;
 use crate::error::EngineError;
 
@@ -106,8 +106,8 @@ impl Interface {
 pub(super) struct UpCheck {
     link: Link,
     netlink: NetlinkSocket,
-    /// Times that it had lost its carrier before.
-    lost_before: Option<u64>,
+    /// As of the last look.
+    carrier: Option<(u64, bool)>,
     looked: Option<Instant>,
 }
 
@@ -117,7 +117,7 @@ impl UpCheck {
         let mut netlink = NetlinkSocket::new();
         Ok(UpCheck {
             link: Link::of_index(ifindex)?,
-            lost_before: carrier_losses(&mut netlink, ifindex),
+            carrier: carrier(&mut netlink, ifindex),
             netlink,
             looked: None,
         })
@@ -129,13 +129,15 @@ impl UpCheck {
         !self.looked.is_some_and(is_fresh)
     }
 
-    /// Times that it lost its carrier since the last call; 0 where nobody counts that.
-    pub(super) fn carrier_losses(&mut self) -> u64 {
-        let Some(now) = carrier_losses(&mut self.netlink, self.link.ifindex()) else {
-            return 0;
+    /// Times that it lost its carrier since the last call, and whether it was without one then or since; nothing where
+    /// nobody counts that.
+    pub(super) fn carrier_losses(&mut self) -> (u64, bool) {
+        let Some(now) = carrier(&mut self.netlink, self.link.ifindex()) else {
+            return (0, false);
         };
-        let before = self.lost_before.replace(now);
-        before.map_or(0, |before| now.saturating_sub(before))
+        let (before, had_one) = self.carrier.replace(now).unwrap_or(now);
+        let losses = now.0.saturating_sub(before);
+        (losses, losses > 0 || !had_one)
     }
 
     /// Looks.

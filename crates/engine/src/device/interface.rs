@@ -78,8 +78,8 @@ pub(crate) fn takes_redirected(socket: &mut NetlinkSocket, ifindex: u32) -> Opti
     }
 }
 
-/// Times that an interface has lost its carrier since it was made; `None` where it is gone.
-pub(crate) fn carrier_losses(socket: &mut NetlinkSocket, ifindex: u32) -> Option<u64> {
+/// Times that an interface has lost its carrier since it was made, and whether it has one; `None` where it is gone.
+pub(crate) fn carrier(socket: &mut NetlinkSocket, ifindex: u32) -> Option<(u64, bool)> {
     let header = Ifinfomsg {
         ifi_index: ifindex as i32,
         ..Ifinfomsg::default()
@@ -87,7 +87,8 @@ pub(crate) fn carrier_losses(socket: &mut NetlinkSocket, ifindex: u32) -> Option
     let request = rt_link::Request::new().op_getlink_do(&header);
     let mut reply = socket.request(&request).ok()?;
     let (_, link) = reply.recv_one().ok()?;
-    link.get_carrier_down_count().ok().map(u64::from)
+    let losses = link.get_carrier_down_count().ok()?;
+    Some((u64::from(losses), link.get_carrier() != Ok(0)))
 }
 
 /// The interface of a name, to ask for its state over and over, and its longest packet in bytes.
