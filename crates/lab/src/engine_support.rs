@@ -262,6 +262,7 @@ impl EngineSupport {
             can_hold_back,
             turn: None,
             turns_ns: 0,
+            held_back: None,
             latest_ns: 0,
         }))
     }
@@ -276,8 +277,10 @@ struct KernelTimeOfCpu {
     can_hold_back: bool,
     /// CPU time of the threads when their current turn began; `None` between turns.
     turn: Option<u64>,
-    /// CPU time that they used in their turns.
+    /// CPU time that they used in their turns, or took from others between them.
     turns_ns: u64,
+    /// CPU time of the threads and of others when the last turn ended.
+    held_back: Option<(u64, i64)>,
     latest_ns: u64,
 }
 
@@ -292,6 +295,25 @@ impl KernelTimeOfCpu {
         threads
             .filter_map(|pid| schedule::cpu_ns_of(*pid).ok())
             .sum()
+    }
+}
+
+impl KernelTimeOfCpu {
+    /// CPU time that the threads took between two turns while others wanted it. Each change of a thread's policy lets it
+    /// run for a moment, idle or not; others then have more of the time. Time that nobody else wanted is not charged.
+    fn taken_from_others_ns(&mut self, now_ns: u64) -> u64 {
+        let Some(((before_ns, others_before_ns), others_ns)) =
+            self.held_back.take().zip(self.others_ns())
+        else {
+            return 0;
+        };
+        let taken_ns = now_ns.saturating_sub(before_ns);
+        let others_had_ns = u64::try_from(others_ns - others_before_ns).unwrap_or(0);
+        if others_had_ns > taken_ns {
+            taken_ns
+        } else {
+            0
+        }
     }
 }
 
@@ -318,10 +340,16 @@ impl CpuAccount for KernelTimeOfCpu {
     }
 
     fn let_run(&mut self, on: bool) {
+        let now_ns = self.threads_ns();
         if let Some(before_ns) = self.turn.take() {
-            self.turns_ns += self.threads_ns().saturating_sub(before_ns);
+            self.turns_ns += now_ns.saturating_sub(before_ns);
         }
-        self.turn = on.then(|| self.threads_ns());
+        if on {
+            self.turns_ns += self.taken_from_others_ns(now_ns);
+            self.turn = Some(now_ns);
+        } else {
+            self.held_back = self.others_ns().map(|others_ns| (now_ns, others_ns));
+        }
         for pid in self.threads.iter().filter(|_| self.can_hold_back) {
             let policy = if on { RECEIVING } else { Policy::Idle };
             // A thread that is gone needs no policy.
