@@ -587,6 +587,8 @@ mod tests {
     fn datagrams_come_with_their_times_in_order() {
         let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
         enable_arrival_times(&receiver).unwrap();
+        // The kernel begins to stamp a moment later; until then a datagram has the time at which it was read.
+        std::thread::sleep(Duration::from_millis(100));
         let before_ns = now_ns();
         for payload in [&b"one"[..], b"", b"three"] {
             sender.send(payload).unwrap();

@@ -265,7 +265,7 @@ fn client_and_server_on_one_host_do_not_share_a_port() {
     let port = free_port();
     let (code, printed, said) = ours(&["-c", "127.0.0.1", "-p", &port, "-r"]);
     assert_eq!((code, printed.as_str()), (Some(1), ""));
-    assert_has(&said, "choose another port for the way back with -L");
+    assert_has(&said, "choose another port for its streams with -L");
 }
 
 #[test]

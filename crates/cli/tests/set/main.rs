@@ -164,7 +164,7 @@ const STORIES: &str = r#"
     ip link add v0 type veth peer name v1; link set v0 up; link set v1 up
     0 set v0 polling --fix --look 0
     ip link del v0
-    0 restore v0 | v0 is gone
+    0 restore v0 | v0 no longer exists
     clean
     1 restore v0 | there is no interface 'v0'
 

@@ -123,7 +123,7 @@ const STORIES: &str = r#"
     guard
     guard-gets KILL
     guard-ends
-    1 set em0 --confirm | put back
+    1 set em0 --confirm | restored what a killed program had left
     restored
 
     # a guard that is killed is made up for by a restore, not by a look
@@ -350,7 +350,7 @@ fn a_removed_interface_leaves_no_record_and_its_successor_is_not_touched() {
     };
     successor(&pair, Some(12_345));
     let said = pair.done("restore");
-    assert_has_all(&said, "v0 (netns | is gone");
+    assert_has_all(&said, "v0 (netns | no longer exists");
     assert!(pair.is_clean());
     assert_eq!(successor(&pair, None), Some(Value::Number(12_345)));
 }

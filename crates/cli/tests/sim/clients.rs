@@ -71,7 +71,7 @@ fn wrong_clients_and_links_are_refused_with_their_remedy() {
         "
         2 | run GENERIC --workload rr:clients=0 | give 1 to 10000
         2 | run GENERIC --workload rr:clients=20k | give 1 to 10000
-        2 | run GENERIC --workload rr:clients=many | clients: 'many' is no number
+        2 | run GENERIC --workload rr:clients=many | clients: 'many' is not a whole number
         2 | run GENERIC --workload poisson:rate=1k:links=9 | links=9 is out of range; give 1 to 8
         2 | run GENERIC --workload poisson:rate=1k:links=4:clients=2 | give more clients or fewer links
         2 | run GENERIC --workload blast:clients=2 | blast has no option 'clients'
