@@ -395,7 +395,7 @@ fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
         2 | demo --repeats 0 | ask for 1 to 1000
         2 | demo --duration 1us | ask for 100ms to 600s
         2 | demo --seed x | invalid digit
-        2 | demo --report /no/such/folder/page.html | a folder that is there
+        2 | demo --report /no/such/folder/page.html | an existing folder
         ",
         |line| {
             let output = stage.run(&words(line));
