@@ -296,9 +296,7 @@ impl KernelTimeOfCpu {
             .filter_map(|pid| schedule::cpu_ns_of(*pid).ok())
             .sum()
     }
-}
 
-impl KernelTimeOfCpu {
     /// CPU time that the threads took between two turns while others wanted it. Each change of a thread's policy lets it
     /// run for a moment, idle or not; others then have more of the time. Time that nobody else wanted is not charged.
     fn taken_from_others_ns(&mut self, now_ns: u64) -> u64 {

@@ -147,6 +147,11 @@ fn where_nothing_is_proven_the_answer_names_every_setting() {
     let decided = study.comparisons.iter_mut().find(|it| it.primary).unwrap();
     decided.verdict = Some(Verdict::BetterAndItMatters);
     assert!(!said(&study).contains(all));
+    study.comparisons.clear();
+    assert!(
+        !said(&study).contains("proven about"),
+        "nothing was compared"
+    );
 }
 
 #[test]

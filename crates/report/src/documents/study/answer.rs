@@ -441,8 +441,9 @@ fn is_without_any(study: &Study) -> bool {
 
 /// Whether several pairs were compared and nothing is proven about any of them.
 fn is_all_open(study: &Study) -> bool {
-    let mut judged = study.comparisons.iter().filter(|it| it.primary);
-    Pair::of(study).len() > 1 && judged.all(|it| it.verdict == Some(Verdict::NoDifferenceProven))
+    let mut judged = study.comparisons.iter().filter(|it| it.primary).peekable();
+    let is_judged = Pair::of(study).len() > 1 && judged.peek().is_some();
+    is_judged && judged.all(|it| it.verdict == Some(Verdict::NoDifferenceProven))
 }
 
 /// Returns why workloads have no verdict: a sentence for each reason, with its workloads.
