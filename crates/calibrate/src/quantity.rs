@@ -309,14 +309,14 @@ impl Cost {
 
 /// A unit of a source.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Unit {
+pub struct SourceUnit {
     /// As the source writes it.
     pub name: &'static str,
     /// How many basic units it is.
     pub scale: f64,
 }
 
-const UNITS: [Unit; 14] = [
+const UNITS: [SourceUnit; 14] = [
     unit("", 1.0),
     unit("Mbit/s", 1e6),
     unit("packets/s", 1.0),
@@ -333,21 +333,21 @@ const UNITS: [Unit; 14] = [
     unit("us", 1e-6),
 ];
 
-const fn unit(name: &'static str, scale: f64) -> Unit {
-    Unit { name, scale }
+const fn unit(name: &'static str, scale: f64) -> SourceUnit {
+    SourceUnit { name, scale }
 }
 
-impl Unit {
+impl SourceUnit {
     const NAMES: &str = "\"\", Mbit/s, packets/s, reports/s, interrupts/s, packets, calls, \
         interrupts, reports, %, ppm, s, ms, us";
 }
 
 /// Reads a unit's name.
-pub(crate) fn unit_of<'de, D: Deserializer<'de>>(from: D) -> Result<Unit, D::Error> {
+pub(crate) fn unit_of<'de, D: Deserializer<'de>>(from: D) -> Result<SourceUnit, D::Error> {
     let name = String::deserialize(from)?;
     let found = UNITS.into_iter().find(|unit| unit.name == name);
     found.ok_or_else(|| {
-        let known = Unit::NAMES;
+        let known = SourceUnit::NAMES;
         Error::custom(format!("'{name}' is no known unit; there are {known}"))
     })
 }
@@ -385,7 +385,7 @@ mod tests {
             assert_eq!(Quantity::from_name(name), None, "{name}");
         }
         for unit in UNITS {
-            assert!(Unit::NAMES.contains(unit.name));
+            assert!(SourceUnit::NAMES.contains(unit.name));
         }
     }
 }

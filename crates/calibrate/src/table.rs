@@ -13,7 +13,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use crate::quantity::{Quantity, Unit, unit_of};
+use crate::quantity::{Quantity, SourceUnit, unit_of};
 
 /// No published number is greater.
 const MEASURED_MAX: f64 = 1e15;
@@ -98,7 +98,7 @@ pub struct Figure {
     pub name: String,
     /// The unit of the source.
     #[serde(deserialize_with = "unit_of")]
-    pub unit: Unit,
+    pub unit: SourceUnit,
     /// The measured values, one for each repetition; empty when the source states no number.
     #[serde(default)]
     pub measured: Vec<f64>,

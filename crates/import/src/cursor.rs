@@ -270,7 +270,7 @@ impl Digits {
 
 /// The kind of a number with a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum MeasuredUnit {
     /// A rate.
     BitsPerSecond,
     /// A rate.
@@ -281,9 +281,9 @@ pub enum Unit {
 
 /// Units: kind, value without a prefix, step between prefixes, and spellings. A longer spelling comes before
 /// its own prefix.
-const FORMS: [(Unit, f64, f64, &[&str]); 4] = [
+const FORMS: [(MeasuredUnit, f64, f64, &[&str]); 4] = [
     (
-        Unit::BitsPerSecond,
+        MeasuredUnit::BitsPerSecond,
         1.0,
         1e3,
         &[
@@ -299,19 +299,19 @@ const FORMS: [(Unit, f64, f64, &[&str]); 4] = [
         ],
     ),
     (
-        Unit::BitsPerSecond,
+        MeasuredUnit::BitsPerSecond,
         8.0,
         1024.0,
         &["Bytes/sec", "Byte/sec", "Bytes/s", "Byte/s", "B/sec", "B/s"],
     ),
     (
-        Unit::PacketsPerSecond,
+        MeasuredUnit::PacketsPerSecond,
         1.0,
         1e3,
         &["pkts/sec", "pkts/s", "pkt/s", "packets/s", "pps"],
     ),
     (
-        Unit::Bytes,
+        MeasuredUnit::Bytes,
         1.0,
         1024.0,
         &["Bytes", "Byte", "bytes", "byte"],
@@ -319,7 +319,7 @@ const FORMS: [(Unit, f64, f64, &[&str]); 4] = [
 ];
 
 /// Reads a unit; returns its kind and value.
-pub fn read(cursor: &mut Cursor) -> Option<(Unit, f64)> {
+pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
     let prefix = cursor.peek().to_ascii_lowercase();
     let power = b"kmgtp".iter().position(|letter| *letter == prefix);
     let prefixed = power.and_then(|power| {
@@ -332,7 +332,7 @@ pub fn read(cursor: &mut Cursor) -> Option<(Unit, f64)> {
 }
 
 /// Reads a unit after a prefix of this power; returns its kind and value.
-fn unit(cursor: &mut Cursor, power: i32) -> Option<(Unit, f64)> {
+fn unit(cursor: &mut Cursor, power: i32) -> Option<(MeasuredUnit, f64)> {
     matches!(cursor.peek(), b'b' | b'B' | b'i' | b'p').then_some(())?;
     FORMS.iter().find_map(|(unit, one, prefix, words)| {
         cursor.any(words.iter().copied())?;
@@ -346,7 +346,7 @@ pub struct Measured {
     /// In bits per second, packets per second, or bytes.
     pub value: f64,
     /// The kind.
-    pub unit: Unit,
+    pub unit: MeasuredUnit,
     /// Half a unit of the last printed digit, in the same unit.
     pub half_step: f64,
 }
@@ -374,7 +374,7 @@ pub fn measured(cursor: &mut Cursor) -> Option<Measured> {
 }
 
 /// Reads a number with this kind of unit.
-pub fn measured_in(cursor: &mut Cursor, unit: Unit) -> Option<Measured> {
+pub fn measured_in(cursor: &mut Cursor, unit: MeasuredUnit) -> Option<Measured> {
     measured(cursor).filter(|it| it.unit == unit)
 }
 
@@ -450,22 +450,22 @@ mod tests {
     #[test]
     fn every_form_of_a_unit_is_read() {
         for (text, expected) in [
-            ("170 Mbits/sec", (170e6, Unit::BitsPerSecond)),
-            ("170Mbits/sec[", (170e6, Unit::BitsPerSecond)),
-            ("81 Mib/s", (81e6, Unit::BitsPerSecond)),
-            ("81.25 Mb/s", (81.25e6, Unit::BitsPerSecond)),
-            ("8.87Mbit/s", (8.87e6, Unit::BitsPerSecond)),
-            ("8,87 Mbps", (8.87e6, Unit::BitsPerSecond)),
-            ("70 Kpps", (70e3, Unit::PacketsPerSecond)),
-            ("70,5 kpps", (70.5e3, Unit::PacketsPerSecond)),
-            ("32.5 KByte", (33_280.0, Unit::Bytes)),
-            ("0.03 MByte", (0.03 * 1048576.0, Unit::Bytes)),
+            ("170 Mbits/sec", (170e6, MeasuredUnit::BitsPerSecond)),
+            ("170Mbits/sec[", (170e6, MeasuredUnit::BitsPerSecond)),
+            ("81 Mib/s", (81e6, MeasuredUnit::BitsPerSecond)),
+            ("81.25 Mb/s", (81.25e6, MeasuredUnit::BitsPerSecond)),
+            ("8.87Mbit/s", (8.87e6, MeasuredUnit::BitsPerSecond)),
+            ("8,87 Mbps", (8.87e6, MeasuredUnit::BitsPerSecond)),
+            ("70 Kpps", (70e3, MeasuredUnit::PacketsPerSecond)),
+            ("70,5 kpps", (70.5e3, MeasuredUnit::PacketsPerSecond)),
+            ("32.5 KByte", (33_280.0, MeasuredUnit::Bytes)),
+            ("0.03 MByte", (0.03 * 1048576.0, MeasuredUnit::Bytes)),
             (
                 "1.5 MBytes/sec",
-                (1.5 * 1048576.0 * 8.0, Unit::BitsPerSecond),
+                (1.5 * 1048576.0 * 8.0, MeasuredUnit::BitsPerSecond),
             ),
-            ("9 Mbits/s\nec", (9e6, Unit::BitsPerSecond)),
-            ("7244 pps", (7244.0, Unit::PacketsPerSecond)),
+            ("9 Mbits/s\nec", (9e6, MeasuredUnit::BitsPerSecond)),
+            ("7244 pps", (7244.0, MeasuredUnit::PacketsPerSecond)),
         ] {
             let mut cursor = Cursor::new(text.as_bytes(), 0);
             let found = measured(&mut cursor).map(|it| (it.value, it.unit));

@@ -17,7 +17,7 @@ pub(crate) mod value;
 pub use row::{Disturbance, Kind, KnobOption, KnobRow};
 pub(crate) use table::row_of;
 pub use table::{options, parse_list};
-pub use value::{Unit, Value, ValueError};
+pub use value::{KnobUnit, Value, ValueError};
 
 use row::{JournalArgument, WriteRule};
 

@@ -13,7 +13,7 @@ use strsim::osa_distance;
 
 use crate::kernel::Target;
 use crate::knob::value::parse_numbers;
-use crate::knob::{Kind, KnobRow, Unit, Value, ValueError, row_of, table};
+use crate::knob::{Kind, KnobRow, KnobUnit, Value, ValueError, row_of, table};
 
 /// The default period of polling: 5000 rounds a second.
 pub const POLLING_PERIOD_NS: u64 = 200_000;
@@ -144,7 +144,7 @@ impl Values {
     pub fn list(&self) -> Vec<(String, String)> {
         let written = |(row, value): (&'static KnobRow, &Value)| {
             let value = match row.unit {
-                Unit::Switch => row.show(value),
+                KnobUnit::Switch => row.show(value),
                 _ => value.to_string(),
             };
             (String::from(row.name), value)
@@ -237,7 +237,9 @@ impl Serialize for Values {
                 continue;
             }
             match (row.unit, value) {
-                (Unit::Count, Value::Number(number)) => map.serialize_entry(row.name, number)?,
+                (KnobUnit::Count, Value::Number(number)) => {
+                    map.serialize_entry(row.name, number)?
+                }
                 _ => map.serialize_entry(row.name, &row.show(value))?,
             }
         }

@@ -13,7 +13,7 @@ use crate::journal::{
     Attempt, Change, Entry, Journal, Owner, Record, fault_point, journal_error, merged,
 };
 use crate::kernel::{Kernel, Location, Machine, Target, locate};
-use crate::knob::{Knob, Unit, Value};
+use crate::knob::{Knob, KnobUnit, Value};
 use crate::plan::Write;
 
 pub(crate) mod undo;
@@ -342,7 +342,7 @@ pub fn writes_back(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
 fn lowers_count(changes: &[Change]) -> bool {
     changes.iter().any(|change| {
         change.knob.is_deferral()
-            && change.knob.row().unit == Unit::Count
+            && change.knob.row().unit == KnobUnit::Count
             && change.written.number() < change.before.number()
     })
 }

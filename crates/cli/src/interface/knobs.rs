@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use nicpoll_switch::freebsd::{Variable, variables};
-use nicpoll_switch::knob::{KnobOption, KnobRow, Unit, Value, ValueError, options, parse_list};
+use nicpoll_switch::knob::{KnobOption, KnobRow, KnobUnit, Value, ValueError, options, parse_list};
 use nicpoll_switch::{Name, POLLING_PERIOD_NS, Values};
 
 use crate::failure::Failure;
@@ -157,7 +157,7 @@ impl FromArgMatches for KnobArgs {
                 Some(_) => {
                     let value = matches.get_one::<Value>(option.long).cloned();
                     let text = match &value {
-                        Some(Value::Number(ns)) if row.unit == Unit::Time => {
+                        Some(Value::Number(ns)) if row.unit == KnobUnit::Time => {
                             Some(format!("{ns}ns"))
                         }
                         _ => raw(option.long),

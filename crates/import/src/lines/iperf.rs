@@ -2,7 +2,7 @@
 //!
 //! A line of figures broken across lines is joined only if its bytes, times and rate then agree.
 
-use crate::cursor::{Cursor, Unit, measured_in};
+use crate::cursor::{Cursor, MeasuredUnit, measured_in};
 use crate::lines::seen::{Banner, Connected, Id, IperfLine, Seen};
 
 /// Parses an interval line of TCP or UDP: `[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec`; a UDP receiver's
@@ -140,8 +140,8 @@ fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
     /// Tools differ in the time they divide by.
     const REST: f64 = 0.06;
     let (start, end) = times(cursor)?;
-    let transfer = measured_in(cursor.gap(), Unit::Bytes)?;
-    let rate = measured_in(cursor.gap(), Unit::BitsPerSecond)?;
+    let transfer = measured_in(cursor.gap(), MeasuredUnit::Bytes)?;
+    let rate = measured_in(cursor.gap(), MeasuredUnit::BitsPerSecond)?;
     let mut line = IperfLine {
         start,
         end,
@@ -218,6 +218,6 @@ pub fn size(cursor: &mut Cursor) -> Option<Seen> {
     }
     let name = cursor.row(&BUFFERS)?;
     let _ = cursor.gap().byte(b':');
-    let bytes = measured_in(cursor.gap(), Unit::Bytes)?.value;
+    let bytes = measured_in(cursor.gap(), MeasuredUnit::Bytes)?.value;
     Some(Seen::Size(name, bytes))
 }

@@ -1,12 +1,12 @@
 //! Prose: headings that name a setting, and rates in sentences.
 
-use crate::cursor::{Cursor, Unit, measured};
+use crate::cursor::{Cursor, MeasuredUnit, measured};
 use crate::lines::seen::{Anchor, Seen};
 
 /// Reads a rate: a number with its unit.
 pub fn figure(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
-    let rate = measured(cursor).filter(|it| it.unit != Unit::Bytes)?;
+    let rate = measured(cursor).filter(|it| it.unit != MeasuredUnit::Bytes)?;
     Some(Seen::Loose(rate.value, rate.unit))
 }
 

@@ -1,6 +1,6 @@
 //! Lines of netblast, netsend and netreceive.
 
-use crate::cursor::{Cursor, Unit, measured_in};
+use crate::cursor::{Cursor, MeasuredUnit, measured_in};
 use crate::lines::seen::{BlastField, Seen};
 
 const FIELDS: [(&str, BlastField); 10] = [
@@ -32,7 +32,7 @@ pub fn field(cursor: &mut Cursor) -> Option<BlastField> {
 pub fn value(cursor: &mut Cursor, field: BlastField) -> Option<f64> {
     cursor.gap();
     match field {
-        BlastField::Throughput => Some(measured_in(cursor, Unit::BitsPerSecond)?.value),
+        BlastField::Throughput => Some(measured_in(cursor, MeasuredUnit::BitsPerSecond)?.value),
         // A timestamp has decimals, unlike other text after `start:`.
         BlastField::Start | BlastField::Finish => {
             let digits = cursor.at;
@@ -68,8 +68,8 @@ pub fn receive_line(cursor: &mut Cursor) -> Option<Seen> {
 
 /// Reads the packets of a netreceive line and their seconds, which it labels ns.
 pub fn line(cursor: &mut Cursor) -> Option<(f64, f64)> {
-    measured_in(cursor, Unit::PacketsPerSecond)?;
-    measured_in(cursor.gap(), Unit::BitsPerSecond)?;
+    measured_in(cursor, MeasuredUnit::PacketsPerSecond)?;
+    measured_in(cursor.gap(), MeasuredUnit::BitsPerSecond)?;
     cursor.gap().byte(b'-')?;
     let packets = cursor.gap().count(false)?;
     cursor.words(" pkts in ")?;

@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, Range};
 
-use crate::cursor::Unit;
+use crate::cursor::MeasuredUnit;
 
 /// A finding.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub enum Seen {
     /// A heading that names polling (`true`) or interrupts.
     Heading(bool),
     /// A figure with a unit outside any tool's known output.
-    Loose(f64, Unit),
+    Loose(f64, MeasuredUnit),
     /// Something like figures that cannot be read, and why.
     Spoilt(&'static str),
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::cursor::{Cursor, Unit, measured_in};
+use crate::cursor::{Cursor, MeasuredUnit, measured_in};
 use crate::lines::seen::{Anchor, Seen};
 
 /// Most rows in an interrupt table.
@@ -189,7 +189,7 @@ pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
         let bars = |it: u8| matches!(it, b' ' | b'\n' | b'|' | b'X' | b'#' | b'=');
         cursor.word(100, bars);
         let started = cursor.at;
-        measured_in(cursor, Unit::BitsPerSecond)?;
+        measured_in(cursor, MeasuredUnit::BitsPerSecond)?;
         Some(Cursor::shown(cursor.bytes, started..cursor.at))
     };
     let (now, peak) = (rate(cursor)?, rate(cursor)?);

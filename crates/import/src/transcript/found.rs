@@ -8,7 +8,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::cursor::Unit;
+use crate::cursor::MeasuredUnit;
 use crate::lines::seen::{Banner, BlastField, Command, Connected, Id, IperfLine, Lines};
 
 /// A value, its text, and its place.
@@ -67,7 +67,7 @@ pub struct Knob {
 }
 
 /// A figure in prose or in a table.
-pub type Loose = Printed<(f64, Unit)>;
+pub type Loose = Printed<(f64, MeasuredUnit)>;
 
 /// Everything collected.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use nicpoll_model::{
 };
 
 use crate::cursor;
-use crate::cursor::{Cursor, Unit};
+use crate::cursor::{Cursor, MeasuredUnit};
 use crate::lines::{Budget, is_variable, loose};
 use crate::plain::Plain;
 use crate::transcript::found;
@@ -37,7 +37,7 @@ pub struct Table {
 /// The heading of a column.
 struct Column {
     name: String,
-    unit: Option<(Unit, f64)>,
+    unit: Option<(MeasuredUnit, f64)>,
     is_polling: Option<bool>,
 }
 
@@ -255,7 +255,7 @@ pub fn place(
 
 fn of_prose(figure: &Loose) -> UnplacedFigure {
     let why = match figure.value.1 {
-        Unit::PacketsPerSecond => {
+        MeasuredUnit::PacketsPerSecond => {
             "a rate of packets in a sentence: nothing says of which test it is"
         }
         _ => "a rate in a sentence: nothing says of which test it is",
@@ -308,7 +308,7 @@ impl Known {
 fn figure(
     (file, line): (u32, u32),
     (range, text): &Cell,
-    unit: impl Fn() -> Option<(Unit, f64)>,
+    unit: impl Fn() -> Option<(MeasuredUnit, f64)>,
 ) -> Option<ImportedFigure> {
     let plain = Plain::of(beginning(text));
     let mut cursor = Cursor::new(&plain.bytes, 0);
@@ -321,9 +321,9 @@ fn figure(
         }
     };
     let name = match unit {
-        Unit::BitsPerSecond => "bits_per_second",
-        Unit::PacketsPerSecond => "packets_per_second",
-        Unit::Bytes => return None,
+        MeasuredUnit::BitsPerSecond => "bits_per_second",
+        MeasuredUnit::PacketsPerSecond => "packets_per_second",
+        MeasuredUnit::Bytes => return None,
     };
     Some(ImportedFigure {
         name: String::from(name),
@@ -342,7 +342,7 @@ fn figure(
 }
 
 /// The unit in a heading: `UDP (Mbit/s)`.
-fn unit_of(heading: &str) -> Option<(Unit, f64)> {
+fn unit_of(heading: &str) -> Option<(MeasuredUnit, f64)> {
     let plain = Plain::of(beginning(heading));
     let starts = plain.bytes.iter().enumerate().filter(|(at, _)| {
         let before = at.checked_sub(1).map_or(b' ', |at| plain.bytes[at]);

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::value::{Unit, Value, ValueError};
+use super::value::{KnobUnit, Value, ValueError};
 
 /// A row of the [table](super::table).
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct KnobRow {
     /// Its name in requests; the kernel's own, if it has one.
     pub name: &'static str,
     /// The unit of its numbers.
-    pub unit: Unit,
+    pub unit: KnobUnit,
     /// The largest number; 1 for a switch.
     pub max: u64,
     /// Where it is read and written.
@@ -265,7 +265,7 @@ impl KnobRow {
             return Err(ValueError(format!("'{value}' is not {wanted}")));
         }
         let max = match self.unit {
-            Unit::Switch => 1,
+            KnobUnit::Switch => 1,
             _ => self.max,
         };
         match value.number().filter(|number| *number > max) {

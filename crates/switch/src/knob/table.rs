@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use super::row::{
     CardTable, Disturbance, Kind, KnobOption, KnobRow, Lacking, NapiPlace, Place, WriteRule,
 };
-use super::value::{Unit, Value, ValueError, parse_cpus, parse_fifo, parse_nice, parse_share};
+use super::value::{KnobUnit, Value, ValueError, parse_cpus, parse_fifo, parse_nice, parse_share};
 
 /// The largest number of empty polls: in effect the interrupt stays masked while the timer runs.
 pub const DEFER_HARD_IRQS_MAX: u32 = i32::MAX as u32;
@@ -18,7 +18,7 @@ pub const THREADED_BUSY_POLL: u64 = 2;
 /// The defaults of a row.
 const ROW: KnobRow = KnobRow {
     name: "",
-    unit: Unit::Count,
+    unit: KnobUnit::Count,
     max: u32::MAX as u64,
     place: Place::Link,
     rule: WriteRule::Plain,
@@ -46,7 +46,7 @@ const fn option(
 /// Whether the interface is up.
 pub(crate) static UP: KnobRow = KnobRow {
     name: "up",
-    unit: Unit::Switch,
+    unit: KnobUnit::Switch,
     place: Place::Link,
     disturbs: Disturbance::TakesLinkDown,
     freebsd: Some("ifconfig IF up"),
@@ -57,7 +57,7 @@ pub(crate) static UP: KnobRow = KnobRow {
 /// GRO, without which a veth has no receive NAPI.
 pub static GRO: KnobRow = KnobRow {
     name: "gro",
-    unit: Unit::Switch,
+    unit: KnobUnit::Switch,
     place: Place::Feature("rx-gro"),
     disturbs: Disturbance::ResetsQueues,
     help: "generic receive offload (GRO): received packets are merged",
@@ -67,7 +67,7 @@ pub static GRO: KnobRow = KnobRow {
 /// TSO, all of its bits: `NETIF_F_ALL_TSO` by the names that the kernel gives them.
 pub static TSO: KnobRow = KnobRow {
     name: "tso",
-    unit: Unit::Switch,
+    unit: KnobUnit::Switch,
     place: Place::Feature("tx-tcp*-segmentation"),
     freebsd: Some("ifconfig IF tso"),
     help: "TCP segmentation offload (TSO): the card cuts TCP segments",
@@ -140,7 +140,7 @@ pub static DEFER_HARD_IRQS: KnobRow = KnobRow {
 /// Time from the end of one round to the next poll, in ns; 0: no timer.
 pub static GRO_FLUSH_TIMEOUT: KnobRow = KnobRow {
     name: "gro_flush_timeout",
-    unit: Unit::Time,
+    unit: KnobUnit::Time,
     max: u64::MAX,
     place: Place::Napi(NapiPlace {
         file: Some(("gro_flush_timeout", u64::MAX)),
@@ -163,7 +163,7 @@ pub static GRO_FLUSH_TIMEOUT: KnobRow = KnobRow {
 /// How long an application may keep interrupts masked.
 pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
     name: "irq-suspend-timeout",
-    unit: Unit::Time,
+    unit: KnobUnit::Time,
     max: u64::MAX,
     place: Place::Napi(NapiPlace {
         file: None,
@@ -199,7 +199,7 @@ const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> K
 /// A parameter with which the driver moves neighbouring values itself.
 const fn adaptive(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
     KnobRow {
-        unit: Unit::Switch,
+        unit: KnobUnit::Switch,
         rule: WriteRule::Adaptive,
         ..coalescing(name, attribute, help)
     }
@@ -266,7 +266,7 @@ pub(crate) static TX_RING: KnobRow = ring("tx-ring", 9, "slots of each transmit 
 /// The CPUs of the threads that poll.
 pub static THREAD_CPUS: KnobRow = KnobRow {
     name: "thread_cpus",
-    unit: Unit::Cpus,
+    unit: KnobUnit::Cpus,
     place: Place::ThreadCpus,
     options: &[option(
         "threaded-cpus",
@@ -281,7 +281,7 @@ pub static THREAD_CPUS: KnobRow = KnobRow {
 /// How the threads that poll are scheduled.
 pub static THREAD_POLICY: KnobRow = KnobRow {
     name: "thread_policy",
-    unit: Unit::Scheduling,
+    unit: KnobUnit::Scheduling,
     place: Place::ThreadPolicy,
     freebsd: Some("100 - kern.polling.user_frac (share)"),
     options: &[
@@ -411,14 +411,14 @@ fn named_row(kind: Kind, name: &'static str) -> KnobRow {
     match kind {
         Kind::Sysctl => KnobRow {
             name,
-            unit: Unit::Text,
+            unit: KnobUnit::Text,
             place: Place::Sysctl(name),
             help: "a sysctl",
             ..ROW
         },
         Kind::Feature => KnobRow {
             name,
-            unit: Unit::Switch,
+            unit: KnobUnit::Switch,
             place: Place::Feature(name),
             disturbs: Disturbance::ResetsQueues,
             help: "an offload feature",

@@ -31,7 +31,7 @@ pub enum Value {
 
 /// The unit of a knob's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum KnobUnit {
     /// A plain number.
     Count,
     /// Nanoseconds; written with a unit of time.
@@ -86,42 +86,42 @@ impl Value {
     }
 
     /// Whether a knob of this unit can hold the value.
-    pub(crate) fn is_of(&self, unit: Unit) -> bool {
+    pub(crate) fn is_of(&self, unit: KnobUnit) -> bool {
         match self {
-            Value::Number(_) => matches!(unit, Unit::Count | Unit::Time | Unit::Switch),
-            Value::Cpus(_) => unit == Unit::Cpus,
-            Value::Policy(_) => unit == Unit::Scheduling,
-            Value::Text(_) => unit == Unit::Text,
+            Value::Number(_) => matches!(unit, KnobUnit::Count | KnobUnit::Time | KnobUnit::Switch),
+            Value::Cpus(_) => unit == KnobUnit::Cpus,
+            Value::Policy(_) => unit == KnobUnit::Scheduling,
+            Value::Text(_) => unit == KnobUnit::Text,
         }
     }
 }
 
-impl Unit {
+impl KnobUnit {
     /// Parses a value.
     pub fn parse(self, text: &str) -> Result<Value, ValueError> {
         match self {
-            Unit::Count => number(text).map(Value::Number),
-            Unit::Time => match parse_time(text) {
+            KnobUnit::Count => number(text).map(Value::Number),
+            KnobUnit::Time => match parse_time(text) {
                 Ok(time) => Ok(Value::Number(time.as_nanos() as u64)),
                 Err(error) => Err(ValueError(error.to_string())),
             },
-            Unit::Switch => match text {
+            KnobUnit::Switch => match text {
                 "on" | "1" => Ok(Value::flag(true)),
                 "off" | "0" => Ok(Value::flag(false)),
                 _ => Err(ValueError(format!("'{text}' is neither on nor off"))),
             },
-            Unit::Cpus => parse_cpus(text),
-            Unit::Scheduling => parse_scheduling(text),
-            Unit::Text => text_of(text),
+            KnobUnit::Cpus => parse_cpus(text),
+            KnobUnit::Scheduling => parse_scheduling(text),
+            KnobUnit::Text => text_of(text),
         }
     }
 
-    /// Formats a value as [`Unit::parse`] reads it.
+    /// Formats a value as [`KnobUnit::parse`] reads it.
     pub fn show(self, value: &Value) -> String {
         match (self, value) {
-            (Unit::Time, Value::Number(ns)) => show_time(*ns),
-            (Unit::Switch, Value::Number(0)) => String::from("off"),
-            (Unit::Switch, Value::Number(_)) => String::from("on"),
+            (KnobUnit::Time, Value::Number(ns)) => show_time(*ns),
+            (KnobUnit::Switch, Value::Number(0)) => String::from("off"),
+            (KnobUnit::Switch, Value::Number(_)) => String::from("on"),
             (_, Value::Policy(policy)) => show_scheduling(*policy),
             (_, value) => value.to_string(),
         }
@@ -130,12 +130,12 @@ impl Unit {
     /// Describes its values for messages.
     pub fn describe(self) -> &'static str {
         match self {
-            Unit::Count => "a number",
-            Unit::Time => "a time with its unit",
-            Unit::Switch => "on or off",
-            Unit::Cpus => "CPUs, such as 1 or 2-3,6",
-            Unit::Scheduling => "nice -5, fifo 10 or share 50%",
-            Unit::Text => "a number or a word",
+            KnobUnit::Count => "a number",
+            KnobUnit::Time => "a time with its unit",
+            KnobUnit::Switch => "on or off",
+            KnobUnit::Cpus => "CPUs, such as 1 or 2-3,6",
+            KnobUnit::Scheduling => "nice -5, fifo 10 or share 50%",
+            KnobUnit::Text => "a number or a word",
         }
     }
 }
@@ -271,26 +271,26 @@ mod tests {
     #[test]
     fn a_value_reads_as_it_is_written() {
         for (unit, text) in [
-            (Unit::Count, "7"),
-            (Unit::Time, "200us"),
-            (Unit::Switch, "on"),
-            (Unit::Switch, "off"),
-            (Unit::Cpus, "0,2,3"),
-            (Unit::Scheduling, "nice -5"),
-            (Unit::Scheduling, "fifo 10"),
-            (Unit::Scheduling, "share 50%"),
-            (Unit::Text, "4096 131072 6291456"),
+            (KnobUnit::Count, "7"),
+            (KnobUnit::Time, "200us"),
+            (KnobUnit::Switch, "on"),
+            (KnobUnit::Switch, "off"),
+            (KnobUnit::Cpus, "0,2,3"),
+            (KnobUnit::Scheduling, "nice -5"),
+            (KnobUnit::Scheduling, "fifo 10"),
+            (KnobUnit::Scheduling, "share 50%"),
+            (KnobUnit::Text, "4096 131072 6291456"),
         ] {
             let value = unit.parse(text).unwrap();
             assert!(value.is_of(unit));
             assert_eq!(unit.show(&value), text);
         }
         for (unit, text) in [
-            (Unit::Count, "-1"),
-            (Unit::Time, "200"),
-            (Unit::Switch, "yes"),
-            (Unit::Scheduling, "nice 40"),
-            (Unit::Scheduling, "share 50"),
+            (KnobUnit::Count, "-1"),
+            (KnobUnit::Time, "200"),
+            (KnobUnit::Switch, "yes"),
+            (KnobUnit::Scheduling, "nice 40"),
+            (KnobUnit::Scheduling, "share 50"),
         ] {
             assert!(unit.parse(text).is_err(), "{text}");
         }

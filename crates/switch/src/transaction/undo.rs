@@ -18,7 +18,7 @@ use crate::error::SwitchError;
 use crate::journal::{Change, fault_point};
 use crate::kernel::{Kernel, Target};
 use crate::knob::row::{Phase, WriteRule};
-use crate::knob::{Knob, KnobRow, Scope, Unit, Value, table};
+use crate::knob::{Knob, KnobRow, KnobUnit, Scope, Value, table};
 
 /// Latest start of a due timer and its softirq on a busy machine.
 const TIMER_LATENCY: Duration = Duration::from_millis(10);
@@ -247,7 +247,7 @@ fn steps_to_rest(changes: &[Change]) -> Vec<Step> {
     let mut steps: Vec<Step> = scopes.into_iter().flat_map(of).collect();
     let longest = changes
         .iter()
-        .filter(|change| change.knob.is_deferral() && change.knob.row().unit == Unit::Time)
+        .filter(|change| change.knob.is_deferral() && change.knob.row().unit == KnobUnit::Time)
         .flat_map(|change| [change.before.number(), change.written.number()])
         .flatten()
         .max();
