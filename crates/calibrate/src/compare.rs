@@ -13,7 +13,7 @@ use nicpoll_sim::{HostModel, Pattern, SimError, TrafficModel};
 use crate::fit::{Library, ONE};
 use crate::quantity::{CpuState, FlowQuantity, Outcome, Quantity};
 use crate::scenario::{Length, SEED, simulated};
-use crate::table::{Figure, Mode, PublishedRun, Table};
+use crate::table::{Figure, Mode, PublishedRun, PublishedTable};
 
 /// Changes of a parameter, in thousandths: a fifth more, a fifth less.
 const CHANGES: [(u64, &str); 2] = [(ONE + 200, "+20 %"), (ONE - 200, "-20 %")];
@@ -52,7 +52,7 @@ impl Figure {
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
     library: &'a Library,
-    table: &'a Table,
+    table: &'a PublishedTable,
     run: &'a PublishedRun,
     change: Option<Change>,
 }
@@ -88,7 +88,7 @@ impl<'a> Job<'a> {
     /// `has_sensitivity` those with each parameter changed.
     pub fn of_run(
         library: &'a Library,
-        table: &'a Table,
+        table: &'a PublishedTable,
         run: &'a PublishedRun,
         has_sensitivity: bool,
     ) -> Vec<Job<'a>> {
@@ -172,7 +172,7 @@ pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
 /// Returns a run's figures in a simulation, in basic units.
 fn values(
     simulate: impl Fn(&PublishedRun) -> Result<Outcome, SimError>,
-    table: &Table,
+    table: &PublishedTable,
     run: &PublishedRun,
 ) -> Result<(Outcome, Vec<Option<f64>>), SimError> {
     let compared = table
@@ -423,7 +423,7 @@ fn is_first(run: &PublishedRun, figure: &Figure) -> bool {
 /// Guesses a polled run's figure without any knowledge of polling, in basic units.
 pub(crate) fn guess(
     library: &Library,
-    table: &Table,
+    table: &PublishedTable,
     run: &PublishedRun,
     figure: &Figure,
 ) -> Option<f64> {
@@ -499,7 +499,7 @@ figures = [
 
     #[test]
     fn what_another_figure_says_counts_for_nothing() {
-        let table = Table::parse(TABLE).unwrap();
+        let table = PublishedTable::parse(TABLE).unwrap();
         let run = &table.runs[0];
         let restated = run.figures.iter().filter(|figure| is_restated(run, figure));
         let names: Vec<_> = restated.map(|figure| figure.name.as_str()).collect();
@@ -511,7 +511,7 @@ figures = [
         let text = TABLE.replace("freebsd-polling", "freebsd-interrupt");
         let text = text.replace("seconds = 10", "seconds = 10\nfit = \"all\"");
         let text = text.replace("[8000] }", "[8000], fit = true }");
-        let table = Table::parse(&text).unwrap();
+        let table = PublishedTable::parse(&text).unwrap();
         let run = &table.runs[0];
         let restated = |name: &str| {
             let mut figures = run.figures.iter();
@@ -524,7 +524,7 @@ figures = [
     fn an_ideal_sender_gives_its_own_rate_back() {
         let text = TABLE.replace("[\"a\", \"b\"]", "[\"a\"]");
         let text = text.replace("netblast:payload=64", "constant:rate=7k");
-        let table = Table::parse(&text).unwrap();
+        let table = PublishedTable::parse(&text).unwrap();
         let run = &table.runs[0];
         assert!(is_restated(run, &run.figures[4]));
     }

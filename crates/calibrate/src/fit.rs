@@ -3,7 +3,7 @@
 //!
 //! A parameter is a factor on reference costs, the same for all numbers that it names: how much more work costs on a
 //! published host. The fit uses only figures marked in a table; those of a run under polling cannot be marked
-//! ([`crate::Table::parse`]). Costs that only polling has follow the factors of the rest. Tables and hardware facts
+//! ([`crate::PublishedTable::parse`]). Costs that only polling has follow the factors of the rest. Tables and hardware facts
 //! determine the fit to the last digit; earlier fitted values do not matter.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::quantity::Quantity;
 use crate::scenario::{self, Length, SEED};
 use crate::search::{SearchSpan, search};
-use crate::table::{Figure, Mistake, PublishedRun, Table, read, require};
+use crate::table::{Figure, Mistake, PublishedRun, PublishedTable, read, require};
 
 /// Factors are in thousandths.
 pub(crate) const ONE: u64 = 1000;
@@ -345,7 +345,7 @@ pub struct Library {
     /// The hosts by name.
     pub hosts: BTreeMap<String, HostModel>,
     /// The tables, in order.
-    pub tables: Vec<Table>,
+    pub tables: Vec<PublishedTable>,
     /// The plan of the fit.
     pub plan: FitPlan,
 }
@@ -442,7 +442,7 @@ impl Library {
     }
 
     /// Returns every run with its table.
-    pub fn runs(&self) -> impl Iterator<Item = (&Table, &PublishedRun)> {
+    pub fn runs(&self) -> impl Iterator<Item = (&PublishedTable, &PublishedRun)> {
         let tables = self.tables.iter();
         tables.flat_map(|table| table.runs.iter().map(move |run| (table, run)))
     }

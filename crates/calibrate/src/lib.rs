@@ -1,6 +1,6 @@
 //! Where the numbers of simulated hosts come from, and how well they predict.
 //!
-//! Published measurements: tables ([`Table`]) hold what others measured, host files what is known of their hosts. [`fit()`]
+//! Published measurements: tables ([`PublishedTable`]) hold what others measured, host files what is known of their hosts. [`fit()`]
 //! finds the costs that no source states from figures under interrupts, and [`rows_of`] compares every figure with a
 //! simulation: those under polling are predictions. This machine: [`measure_costs`] measures what the kernel's receive path
 //! costs, [`numbers_of`] makes a host file of it, and [`predict`] simulates a study's traffic on it.
@@ -23,7 +23,7 @@ pub use fit::{Fit, FitPlan, Group, GroupFit, Library, Parameter, fit, fitted_fie
 pub use measure::switching::ticks_per_second;
 pub use measure::{HostCosts, PutInForce, measure_costs};
 pub use scenario::Length;
-pub use table::{Figure, Mode, PublishedRun, Table};
+pub use table::{Figure, Mode, PublishedRun, PublishedTable};
 pub use this_machine::{
     MeasuredMachine, Prediction, compare, host_of, numbers_of, predict, simulated_figures,
 };

@@ -22,7 +22,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 
 /// A published table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct PublishedTable {
     /// Its letter.
     pub name: String,
     /// Its subject.
@@ -142,12 +142,12 @@ impl Figure {
     }
 }
 
-impl Table {
+impl PublishedTable {
     /// Reads the file of a table.
     ///
     /// # Errors
     /// The first thing that is wrong with it, with its line.
-    pub fn parse(text: &str) -> Result<Table, FileError> {
+    pub fn parse(text: &str) -> Result<PublishedTable, FileError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Document {
@@ -165,7 +165,7 @@ impl Table {
             let checked = run.get_ref().check(is_new, &names);
             checked.map_err(|mistake| mistake.after(text, run.span().start))?;
         }
-        Ok(Table {
+        Ok(PublishedTable {
             name: document.table,
             title: document.title,
             runs: document.run.into_iter().map(Spanned::into_inner).collect(),
@@ -318,7 +318,7 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
 
     fn refused(from: &str, to: &str) -> FileError {
         assert!(TABLE.contains(from), "{from}");
-        Table::parse(&TABLE.replacen(from, to, 1)).unwrap_err()
+        PublishedTable::parse(&TABLE.replacen(from, to, 1)).unwrap_err()
     }
 
     fn line_of(text: &str) -> usize {
@@ -327,7 +327,7 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
 
     #[test]
     fn a_table_is_read() {
-        let table = Table::parse(TABLE).unwrap();
+        let table = PublishedTable::parse(TABLE).unwrap();
         assert_eq!((table.name.as_str(), table.runs.len()), ("Z", 2));
         let figures = &table.runs[0].figures;
         assert_eq!(figures[0].measured_mean(), Some(5.75));

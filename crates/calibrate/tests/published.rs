@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nicpoll_calibrate::{FitPlan, Job, Library, Mode, PublishedRun, Table, rows_of};
+use nicpoll_calibrate::{FitPlan, Job, Library, Mode, PublishedRun, PublishedTable, rows_of};
 use nicpoll_model::sim::{PublishedRow, RowKind};
 use nicpoll_sim::HostModel;
 
@@ -31,7 +31,7 @@ fn library() -> Library {
     let library = Library {
         hosts: hosts.collect(),
         tables: tables
-            .map(|text| Table::parse(&text).expect("the table is right"))
+            .map(|text| PublishedTable::parse(&text).expect("the table is right"))
             .collect(),
         plan: FitPlan::parse(&fit).expect("the fit is right"),
     };
@@ -39,7 +39,7 @@ fn library() -> Library {
     library
 }
 
-fn rows(library: &Library, table: &Table, run: &PublishedRun) -> Vec<PublishedRow> {
+fn rows(library: &Library, table: &PublishedTable, run: &PublishedRun) -> Vec<PublishedRow> {
     let jobs = Job::of_run(library, table, run, false);
     let done: Result<Vec<_>, _> = jobs.iter().map(Job::simulate).collect();
     rows_of(&jobs, &done.expect("it runs"))

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{
-    FitPlan, Job, Length, Library, Table, fit, rows_of, score_of, with_fitted,
+    FitPlan, Job, Length, Library, PublishedTable, fit, rows_of, score_of, with_fitted,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::sim::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
@@ -151,7 +151,7 @@ fn read(directory: &Path) -> Result<Files, Failure> {
     }
     let mut tables = Vec::new();
     for (path, text) in texts(&directory.join("published"), "table")? {
-        tables.push(Table::parse(&text).map_err(|error| at(&path, &error))?);
+        tables.push(PublishedTable::parse(&text).map_err(|error| at(&path, &error))?);
     }
     let path = directory.join("fit.toml");
     let text = read_text(&path, "plan of a fit", FILE_BYTES_MAX)?;

@@ -32,7 +32,7 @@ use crate::transcript::attach::Near;
 use crate::transcript::found::{Found, Host, Knob};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{Map, Settings};
-use crate::transcript::table::Table;
+use crate::transcript::table::TranscriptTable;
 use crate::transcript::walk::Walk;
 
 /// Longest text in bytes.
@@ -112,7 +112,7 @@ pub fn read_transcripts(
 fn put_together(
     imported: &mut Imported,
     mut walked: Found,
-    tables: (&[(String, String)], &[Table]),
+    tables: (&[(String, String)], &[TranscriptTable]),
     map: &Map,
     budget: &mut Budget,
 ) -> Result<(), u32> {

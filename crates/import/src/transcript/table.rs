@@ -26,7 +26,7 @@ const CELL_MAX: usize = 200;
 type Cell<'t> = (Range<usize>, &'t str);
 
 /// A table: its columns, and the range of its rows.
-pub struct Table {
+pub struct TranscriptTable {
     file: u32,
     columns: Vec<Column>,
     /// The line of the first row.
@@ -43,8 +43,8 @@ struct Column {
 
 /// Finds all tables of a text: a row of dashes, the line before it, and the lines after it. `None` when there
 /// are more than the budget allows.
-pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Table>> {
-    let mut found: Vec<Table> = Vec::new();
+pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<TranscriptTable>> {
+    let mut found: Vec<TranscriptTable> = Vec::new();
     let mut at = 0;
     let mut before: Option<&str> = None;
     let mut is_open = false;
@@ -62,7 +62,7 @@ pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Table>> 
                 // Prose may be glued to the heading: its last cells are the table's.
                 let cells = cells(head, 0);
                 let from = cells.len().saturating_sub(columns);
-                found.push(Table {
+                found.push(TranscriptTable {
                     file,
                     columns: cells[from..].iter().map(Column::of).collect(),
                     line: number + 1,
@@ -122,7 +122,7 @@ impl Column {
     }
 }
 
-impl Table {
+impl TranscriptTable {
     /// The line number and the cells of each row.
     fn rows<'t>(&self, text: &'t str) -> impl Iterator<Item = (u32, Vec<Cell<'t>>)> {
         let mut at = self.rows.start;
@@ -143,7 +143,7 @@ impl Table {
 /// # Errors
 /// The index of the file in which the budget ends.
 pub fn variables(
-    (files, tables): (&[(String, String)], &[Table]),
+    (files, tables): (&[(String, String)], &[TranscriptTable]),
     budget: &mut Budget,
 ) -> Result<Vec<ImportedReading>, u32> {
     let plain = |text: &str| String::from(text.trim_matches(['`', '*']));
@@ -198,7 +198,7 @@ pub fn variables(
 pub fn place(
     trials: &mut Vec<ImportedTrial>,
     loose: Vec<Loose>,
-    (files, tables): (&[(String, String)], &[Table]),
+    (files, tables): (&[(String, String)], &[TranscriptTable]),
     mut next_test: u32,
     unplaced: &mut Vec<UnplacedFigure>,
     budget: &mut Budget,
