@@ -30,7 +30,7 @@ use crate::device::interface::Interface;
 use crate::device::presence::{GonePolicy, Presence};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
-use frames::{FCS_BYTES, Frames, Replay, Schedule, Stream};
+use frames::{FCS_BYTES, FrameStream, Frames, Replay, Schedule};
 use link::{Again, Bounds, Link, WayOut};
 use target::UpCheck;
 
@@ -261,7 +261,7 @@ fn make(
         } => {
             let path = interface.path_to(socket, receiver)?;
             let frame_bytes = lengths_on(&path, interface, lengths)?;
-            let stream = Stream::new(&path, &frame_bytes, *flows, first_flow);
+            let stream = FrameStream::new(&path, &frame_bytes, *flows, first_flow);
             // A length that does not fit was refused above.
             let stream = stream.map_err(|error| EngineError::Failed(error.to_string()))?;
             let schedule = settings.rate.map_or(Schedule::Unpaced, pace);

@@ -88,7 +88,7 @@ pub(super) const FCS_BYTES: u32 = nicpoll_model::line::FCS_BYTES as u32;
 
 /// The frames.
 #[derive(Clone, Debug)]
-pub(super) struct Stream {
+pub(super) struct FrameStream {
     path: UdpPath,
     kinds: Vec<Kind>,
     pub(super) flows: u16,
@@ -113,7 +113,7 @@ struct Next {
     kind_of_first_flow: usize,
 }
 
-impl Stream {
+impl FrameStream {
     /// Frames on a path, whose own port is that of the first flow, of so many bytes each, with FCS, in turn.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Stream {
             let template = UdpTemplate::new(path, &mut bytes)?;
             Ok(Kind { template, bytes })
         };
-        Ok(Stream {
+        Ok(FrameStream {
             path: *path,
             kinds: frame_bytes
                 .iter()
@@ -201,7 +201,7 @@ impl Stream {
     }
 }
 
-impl Stream {
+impl FrameStream {
     /// The number of the next frames.
     pub(super) fn sequence(&self) -> u64 {
         self.next.sequence
@@ -402,7 +402,7 @@ fn recorded_at(times: &[Duration], round: Duration, sent: u64) -> Duration {
 #[derive(Clone)]
 pub(super) enum Frames {
     /// Datagrams, made as they are sent.
-    Stream(Stream),
+    Stream(FrameStream),
     /// Those of a capture.
     Replay(Replay),
 }
@@ -504,7 +504,7 @@ mod tests {
     #[test]
     fn each_flow_counts_up_and_has_every_length_in_turn() {
         let path = path("198.18.0.1:49152", "198.18.0.2:9");
-        let mut stream = Stream::new(&path, &[64, 594, 1518], 4, 100).unwrap();
+        let mut stream = FrameStream::new(&path, &[64, 594, 1518], 4, 100).unwrap();
         let mut flows: BTreeMap<u16, Vec<(u64, usize)>> = BTreeMap::new();
         let mut memory = [0; 1514];
         for _ in 0..24 {
@@ -536,14 +536,14 @@ mod tests {
     fn only_frames_of_one_flow_and_one_length_are_joined() {
         let path = path("198.18.0.1:49152", "198.18.0.2:9");
         let joining = |lengths: &[u32], flows| {
-            let stream = Stream::new(&path, lengths, flows, 0).unwrap();
+            let stream = FrameStream::new(&path, lengths, flows, 0).unwrap();
             stream.joining().map(|joining| joining.headers.len())
         };
         assert_eq!(joining(&[64], 1), Some(32));
         assert_eq!(joining(&[9018], 1), Some(6));
         assert_eq!(joining(&[64], 2), None);
         assert_eq!(joining(&[64, 594], 1), None);
-        let stream = Stream::new(&path, &[64], 1, 0).unwrap();
+        let stream = FrameStream::new(&path, &[64], 1, 0).unwrap();
         let Joining {
             headers,
             payload_bytes,
@@ -559,14 +559,14 @@ mod tests {
     #[test]
     fn a_frame_that_cannot_hold_its_mark_is_refused() {
         let ipv6 = path("[2001:2::1]:49152", "[2001:2::2]:9");
-        assert!(Stream::new(&ipv6, &[84], 1, 0).is_ok());
-        assert!(Stream::new(&ipv6, &[83], 1, 0).is_err());
+        assert!(FrameStream::new(&ipv6, &[84], 1, 0).is_ok());
+        assert!(FrameStream::new(&ipv6, &[83], 1, 0).is_err());
     }
 
     #[test]
     fn the_kernels_frames_have_the_sum_of_ours() {
         let path = path("198.18.0.1:49152", "198.18.0.2:9");
-        let mut stream = Stream::new(&path, &[64], 1, 0).unwrap();
+        let mut stream = FrameStream::new(&path, &[64], 1, 0).unwrap();
         let [template] = stream.templates().collect::<Vec<_>>()[..] else {
             panic!("one length, one template");
         };

@@ -19,7 +19,7 @@ use nicpoll_sys::packet::{Joining, PacketSender, Transmit};
 use nicpoll_wire::frame::ETHERNET_BYTES;
 use rustix::io::Errno;
 
-use crate::blast::frames::{FLOW_PORTS, Frames, Stream};
+use crate::blast::frames::{FLOW_PORTS, FrameStream, Frames};
 use crate::device::interface::{Interface, takes_redirected};
 use crate::device::packet::refusal;
 use crate::device::xdp::{Program, open_sender};
@@ -156,7 +156,7 @@ fn by_device(device: impl Transmit + Send + 'static, frames: &Frames) -> Box<dyn
 }
 
 /// Frames that the interface does not take would vanish, and nobody would say so.
-fn check_live(interface: &Interface, stream: &Stream) -> Result<(), EngineError> {
+fn check_live(interface: &Interface, stream: &FrameStream) -> Result<(), EngineError> {
     if takes_redirected(&mut NetlinkSocket::new(), interface.ifindex) == Some(false) {
         let why = "its driver takes no frames from XDP programs, and all would vanish. A veth does when its other end \
                    has a NAPI, for GRO or for an XDP program: ethtool -K PEER gro on";
@@ -310,7 +310,7 @@ impl Live {
     ///
     /// # Errors
     /// Without the privileges for BPF, and before Linux 5.18.
-    pub(super) fn open(interface: &Interface, stream: &Stream) -> Result<Self, EngineError> {
+    pub(super) fn open(interface: &Interface, stream: &FrameStream) -> Result<Self, EngineError> {
         let templates: Vec<Template> = stream.templates().collect();
         let constants = [
             ("INTERFACE", u64::from(interface.ifindex)),

@@ -44,7 +44,7 @@ type Key = (SocketAddr, SocketAddr);
 pub struct CheckedStreams {
     check: PacketCheck,
     places: HashMap<Key, usize>,
-    streams: Vec<Stream>,
+    streams: Vec<CheckedStream>,
     /// The stream of the packet before.
     last: Option<(Key, usize)>,
     unnumbered: u64,
@@ -52,7 +52,7 @@ pub struct CheckedStreams {
     latencies: Latencies,
 }
 
-struct Stream {
+struct CheckedStream {
     ids: Box<dyn Ids>,
     sequence: Sequence,
     /// The id that came first; 0 before.
@@ -146,7 +146,7 @@ impl CheckedStreams {
         let place = match self.places.get(&key) {
             Some(place) => *place,
             None if self.streams.len() < STREAMS_MAX => {
-                self.streams.push(Stream {
+                self.streams.push(CheckedStream {
                     ids: (self.check.ids)(),
                     sequence: Sequence::default(),
                     first: 0,

@@ -12,7 +12,7 @@ use crate::lines::seen::{IperfLine, Lines, Seen};
 
 /// The lines with one id in brackets.
 #[derive(Debug, Default)]
-struct Stream {
+struct TestStream {
     id: String,
     lines: Lines<IperfLine>,
     report: Option<IperfLine>,
@@ -23,7 +23,7 @@ struct Stream {
 #[derive(Debug, Default)]
 struct Test {
     line: usize,
-    streams: Vec<Stream>,
+    streams: Vec<TestStream>,
     /// Index in `streams` by id.
     by_id: HashMap<String, usize>,
     /// Number of streams that have their last line.
@@ -85,7 +85,7 @@ pub fn parse_iperf2(text: &str) -> Result<Vec<ToolRun>, FileError> {
     Ok(tests.iter().filter_map(Test::run).collect())
 }
 
-impl Stream {
+impl TestStream {
     fn is_sum(&self) -> bool {
         self.id.starts_with("SUM")
     }
@@ -116,16 +116,16 @@ impl Stream {
 }
 
 impl Test {
-    fn stream(&mut self, id: &str, line: usize) -> &mut Stream {
+    fn stream(&mut self, id: &str, line: usize) -> &mut TestStream {
         if self.streams.is_empty() {
             self.line = line;
         }
         let next = self.streams.len();
         let index = *self.by_id.entry(String::from(id)).or_insert(next);
         if index == next {
-            self.streams.push(Stream {
+            self.streams.push(TestStream {
                 id: String::from(id),
-                ..Stream::default()
+                ..TestStream::default()
             });
         }
         &mut self.streams[index]
@@ -163,7 +163,7 @@ impl Test {
     fn run(&self) -> Option<ToolRun> {
         let mut run = ToolRun::new(self.line, Quantity::BitsPerSecond);
         let parts = self.streams.iter().filter(|it| !it.lines.is_empty());
-        let parts: Vec<&Stream> = match parts.clone().find(|it| it.is_sum()) {
+        let parts: Vec<&TestStream> = match parts.clone().find(|it| it.is_sum()) {
             Some(sum) => vec![sum],
             None => parts.collect(),
         };

@@ -190,7 +190,7 @@ pub struct Host {
 
 /// The lines with one id in brackets.
 #[derive(Clone, Debug, Default)]
-pub struct Stream {
+pub struct StreamLines {
     pub id: Id,
     pub connected: Option<Connected>,
     pub lines: Lines<Line>,
@@ -209,7 +209,7 @@ pub struct Block {
     pub banners: Vec<Banner>,
     /// The sizes in its banners.
     pub sizes: Vec<Counted>,
-    pub streams: Vec<Stream>,
+    pub streams: Vec<StreamLines>,
     pub is_server: Option<bool>,
     awaits_report: Option<Id>,
 }
@@ -222,7 +222,7 @@ pub enum Taken {
     No(Line),
 }
 
-impl Stream {
+impl StreamLines {
     /// The line of the whole test.
     pub fn total(&self) -> Option<&Line> {
         self.lines.whole().map(|at| &self.lines[at])
@@ -274,7 +274,7 @@ impl Block {
     }
 
     pub fn has_figures(&self) -> bool {
-        self.streams.iter().any(Stream::has_figures)
+        self.streams.iter().any(StreamLines::has_figures)
     }
 
     /// Whether it has only figures: no command, banner or connection.
@@ -285,7 +285,7 @@ impl Block {
 
     /// Whether all of its streams have their last line.
     pub fn is_over(&self) -> bool {
-        self.has_figures() && self.streams.iter().all(Stream::is_over)
+        self.has_figures() && self.streams.iter().all(StreamLines::is_over)
     }
 
     /// Whether its streams run one after another (`-r`).
@@ -331,7 +331,7 @@ impl Block {
         self.streams.len() < STREAMS_MAX || self.streams.iter().any(|it| it.id == *id)
     }
 
-    pub fn stream(&mut self, id: &Id) -> &mut Stream {
+    pub fn stream(&mut self, id: &Id) -> &mut StreamLines {
         let known = self.streams.iter().rposition(|it| it.id == *id);
         let index = known.unwrap_or_else(|| self.another(id));
         &mut self.streams[index]
@@ -339,9 +339,9 @@ impl Block {
 
     /// Adds a stream with this id.
     fn another(&mut self, id: &Id) -> usize {
-        self.streams.push(Stream {
+        self.streams.push(StreamLines {
             id: id.clone(),
-            ..Stream::default()
+            ..StreamLines::default()
         });
         self.streams.len() - 1
     }
@@ -356,7 +356,7 @@ impl Block {
 
     pub fn connect(&mut self, connected: Connected) {
         let id = connected.id.clone();
-        let is_used = |it: &Stream| it.connected.is_some() || it.has_figures();
+        let is_used = |it: &StreamLines| it.connected.is_some() || it.has_figures();
         if self.streams.iter().any(|it| it.id == id && is_used(it)) {
             self.another(&id);
         }
@@ -413,7 +413,7 @@ impl Block {
     }
 
     /// Whether this end sends the stream.
-    pub fn sends(&self, stream: &Stream) -> Option<bool> {
+    pub fn sends(&self, stream: &StreamLines) -> Option<bool> {
         let port = self.server_port();
         if let Some(Connected { local, peer, .. }) = &stream.connected {
             let reverse = self.port_option('L');
@@ -434,7 +434,7 @@ impl Block {
 
     pub fn is_udp(&self) -> bool {
         let is_asked = self.command.as_ref().is_some_and(|it| it.has('u'));
-        let has_loss = |it: &Stream| {
+        let has_loss = |it: &StreamLines| {
             it.report.is_some() || it.lines.iter().any(|it| it.value.datagrams.is_some())
         };
         is_asked || self.banners.iter().any(|it| it.is_udp) || self.streams.iter().any(has_loss)

@@ -6,12 +6,12 @@ use nicpoll_model::{
     ImportedBasis, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
 };
 
-use crate::transcript::found::{Block, Host, Line, Printed, Stream, blank, said};
+use crate::transcript::found::{Block, Host, Line, Printed, StreamLines, blank, said};
 
 /// One direction of a test, as one end printed it.
 pub struct End<'a> {
     pub block: &'a Block,
-    pub stream: &'a Stream,
+    pub stream: &'a StreamLines,
     pub sends: Option<bool>,
     pub index: usize,
     pub again: Vec<SourcePlace>,
@@ -66,10 +66,10 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
     for (index, block) in blocks.iter().enumerate() {
         let (is_udp, is_dual) = (block.is_udp(), block.is_dual());
         let first_connected = block.streams.iter().find(|it| it.connected.is_some());
-        let is_sum = |it: &Stream| it.id.starts_with("SUM");
+        let is_sum = |it: &StreamLines| it.id.starts_with("SUM");
         let with_figures = || block.streams.iter().filter(|it| it.has_figures());
         let sum = with_figures().find(|it| is_sum(it) && !is_dual);
-        let streams: Vec<&Stream> = match sum {
+        let streams: Vec<&StreamLines> = match sum {
             Some(sum) => vec![sum],
             None => with_figures().filter(|it| !is_sum(it)).collect(),
         };
@@ -96,7 +96,7 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
 }
 
 /// The place of a stream: from the start of its block or its first line to its last byte.
-fn place(block: &Block, stream: &Stream) -> SourcePlace {
+fn place(block: &Block, stream: &StreamLines) -> SourcePlace {
     let lines = || stream.lines.iter().chain(&stream.report);
     let first = lines().map(|it| it.place).min().unwrap_or_default();
     let last = lines().map(|it| it.place.end_byte).max();

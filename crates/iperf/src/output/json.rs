@@ -16,7 +16,7 @@ use nicpoll_model::traffic::{
 use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
 
-use super::sums::{Due, Stream, Streams, Sum};
+use super::sums::{Due, Streams, Sum, SummedStream};
 use crate::events::{Kept, Output, Room, Settings, StreamKey};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
@@ -60,7 +60,7 @@ fn group_sum(sum: &Sum) -> IperfSum {
     }
 }
 
-fn stream_total(stream: &Stream<u32>, total: &Total) -> IperfTotal {
+fn stream_total(stream: &SummedStream<u32>, total: &Total) -> IperfTotal {
     IperfTotal {
         id: stream.known,
         side: side(&stream.connected),

@@ -74,7 +74,7 @@ struct Gathered {
 
 /// A stream that has a peer, with its printer's data.
 #[derive(Clone, Copy)]
-pub struct Stream<T> {
+pub struct SummedStream<T> {
     pub connected: Connected,
     pub known: T,
     group: Group,
@@ -101,7 +101,7 @@ pub struct Streams<T> {
     interval_seconds: f64,
     /// A client's own streams that have neither begun nor failed; until all have, no interval is complete.
     awaited: u32,
-    streams: BTreeMap<StreamKey, Stream<T>>,
+    streams: BTreeMap<StreamKey, SummedStream<T>>,
     groups: BTreeMap<Group, Gathered>,
 }
 
@@ -146,7 +146,7 @@ impl<T: Copy> Streams<T> {
         });
         let gathered = self.groups.entry(group).or_default();
         gathered.members += 1;
-        let stream = Stream {
+        let stream = SummedStream {
             connected: *connected,
             known,
             group,
@@ -158,7 +158,7 @@ impl<T: Copy> Streams<T> {
     }
 
     /// A stream that has begun.
-    pub fn get(&self, key: StreamKey) -> Option<Stream<T>> {
+    pub fn get(&self, key: StreamKey) -> Option<SummedStream<T>> {
         self.streams.get(&key).copied()
     }
 
@@ -168,7 +168,7 @@ impl<T: Copy> Streams<T> {
     }
 
     /// The streams that run.
-    pub fn running(&self) -> impl Iterator<Item = (&StreamKey, &Stream<T>)> {
+    pub fn running(&self) -> impl Iterator<Item = (&StreamKey, &SummedStream<T>)> {
         self.streams.iter().filter(|(_, stream)| !stream.is_done)
     }
 

@@ -29,7 +29,7 @@ struct Name {
     number: u32,
 }
 
-type Stream = sums::Stream<Name>;
+type LabelledStream = sums::SummedStream<Name>;
 
 /// Prints the text or CSV of one client or server.
 pub struct TextPrinter<'a> {
@@ -98,7 +98,7 @@ impl<'a> TextPrinter<'a> {
         !record.is_partial || self.streams.part(record) > PARTIAL_MIN && record.bytes > 0
     }
 
-    fn data(&mut self, stream: Stream, record: &IntervalRecord) -> io::Result<()> {
+    fn data(&mut self, stream: LabelledStream, record: &IntervalRecord) -> io::Result<()> {
         let (label, connected) = (stream.known.label, stream.connected);
         if self.exclude.data {
             return Ok(());
@@ -121,7 +121,7 @@ impl<'a> TextPrinter<'a> {
         line.map_or(Ok(()), |line| self.line(&line))
     }
 
-    fn after_total(&mut self, stream: Stream, total: &Total) -> io::Result<()> {
+    fn after_total(&mut self, stream: LabelledStream, total: &Total) -> io::Result<()> {
         let style = self.format.style;
         let (label, connected) = (stream.known.label, stream.connected);
         let relayed = total.relayed();
