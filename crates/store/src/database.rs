@@ -86,7 +86,7 @@ pub(crate) fn transact<T>(
 }
 
 /// One step of the schema, in each database's SQL. Both make the same tables and columns.
-pub(crate) struct Step {
+pub(crate) struct SchemaStep {
     pub sqlite: &'static str,
     #[cfg(feature = "postgres")]
     pub postgres: &'static str,
@@ -94,13 +94,13 @@ pub(crate) struct Step {
 
 /// The steps from each version of the schema to the next. A store's version is the number of its steps; released
 /// steps never change.
-pub(crate) const STEPS: [Step; 2] = [
-    Step {
+pub(crate) const STEPS: [SchemaStep; 2] = [
+    SchemaStep {
         sqlite: include_str!("schema/1.sql"),
         #[cfg(feature = "postgres")]
         postgres: include_str!("schema/1.postgres.sql"),
     },
-    Step {
+    SchemaStep {
         sqlite: include_str!("schema/2.sql"),
         #[cfg(feature = "postgres")]
         postgres: include_str!("schema/2.postgres.sql"),

@@ -52,7 +52,7 @@ pub const BY_NUMBER: [Level; LEVELS] = [
 
 /// A step of a level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Step {
+pub enum CpuStep {
     /// The clock interrupts.
     Tick,
     /// A card interrupts.
@@ -108,11 +108,11 @@ const STATES: usize = 5;
 
 impl State {
     /// Returns the state that a step of a level counts as.
-    fn of(level: Level, step: Step) -> State {
+    fn of(level: Level, step: CpuStep) -> State {
         match level {
             Level::Hard | Level::InterruptThread => State::Interrupt,
             Level::Soft => State::SoftInterrupt,
-            Level::Program if step == Step::Use => State::User,
+            Level::Program if step == CpuStep::Use => State::User,
             Level::Kernel | Level::SoftThread | Level::Program | Level::Idle => State::System,
         }
     }
@@ -142,7 +142,7 @@ impl Times {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    step: Step,
+    step: CpuStep,
     state: State,
     /// Time left, with the switch and the refill that come before its work.
     remaining_ns: u64,
@@ -253,7 +253,7 @@ impl Cpu {
     }
 
     /// Gives a level its next step.
-    pub fn start(&mut self, level: Level, step: Step, cost_ns: u64) {
+    pub fn start(&mut self, level: Level, step: CpuStep, cost_ns: u64) {
         self.slots[level as usize] = Slot {
             step,
             state: State::of(level, step),
@@ -378,7 +378,7 @@ impl Cpu {
     }
 
     /// Returns the level's step.
-    pub fn step(&self, level: Level) -> Step {
+    pub fn step(&self, level: Level) -> CpuStep {
         self.slots[level as usize].step
     }
 }

@@ -12,7 +12,7 @@
 
 use nicpoll_core::{Command, DeviceId, Knob, Pass, Time};
 
-use super::cpu::{Level, Step};
+use super::cpu::{CpuStep, Level};
 use super::kernel::{Asked, Turn};
 use super::state::Machine;
 
@@ -50,18 +50,20 @@ impl Machine {
         self.freebsd.current = turn;
         let packets = self.host.card.pass_packets;
         self.cpu.begin_batch(THREAD, card, packets);
-        self.cpu.start(THREAD, Step::Look, cost_ns);
+        self.cpu.start(THREAD, CpuStep::Look, cost_ns);
     }
 
-    pub fn interrupt_thread_done(&mut self, step: Step) {
-        if step == Step::Rearm {
+    pub fn interrupt_thread_done(&mut self, step: CpuStep) {
+        if step == CpuStep::Rearm {
             return self.handler_pass_done();
         }
         if self.card_step_done(THREAD, step) {
             return;
         }
         match self.freebsd.current {
-            Turn::Handler(_) => self.cpu.start(THREAD, Step::Rearm, self.host.card.rearm_ns),
+            Turn::Handler(_) => self
+                .cpu
+                .start(THREAD, CpuStep::Rearm, self.host.card.rearm_ns),
             Turn::Task(card) => {
                 let has_more = self.has_more();
                 self.cpu.stop(THREAD);
@@ -199,11 +201,11 @@ impl Machine {
         self.tally.cycles.asked += u64::from(count);
         self.cpu.begin_batch(level, card, count.into());
         let cost_ns = round_ns + self.host.card.poll_ns + status_ns;
-        self.cpu.start(level, Step::Look, cost_ns);
+        self.cpu.start(level, CpuStep::Look, cost_ns);
     }
 
-    pub fn netisr_done(&mut self, step: Step) {
-        if step == Step::Protocol {
+    pub fn netisr_done(&mut self, step: CpuStep) {
+        if step == CpuStep::Protocol {
             self.take_from_ip_queue(Level::Soft);
             self.next_protocol();
         } else if !self.card_step_done(Level::Soft, step) {
@@ -216,7 +218,7 @@ impl Machine {
             return;
         }
         match self.next_protocol_ns() {
-            Some(cost_ns) => self.cpu.start(Level::Soft, Step::Protocol, cost_ns),
+            Some(cost_ns) => self.cpu.start(Level::Soft, CpuStep::Protocol, cost_ns),
             None => self.end_netisr(),
         }
     }
@@ -259,7 +261,7 @@ impl Machine {
         }
     }
 
-    pub fn idle_poll_done(&mut self, step: Step) {
+    pub fn idle_poll_done(&mut self, step: CpuStep) {
         if !self.card_step_done(Level::Idle, step) {
             self.next_idle_poll();
         }

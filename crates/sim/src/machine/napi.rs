@@ -5,7 +5,7 @@
 //! until it is empty, or until the packets or the time of the pass are used up; after too many passes ksoftirqd, a
 //! thread that takes turns with the program, continues.
 
-use super::cpu::{Level, Of, Step};
+use super::cpu::{CpuStep, Level, Of};
 use super::kernel::Softirq;
 use super::state::Machine;
 use crate::spec::discipline::Busy;
@@ -62,13 +62,13 @@ impl Machine {
         let weight = self.napi.options.weight;
         self.cpu.begin_batch(level, card, weight);
         self.tally.napi.polls += 1;
-        self.cpu.start(level, Step::Look, self.host.card.poll_ns);
+        self.cpu.start(level, CpuStep::Look, self.host.card.poll_ns);
     }
 
-    pub fn softirq_done(&mut self, level: Level, step: Step) {
+    pub fn softirq_done(&mut self, level: Level, step: CpuStep) {
         match step {
-            Step::Wake => return self.soft_thread_woke(),
-            Step::Receive => self.napi.softirq.work += 1,
+            CpuStep::Wake => return self.soft_thread_woke(),
+            CpuStep::Receive => self.napi.softirq.work += 1,
             _ => {}
         }
         if self.card_step_done(level, step) {
@@ -160,7 +160,7 @@ impl Machine {
             self.tally.napi.handovers += 1;
         }
         if !self.cpu.has_work(Level::SoftThread) {
-            self.cpu.start(Level::SoftThread, Step::Wake, 0);
+            self.cpu.start(Level::SoftThread, CpuStep::Wake, 0);
         }
     }
 
@@ -231,7 +231,7 @@ impl Machine {
         self.napi.is_busy_polling = true;
         self.tally.napi.busy_polls += 1;
         let cost_ns = self.host.card.poll_ns;
-        self.cpu.start(Level::Program, Step::Look, cost_ns);
+        self.cpu.start(Level::Program, CpuStep::Look, cost_ns);
     }
 
     /// Leaves a card to its timer: the program stops polling for now (`busy_poll_stop`).
@@ -243,7 +243,7 @@ impl Machine {
     }
 
     /// Ends a step of a program that polls.
-    pub fn busy_poll_done(&mut self, id: usize, step: Step) {
+    pub fn busy_poll_done(&mut self, id: usize, step: CpuStep) {
         if !self.card_step_done(Level::Program, step)
             && let Some(busy) = self.napi.options.busy
         {

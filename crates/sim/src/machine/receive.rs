@@ -11,7 +11,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 
 use super::card::Hold;
-use super::cpu::{Level, Of, Step};
+use super::cpu::{CpuStep, Level, Of};
 use super::state::{Machine, OTHER_PROCESSOR};
 use crate::link::{Counts, Packet, PacketKind};
 use crate::spec::discipline::Kernel;
@@ -57,28 +57,31 @@ impl Machine {
         };
         let host = &self.host;
         let (step, work_ns) = match source {
-            CLOCK => (Step::Tick, host.cpu.tick_ns),
-            _ if source >= FIRST_DEFERRAL => (Step::Timer, 0),
+            CLOCK => (CpuStep::Tick, host.cpu.tick_ns),
+            _ if source >= FIRST_DEFERRAL => (CpuStep::Timer, 0),
             _ => {
                 // Linux's handler reads the cause; FreeBSD leaves that to the interrupt thread.
                 let handler_ns = match self.kernel {
                     Kernel::Linux => host.card.interrupt_ns,
                     Kernel::Freebsd => 0,
                 };
-                (Step::CardInterrupt, host.background.at_once_ns + handler_ns)
+                (
+                    CpuStep::CardInterrupt,
+                    host.background.at_once_ns + handler_ns,
+                )
             }
         };
         let cost_ns = host.cpu.interrupt_entry_ns + work_ns;
         self.cpu.start(Level::Hard, step, cost_ns);
     }
 
-    pub fn interrupt_done(&mut self, step: Step) {
+    pub fn interrupt_done(&mut self, step: CpuStep) {
         // Stopped first: the handlers may raise the next interrupt.
         self.cpu.stop(Level::Hard);
         let source = self.cpu.served;
         match step {
-            Step::Tick => self.clock_ticked(),
-            Step::CardInterrupt => self.card_interrupted(card_of(source)),
+            CpuStep::Tick => self.clock_ticked(),
+            CpuStep::CardInterrupt => self.card_interrupted(card_of(source)),
             _ => self.deferral_over(card_of(source)),
         }
         if !self.cpu.has_work(Level::Hard) {
@@ -129,8 +132,8 @@ impl Machine {
     }
 
     /// Ends a kernel thread's step: a packet sent, or an interrupt's background work.
-    pub fn kernel_step_done(&mut self, step: Step) {
-        if step == Step::Background {
+    pub fn kernel_step_done(&mut self, step: CpuStep) {
+        if step == CpuStep::Background {
             self.cpu.background -= 1;
         } else {
             self.output_done(Level::Kernel);
@@ -145,7 +148,7 @@ impl Machine {
         }
         if self.cpu.background > 0 {
             let work_ns = self.host.background.interrupt_ns;
-            self.cpu.start(Level::Kernel, Step::Background, work_ns);
+            self.cpu.start(Level::Kernel, CpuStep::Background, work_ns);
         } else {
             self.cpu.stop(Level::Kernel);
         }
@@ -326,12 +329,12 @@ impl Machine {
 
     /// Ends a step of work on a card. Returns whether the level has begun the next step on that card; if not, its
     /// batch is complete or the ring is empty.
-    pub fn card_step_done(&mut self, level: Level, step: Step) -> bool {
+    pub fn card_step_done(&mut self, level: Level, step: CpuStep) -> bool {
         match step {
-            Step::Look if self.reclaim(level) => return true,
-            Step::Reclaim { done } => self.reclaimed(level, done),
-            Step::Receive => self.take_from_card(level),
-            Step::Transmit => self.output_done(level),
+            CpuStep::Look if self.reclaim(level) => return true,
+            CpuStep::Reclaim { done } => self.reclaimed(level, done),
+            CpuStep::Receive => self.take_from_card(level),
+            CpuStep::Transmit => self.output_done(level),
             _ => {}
         }
         self.receive_next(level)
@@ -351,7 +354,7 @@ impl Machine {
         };
         let cost_ns = self.receive_ns(packet);
         self.cpu.batches[level as usize].left -= 1;
-        self.cpu.start(level, Step::Receive, cost_ns);
+        self.cpu.start(level, CpuStep::Receive, cost_ns);
         true
     }
 
@@ -363,7 +366,7 @@ impl Machine {
                 true => self.host.veth.wake_ns,
                 false => self.host.cpu.wake_other_ns,
             };
-            self.cpu.start(level, Step::WakeOther, cost_ns);
+            self.cpu.start(level, CpuStep::WakeOther, cost_ns);
         }
         is_owed
     }

@@ -5,7 +5,7 @@
 //! kernel only for one of higher priority, which a thread woken in the kernel has until it returns to its program
 //! (4BSD scheduler; `msleep`, `userret`).
 
-use super::cpu::{Level, Of, Step};
+use super::cpu::{CpuStep, Level, Of};
 use super::programs::{Half, Request, Task};
 use super::receive::kib_ns;
 use super::state::Machine;
@@ -141,7 +141,7 @@ impl Machine {
                     0 => pacer.spins_until_ns - self.now_ns,
                     clock_ns => clock_ns,
                 };
-                self.cpu.start(LEVEL, Step::Spin, cost_ns);
+                self.cpu.start(LEVEL, CpuStep::Spin, cost_ns);
             }
             Task::Pace(_) => self.read_clock(),
             Task::Blast
@@ -160,21 +160,21 @@ impl Machine {
 
     fn call(&mut self, flow: usize) {
         let cost_ns = self.call_ns(flow);
-        self.cpu.start(LEVEL, Step::Call, cost_ns);
+        self.cpu.start(LEVEL, CpuStep::Call, cost_ns);
     }
 
     fn read_clock(&mut self) {
         let cost_ns = self.host.application.clock_ns;
-        self.cpu.start(LEVEL, Step::Clock, cost_ns);
+        self.cpu.start(LEVEL, CpuStep::Clock, cost_ns);
     }
 
     /// Begins the program's own work on a datagram that it has read or sent.
     fn work_on_packet(&mut self) {
         let cost_ns = self.host.application.packet_ns;
-        self.cpu.start(LEVEL, Step::Use, cost_ns);
+        self.cpu.start(LEVEL, CpuStep::Use, cost_ns);
     }
 
-    pub fn program_step_done(&mut self, step: Step) {
+    pub fn program_step_done(&mut self, step: CpuStep) {
         let Some(id) = self.programs.current else {
             return;
         };
@@ -183,22 +183,22 @@ impl Machine {
         }
         let is_stream = self.programs.list[id].task.stream().is_some();
         match step {
-            Step::Read | Step::Call if is_stream => self.stream_copied(id),
-            Step::Transmit if is_stream => {
+            CpuStep::Read | CpuStep::Call if is_stream => self.stream_copied(id),
+            CpuStep::Transmit if is_stream => {
                 self.output_done(LEVEL);
                 self.send_all_of_stream(id);
             }
-            Step::Read => self.has_read(id),
-            Step::Clock => self.clock_was_read(id),
-            Step::Call => {
+            CpuStep::Read => self.has_read(id),
+            CpuStep::Clock => self.clock_was_read(id),
+            CpuStep::Call => {
                 self.called(id);
                 self.send_all();
             }
-            Step::Transmit => {
+            CpuStep::Transmit => {
                 self.output_done(LEVEL);
                 self.send_all();
             }
-            Step::Use => self.worked(id),
+            CpuStep::Use => self.worked(id),
             // `next_of` checks whether the pause is over.
             _ => self.go_on(id),
         }
@@ -217,7 +217,7 @@ impl Machine {
         };
         let copy_ns = kib_ns(self.host.socket.copy_kib_ns, packet.payload_bytes);
         let cost_ns = self.host.cpu.syscall_ns + copy_ns;
-        self.cpu.start(LEVEL, Step::Read, cost_ns);
+        self.cpu.start(LEVEL, CpuStep::Read, cost_ns);
     }
 
     fn has_read(&mut self, id: usize) {
@@ -325,10 +325,10 @@ impl Machine {
         let (step, possible, buffer_bytes) = match &self.ends[stream.end].half {
             Half::Sender(tcp) => {
                 let room = if tcp.has_room() { tcp.room() } else { 0 };
-                (Step::Call, room.min(CLUSTER_BYTES), CLUSTER_BYTES)
+                (CpuStep::Call, room.min(CLUSTER_BYTES), CLUSTER_BYTES)
             }
             // Each segment is in a buffer of its own.
-            Half::Receiver(tcp) => (Step::Read, tcp.readable(), tcp.segment_bytes_max),
+            Half::Receiver(tcp) => (CpuStep::Read, tcp.readable(), tcp.segment_bytes_max),
         };
         if possible == 0 {
             stream.has_slept = true;

@@ -4,7 +4,7 @@ use nicpoll_core::Poller;
 use nicpoll_model::LossPlace;
 
 use super::card::{Attachment, Card, Input, Output};
-use super::cpu::{Clock, Cpu, Due, Level, Of, Sampling, Step, Timers};
+use super::cpu::{Clock, Cpu, CpuStep, Due, Level, Of, Sampling, Timers};
 use super::kernel::{Freebsd, Napi};
 use super::programs::{Program, Programs, Task, TcpEnd};
 use crate::account::{Shared, Tally};
@@ -205,7 +205,7 @@ impl Machine {
         }
     }
 
-    pub fn step_done(&mut self, level: Level, step: Step) {
+    pub fn step_done(&mut self, level: Level, step: CpuStep) {
         match level {
             Level::Hard => self.interrupt_done(step),
             Level::Kernel => self.kernel_step_done(step),

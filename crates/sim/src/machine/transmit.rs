@@ -6,7 +6,7 @@
 use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 
-use super::cpu::{Level, Of, Step};
+use super::cpu::{CpuStep, Level, Of};
 use super::programs::Request;
 use super::receive::kib_ns;
 use super::state::Machine;
@@ -39,7 +39,8 @@ impl Machine {
                 0
             };
             self.output.of(level).in_hand = Some(packet);
-            self.cpu.start(level, Step::Transmit, work_ns + driver_ns);
+            self.cpu
+                .start(level, CpuStep::Transmit, work_ns + driver_ns);
             return true;
         }
         false
@@ -122,7 +123,7 @@ impl Machine {
         let refilled = card.send_queue.iter().take(done as usize);
         let driver_ns: u64 = refilled.map(|packet| self.transmit_ns(packet)).sum();
         let cost_ns = done * self.host.card.tx_done_ns + driver_ns;
-        self.cpu.start(level, Step::Reclaim { done }, cost_ns);
+        self.cpu.start(level, CpuStep::Reclaim { done }, cost_ns);
         true
     }
 

@@ -212,8 +212,8 @@ fn change(
     let needed = preconditions(&facts, needs)?.into_iter();
     all.extend(needed.map(|(_, write)| write));
     held.write(machine, &all)?;
-    type Step = fn(&InterfaceFacts) -> Result<Vec<Write>, Refusal>;
-    let steps: [Step; 2] = [
+    type PlanStep = fn(&InterfaceFacts) -> Result<Vec<Write>, Refusal>;
+    let steps: [PlanStep; 2] = [
         |facts| require_napi(facts).and_then(|()| plan::settings(facts)),
         plan::threads,
     ];

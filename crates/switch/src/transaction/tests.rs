@@ -302,7 +302,7 @@ proptest! {
         let changes = the_record(&journal).record().all_changes();
         let steps = undo::steps_back(&changes);
         for step in steps {
-            if let undo::Step::Write(knob, value) = step {
+            if let undo::UndoStep::Write(knob, value) = step {
                 let change = changes.iter().find(|change| change.knob == knob);
                 let is_zero_of_a_pair = value == Value::Number(0)
                     && knob.is_deferral()

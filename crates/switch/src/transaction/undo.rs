@@ -25,7 +25,7 @@ const TIMER_LATENCY: Duration = Duration::from_millis(10);
 
 /// A step of restoring.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum UndoStep {
     /// Writes a value unless the knob has it already.
     Write(Knob, Value),
     /// Waits until a timer that may be running has fired a last time.
@@ -148,11 +148,11 @@ pub(crate) fn come_to_rest(
     run(kernel, target, &steps_to_rest(changes))
 }
 
-fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[Step]) -> Result<(), SwitchError> {
+fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[UndoStep]) -> Result<(), SwitchError> {
     for step in steps {
         match step {
-            Step::Wait(time) => kernel.wait(*time),
-            Step::Write(knob, value) => {
+            UndoStep::Wait(time) => kernel.wait(*time),
+            UndoStep::Write(knob, value) => {
                 let now = kernel.read(target, knob)?;
                 if now.is_some_and(|now| now != *value) {
                     fault_point();
@@ -233,7 +233,7 @@ fn has_values_of_instances(changes: &[Change]) -> bool {
         })
 }
 
-fn steps_to_rest(changes: &[Change]) -> Vec<Step> {
+fn steps_to_rest(changes: &[Change]) -> Vec<UndoStep> {
     let scopes: BTreeSet<Scope> = changes
         .iter()
         .filter(|change| change.knob.is_deferral())
@@ -242,16 +242,16 @@ fn steps_to_rest(changes: &[Change]) -> Vec<Step> {
     if scopes.is_empty() {
         return Vec::new();
     }
-    let zero = |row, scope| Step::Write(Knob::new(row, scope), Value::Number(0));
+    let zero = |row, scope| UndoStep::Write(Knob::new(row, scope), Value::Number(0));
     let of = |scope| deferral_rows().map(move |row| zero(row, scope));
-    let mut steps: Vec<Step> = scopes.into_iter().flat_map(of).collect();
+    let mut steps: Vec<UndoStep> = scopes.into_iter().flat_map(of).collect();
     let longest = changes
         .iter()
         .filter(|change| change.knob.is_deferral() && change.knob.row().unit == KnobUnit::Time)
         .flat_map(|change| [change.before.number(), change.written.number()])
         .flatten()
         .max();
-    steps.push(Step::Wait(
+    steps.push(UndoStep::Wait(
         Duration::from_nanos(longest.unwrap_or(0)) + TIMER_LATENCY,
     ));
     steps
@@ -262,11 +262,11 @@ fn deferral_rows() -> impl Iterator<Item = &'static KnobRow> {
     rows.filter(|row| row.rule == WriteRule::FromRest)
 }
 
-fn back(change: &Change) -> Step {
-    Step::Write(change.knob.clone(), change.before.clone())
+fn back(change: &Change) -> UndoStep {
+    UndoStep::Write(change.knob.clone(), change.before.clone())
 }
 
-pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
+pub(crate) fn steps_back(changes: &[Change]) -> Vec<UndoStep> {
     let of = |phase: Phase| {
         changes
             .iter()
@@ -289,7 +289,7 @@ pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
 
 /// Orders the steps of threads. A SCHED_DEADLINE thread may use every CPU and cannot be bound, so a thread leaves that
 /// class before its CPUs are restored, and enters it after.
-fn thread_steps(mut changes: Vec<&Change>) -> Vec<Step> {
+fn thread_steps(mut changes: Vec<&Change>) -> Vec<UndoStep> {
     changes.sort_by_key(|change| match &change.before {
         Value::Policy(Policy::Deadline { .. }) => 2,
         Value::Policy(_) => 0,
@@ -299,12 +299,12 @@ fn thread_steps(mut changes: Vec<&Change>) -> Vec<Step> {
 }
 
 /// Orders the steps of a card: adaptive moderation is turned off before the numbers are written.
-fn card_steps(changes: &[&Change]) -> Vec<Step> {
+fn card_steps(changes: &[&Change]) -> Vec<UndoStep> {
     let of = |adaptive: bool| {
         let own = changes.iter().copied();
         own.filter(move |change| change.knob.row().is_adaptive() == adaptive)
     };
-    let off = of(true).map(|change| Step::Write(change.knob.clone(), Value::Number(0)));
+    let off = of(true).map(|change| UndoStep::Write(change.knob.clone(), Value::Number(0)));
     off.chain(of(false).map(back))
         .chain(of(true).map(back))
         .collect()

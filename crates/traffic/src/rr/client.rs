@@ -868,17 +868,17 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum ClientEvent {
         Send,
         Answer(u64),
         Wait(u64),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = ClientEvent> {
         prop_oneof![
-            Just(Step::Send),
-            (0..60u64).prop_map(Step::Answer),
-            (0..40u64).prop_map(Step::Wait),
+            Just(ClientEvent::Send),
+            (0..60u64).prop_map(ClientEvent::Answer),
+            (0..40u64).prop_map(ClientEvent::Wait),
         ]
     }
 
@@ -902,19 +902,19 @@ mod tests {
             let mut foreign = 0;
             for step in steps {
                 match step {
-                    Step::Wait(time) => now += time,
-                    Step::Send => {
+                    ClientEvent::Wait(time) => now += time,
+                    ClientEvent::Send => {
                         fates.insert(books.next_sequence(), Fate::OnItsWay { sent: now });
                         books.sent(ms(now), ms(now));
                     }
-                    Step::Answer(_) => {}
+                    ClientEvent::Answer(_) => {}
                 }
                 for fate in fates.values_mut() {
                     if matches!(fate, Fate::OnItsWay { sent } if now - *sent >= TIMEOUT) {
                         *fate = Fate::Lost;
                     }
                 }
-                if let Step::Answer(sequence) = step {
+                if let ClientEvent::Answer(sequence) = step {
                     let fate = fates.get_mut(&sequence);
                     let expected = match fate.as_deref() {
                         Some(Fate::OnItsWay { sent }) => Some(ms(now - sent)),

@@ -231,7 +231,7 @@ fn events(svg: &mut String, frame: &Frame, trials: &Trials, y: f64) {
 }
 
 /// The middle of a step, and the shares of its time that were busy and in interrupts.
-type Step = [f64; 3];
+type CoreShares = [f64; 3];
 
 /// Plots each core's busy share within the trials, and the part in interrupts. A point is the mean over all trials of
 /// a setting: a single step is too short for the kernel's clock tick.
@@ -250,7 +250,7 @@ pub fn core_use(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Vec<Figur
 }
 
 /// Returns the mean over the trials at each step that at least half of them have.
-fn steps(trials: &[&TrialSeries], core: u32) -> Vec<Step> {
+fn steps(trials: &[&TrialSeries], core: u32) -> Vec<CoreShares> {
     let of_core = trials.iter().filter_map(|series| {
         let own = series.cores.iter().find(|own| own.core == core)?;
         Some((*series, own))
@@ -281,7 +281,7 @@ const SHARES: [(&str, f64, &str); 2] = [
     ("interrupts", 1.5, " stroke-dasharray=\"5 4\""),
 ];
 
-fn of_core(workload: &str, core: &str, curves: &[(&Trials, Vec<Step>)]) -> Option<Figure> {
+fn of_core(workload: &str, core: &str, curves: &[(&Trials, Vec<CoreShares>)]) -> Option<Figure> {
     let steps = curves.iter().flat_map(|(_, steps)| steps);
     let last = steps.map(|[at, ..]| *at).reduce(f64::max)?;
     let title = format!("{workload}: use of {core} within the trials");

@@ -17,7 +17,7 @@ fn cpu(soft_is_thread: bool) -> Cpu {
 /// A processor whose program has 500 ns of its step left.
 fn with_program(soft_is_thread: bool) -> Cpu {
     let mut cpu = cpu(soft_is_thread);
-    cpu.start(Level::Program, Step::Use, 700);
+    cpu.start(Level::Program, CpuStep::Use, 700);
     assert_eq!(cpu.dispatch(), Some((Level::Program, 700 + SWITCH_NS)));
     cpu.run(Level::Program, 200 + SWITCH_NS);
     cpu
@@ -25,7 +25,7 @@ fn with_program(soft_is_thread: bool) -> Cpu {
 
 /// Runs a step of a level to its end.
 fn comes_and_goes(cpu: &mut Cpu, level: Level) {
-    cpu.start(level, Step::Look, 50);
+    cpu.start(level, CpuStep::Look, 50);
     let (running, ns) = cpu.dispatch().unwrap();
     assert_eq!(running, level);
     cpu.run(level, ns);
@@ -37,10 +37,10 @@ fn a_chain_of_interrupts_costs_the_thread_below_one_refill() {
     let mut cpu = with_program(true);
     comes_and_goes(&mut cpu, Level::Hard);
     // Netisr has work before the interrupt thread is done.
-    cpu.start(Level::InterruptThread, Step::Look, 50);
+    cpu.start(Level::InterruptThread, CpuStep::Look, 50);
     let (level, ns) = cpu.dispatch().unwrap();
     assert_eq!(level, Level::InterruptThread);
-    cpu.start(Level::Soft, Step::Protocol, 50);
+    cpu.start(Level::Soft, CpuStep::Protocol, 50);
     cpu.run(level, ns);
     cpu.stop(level);
     // The program has not continued yet: no refill.
@@ -90,12 +90,12 @@ fn a_refill_cut_short_is_not_paid_twice() {
 fn who_is_done_or_idle_has_nothing_to_refill() {
     let mut cpu = with_program(true);
     cpu.stop(Level::Program);
-    cpu.start(Level::Idle, Step::Look, 50);
+    cpu.start(Level::Idle, CpuStep::Look, 50);
     comes_and_goes(&mut cpu, Level::Soft);
     assert_eq!(cpu.dispatch(), Some((Level::Idle, 50)));
     comes_and_goes(&mut cpu, Level::Soft);
     assert_eq!(cpu.dispatch(), Some((Level::Idle, 50)));
-    cpu.start(Level::Program, Step::Use, 700);
+    cpu.start(Level::Program, CpuStep::Use, 700);
     assert_eq!(cpu.dispatch(), Some((Level::Program, 700 + SWITCH_NS)));
 }
 
@@ -110,7 +110,7 @@ fn a_thread_that_wakes_after_others_ran_is_cold() {
     };
     let mut cpu = Cpu::new(&host, false);
     let wakes = |cpu: &mut Cpu| {
-        cpu.start(Level::Program, Step::Use, 700);
+        cpu.start(Level::Program, CpuStep::Use, 700);
         let (level, ns) = cpu.dispatch().unwrap();
         assert_eq!(level, Level::Program);
         // Asked again, it is the same.
@@ -128,7 +128,7 @@ fn a_thread_that_wakes_after_others_ran_is_cold() {
     comes_and_goes(&mut cpu, Level::Soft);
     assert_eq!(wakes(&mut cpu), 700 + SWITCH_NS + WAKE_NS);
     // The softirq is cold too; the program has run since.
-    cpu.start(Level::Soft, Step::Look, 50);
+    cpu.start(Level::Soft, CpuStep::Look, 50);
     assert_eq!(cpu.dispatch(), Some((Level::Soft, 50 + WAKE_NS)));
 }
 

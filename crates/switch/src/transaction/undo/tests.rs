@@ -8,8 +8,8 @@ fn change(knob: Knob, before: u64, written: u64) -> Change {
     }
 }
 
-fn write(knob: Knob, value: u64) -> Step {
-    Step::Write(knob, Value::Number(value))
+fn write(knob: Knob, value: u64) -> UndoStep {
+    UndoStep::Write(knob, Value::Number(value))
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn polling_comes_to_rest_before_the_old_values_are_written() {
         write(Knob::new(&table::DEFER_HARD_IRQS, napi), 0),
         write(Knob::new(&table::GRO_FLUSH_TIMEOUT, napi), 0),
         // The longest of the timers that may be running.
-        Step::Wait(Duration::from_nanos(900_000) + TIMER_LATENCY),
+        UndoStep::Wait(Duration::from_nanos(900_000) + TIMER_LATENCY),
         write(Knob::new(&table::DEFER_HARD_IRQS, device), 1),
         write(Knob::new(&table::GRO_FLUSH_TIMEOUT, device), 20_000),
         write(Knob::new(&table::DEFER_HARD_IRQS, napi), 7),
@@ -62,7 +62,7 @@ fn a_thread_leaves_and_enters_the_deadline_class_while_it_may_use_every_cpu() {
     for (before, cpus_at) in [(Policy::Fair { nice: 0 }, 1), (deadline, 0)] {
         let steps = steps_back(&[policy(before), cpus.clone()]);
         let at = steps.iter().position(
-            |step| matches!(step, Step::Write(knob, _) if *knob.row() == table::THREAD_CPUS),
+            |step| matches!(step, UndoStep::Write(knob, _) if *knob.row() == table::THREAD_CPUS),
         );
         assert_eq!(at, Some(cpus_at), "{before:?}");
         assert_eq!(steps.len(), 2);
