@@ -30,7 +30,7 @@ use crate::device::interface::Interface;
 use crate::device::presence::{GonePolicy, Presence};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
-use frames::{FCS_BYTES, FrameStream, Frames, Replay, Schedule};
+use frames::{FCS_BYTES, FrameSchedule, FrameStream, Frames, Replay};
 use link::{Again, Bounds, Link, WayOut};
 use target::UpCheck;
 
@@ -218,7 +218,7 @@ impl Opener {
         socket: &mut NetlinkSocket,
         interface: &str,
         sent: u64,
-    ) -> Result<(WayOut, Schedule, BlastLink), EngineError> {
+    ) -> Result<(WayOut, FrameSchedule, BlastLink), EngineError> {
         let (settings, traffic) = (&self.settings, &self.link.traffic);
         let interface = target::sender(socket, interface)?;
         let (mut frames, schedule, shown) =
@@ -251,8 +251,8 @@ fn make(
     traffic: &LinkTraffic,
     settings: &BlastSettings,
     first_flow: u16,
-) -> Result<(Frames, Schedule, BlastFrames), EngineError> {
-    let pace = |rate| Schedule::Paced(Pace::of_datagrams(rate, 0).in_bursts(settings.burst));
+) -> Result<(Frames, FrameSchedule, BlastFrames), EngineError> {
+    let pace = |rate| FrameSchedule::Paced(Pace::of_datagrams(rate, 0).in_bursts(settings.burst));
     match traffic {
         LinkTraffic::Datagrams {
             receiver,
@@ -264,7 +264,7 @@ fn make(
             let stream = FrameStream::new(&path, &frame_bytes, *flows, first_flow);
             // A length that does not fit was refused above.
             let stream = stream.map_err(|error| EngineError::Failed(error.to_string()))?;
-            let schedule = settings.rate.map_or(Schedule::Unpaced, pace);
+            let schedule = settings.rate.map_or(FrameSchedule::Unpaced, pace);
             let shown = BlastFrames::Datagrams {
                 source: path.source.to_string(),
                 destination: path.destination.to_string(),

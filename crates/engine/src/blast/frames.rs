@@ -302,8 +302,8 @@ impl Replay {
     }
 
     /// When its frames are due.
-    pub(super) fn schedule(&self) -> Schedule {
-        Schedule::recorded(self.frames.iter().map(|frame| frame.at))
+    pub(super) fn schedule(&self) -> FrameSchedule {
+        FrameSchedule::recorded(self.frames.iter().map(|frame| frame.at))
     }
 
     /// Writes the next frame to the start of memory that has room for it, and returns its length; `None` at the end.
@@ -342,7 +342,7 @@ const GAP_MIN: Duration = Duration::from_micros(1);
 
 /// When frames are due.
 #[derive(Clone, Debug)]
-pub(super) enum Schedule {
+pub(super) enum FrameSchedule {
     /// All at once: as fast as they go.
     Unpaced,
     /// At a rate.
@@ -355,14 +355,14 @@ pub(super) enum Schedule {
     },
 }
 
-impl Schedule {
+impl FrameSchedule {
     /// Times that do not run backwards, one at least. The first is due at once; the first of the next round as long
     /// after the last as they are apart on average.
     pub(super) fn recorded(times: impl Iterator<Item = Duration>) -> Self {
         let times: Arc<[Duration]> = times.collect();
         let last = times.last().copied().unwrap_or_default();
         let gaps = (times.len() as u32).saturating_sub(1).max(1);
-        Schedule::Recorded {
+        FrameSchedule::Recorded {
             round: last + (last / gaps).max(GAP_MIN),
             times,
         }
@@ -371,9 +371,9 @@ impl Schedule {
     /// How long until the frame is due that follows on `sent` others, `elapsed` after the start.
     pub(super) fn ahead(&self, sent: u64, elapsed: Duration) -> Duration {
         match self {
-            Schedule::Unpaced => Duration::ZERO,
-            Schedule::Paced(pace) => pace.ahead(sent, elapsed),
-            Schedule::Recorded { times, round } => {
+            FrameSchedule::Unpaced => Duration::ZERO,
+            FrameSchedule::Paced(pace) => pace.ahead(sent, elapsed),
+            FrameSchedule::Recorded { times, round } => {
                 recorded_at(times, *round, sent).saturating_sub(elapsed)
             }
         }
@@ -382,9 +382,9 @@ impl Schedule {
     /// How many frames are due, of which the next is; `most` at most.
     pub(super) fn due(&self, sent: u64, elapsed: Duration, most: u64) -> u64 {
         match self {
-            Schedule::Unpaced => most,
-            Schedule::Paced(pace) => pace.due_together(sent, elapsed).min(most),
-            Schedule::Recorded { times, round } => (0..most)
+            FrameSchedule::Unpaced => most,
+            FrameSchedule::Paced(pace) => pace.due_together(sent, elapsed).min(most),
+            FrameSchedule::Recorded { times, round } => (0..most)
                 .take_while(|more| recorded_at(times, *round, sent + more) <= elapsed)
                 .count() as u64,
         }
@@ -589,7 +589,7 @@ mod tests {
 
     #[test]
     fn recorded_frames_are_due_when_they_came_and_come_again() {
-        let schedule = Schedule::recorded([0, 2, 10].into_iter().map(US));
+        let schedule = FrameSchedule::recorded([0, 2, 10].into_iter().map(US));
         // A gap of 5 us on average: the second round begins at 15.
         for (sent, elapsed, ahead) in [(0, 0, 0), (1, 0, 2), (2, 3, 7), (3, 10, 5), (4, 0, 17)] {
             assert_eq!(schedule.ahead(sent, US(elapsed)), US(ahead), "{sent}");
@@ -602,7 +602,7 @@ mod tests {
 
     #[test]
     fn one_recorded_frame_does_not_come_all_at_once() {
-        let schedule = Schedule::recorded([Duration::ZERO].into_iter());
+        let schedule = FrameSchedule::recorded([Duration::ZERO].into_iter());
         assert_eq!(schedule.due(0, US(0), 64), 1);
         assert_eq!(schedule.ahead(1, US(0)), US(1));
     }
@@ -610,9 +610,9 @@ mod tests {
     #[test]
     fn a_rate_is_kept_and_no_rate_is_as_fast_as_it_goes() {
         let rate = Rate::packets_per_second(1000).unwrap();
-        let paced = Schedule::Paced(Pace::of_datagrams(rate, 0).in_bursts(10));
+        let paced = FrameSchedule::Paced(Pace::of_datagrams(rate, 0).in_bursts(10));
         assert_eq!(paced.due(0, US(0), 256), 10);
         assert_eq!(paced.ahead(10, US(0)), Duration::from_millis(10));
-        assert_eq!(Schedule::Unpaced.due(7, US(0), 256), 256);
+        assert_eq!(FrameSchedule::Unpaced.due(7, US(0), 256), 256);
     }
 }

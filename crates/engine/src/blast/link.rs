@@ -13,7 +13,7 @@ use std::time::Duration;
 use nicpoll_model::engine::{BlastAccount, BlastCounts, BlastLink, BlastLinkEnd, LinkEvent};
 use rustix::io::Errno;
 
-use crate::blast::frames::Schedule;
+use crate::blast::frames::FrameSchedule;
 use crate::blast::path::{Closed, Outlet};
 use crate::blast::target::UpCheck;
 use crate::device::presence::{Change, Presence};
@@ -104,7 +104,7 @@ impl Link {
     /// When the CPU cannot be had.
     pub(super) fn prepare(
         way_out: WayOut,
-        schedule: Schedule,
+        schedule: FrameSchedule,
         bounds: Bounds,
         again: Again,
         facts: &BlastLink,
@@ -166,7 +166,7 @@ struct Sending<'a> {
     /// What went by an interface that was removed.
     past: BlastCounts,
     past_account: Option<BlastAccount>,
-    schedule: Schedule,
+    schedule: FrameSchedule,
     bounds: Bounds,
     progress: &'a Progress,
     began_ns: u64,
@@ -237,7 +237,7 @@ fn missing(account: &BlastAccount) -> u64 {
 impl<'a> Sending<'a> {
     fn new(
         way_out: WayOut,
-        schedule: Schedule,
+        schedule: FrameSchedule,
         bounds: Bounds,
         again: Again,
         progress: &'a Progress,

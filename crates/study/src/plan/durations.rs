@@ -118,7 +118,7 @@ pub(crate) fn limit_seconds(estimated_seconds: f64) -> f64 {
 
 /// Returns the shortest time in which every workload can have this many blocks.
 pub(crate) fn least_time(plan: &Plan, blocks: u32) -> Duration {
-    let rounds = f64::from(blocks) * Schedule::new(plan).round_seconds();
+    let rounds = f64::from(blocks) * StudySchedule::new(plan).round_seconds();
     Duration::from_secs(((rounds + RESERVE_SECONDS) / (1.0 - REHEARSED_BY)).ceil() as u64)
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn traffic_ends(plan: &Plan) -> Duration {
 }
 
 /// The schedule of a study: the remaining comparisons, and their durations.
-pub(crate) struct Schedule<'a> {
+pub(crate) struct StudySchedule<'a> {
     plan: &'a Plan,
     kept: Vec<ComparisonName>,
     /// Running mean of trials' durations over their estimates.
@@ -185,10 +185,10 @@ pub(crate) struct Schedule<'a> {
     trials: f64,
 }
 
-impl<'a> Schedule<'a> {
+impl<'a> StudySchedule<'a> {
     /// A schedule of all of the plan.
     pub fn new(plan: &'a Plan) -> Self {
-        Schedule {
+        StudySchedule {
             plan,
             kept: plan.drop_order.clone(),
             slowness: 1.0,
@@ -377,7 +377,7 @@ mod schedule_tests {
     /// workload.
     fn run(options: &DemoOptions, factor: f64) -> (f64, BTreeMap<String, u32>) {
         let (design, plan) = plan(options, Seed(1)).unwrap();
-        let mut schedule = Schedule::new(&plan);
+        let mut schedule = StudySchedule::new(&plan);
         let mut now = 2.0 * factor;
         let mut blocks = BTreeMap::new();
         let round = design.settings.len() * plan.workloads.len();
@@ -443,7 +443,7 @@ mod schedule_tests {
         let (_, plan) = plan(&QUICK, Seed(1)).unwrap();
         let needed = blocks_needed(&plan);
         assert_eq!(needed, 7);
-        let schedule = Schedule::new(&plan);
+        let schedule = StudySchedule::new(&plan);
         let at = |rounds, seconds| schedule.may_start(rounds, Duration::from_secs(seconds));
         // A round takes 2.44 s: what begins within the limit is completed.
         assert!(at(needed, 36) && !at(needed, 38));
@@ -461,7 +461,7 @@ mod schedule_tests {
         plan.drop_order
             .retain(|one| one.workload == "udp64" && one.reference == "default");
         (plan.blocks, plan.limit_seconds) = (3, 2000.0);
-        let schedule = Schedule::new(&plan);
+        let schedule = StudySchedule::new(&plan);
         assert!(schedule.may_start(2, Duration::from_secs(1990)));
         assert!(!schedule.may_start(3, Duration::from_secs(2000)));
     }
@@ -469,7 +469,7 @@ mod schedule_tests {
     #[test]
     fn what_no_comparison_needs_is_not_run() {
         let (_, plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
-        let mut schedule = Schedule::new(&plan);
+        let mut schedule = StudySchedule::new(&plan);
         let before = schedule.round_seconds();
         assert!(schedule.is_needed("udp1470", "default"));
         schedule.give_up("udp1470", "default");
@@ -483,10 +483,10 @@ mod schedule_tests {
     fn a_study_that_goes_on_decides_as_if_it_had_never_stopped() {
         let (_, plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
         let taken: Vec<Duration> = (1..=20).map(|n| Duration::from_millis(50 * n)).collect();
-        let mut whole = Schedule::new(&plan);
+        let mut whole = StudySchedule::new(&plan);
         taken.iter().for_each(|taken| whole.took("tcp", *taken));
-        let resumed = Schedule::new(&plan).after(taken.iter().map(|taken| ("tcp", *taken)));
-        let left = |schedule: &Schedule<'_>| schedule.forecast(8, Duration::from_secs(90));
+        let resumed = StudySchedule::new(&plan).after(taken.iter().map(|taken| ("tcp", *taken)));
+        let left = |schedule: &StudySchedule<'_>| schedule.forecast(8, Duration::from_secs(90));
         assert_eq!(left(&whole), left(&resumed));
     }
 
@@ -494,7 +494,7 @@ mod schedule_tests {
     fn a_workload_whose_trials_take_long_by_nature_says_nothing_of_the_others() {
         let (_, mut plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
         plan.estimated_trial_seconds = vec![4.0, 0.5, 0.5, 0.5];
-        let mut schedule = Schedule::new(&plan);
+        let mut schedule = StudySchedule::new(&plan);
         let before = schedule.block_seconds("rr");
         for _ in 0..20 {
             schedule.took("tcp", Duration::from_secs(4));
@@ -508,7 +508,7 @@ mod schedule_tests {
     #[test]
     fn the_forecast_never_exceeds_the_time_that_is_left() {
         let (_, plan) = plan(&DemoOptions::default(), Seed(1)).unwrap();
-        let schedule = Schedule::new(&plan);
+        let schedule = StudySchedule::new(&plan);
         let at = |rounds, seconds| {
             schedule
                 .forecast(rounds, Duration::from_secs(seconds))

@@ -28,7 +28,7 @@ use crate::judge::conclude;
 use crate::judge::confounders::{Seen, confounders, machine_confounders};
 use crate::judge::trial::TrialPlace;
 use crate::judge::warnings::{BLOCKS_MIN, are_narrow, warning};
-use crate::plan::durations::{REHEARSED_BY, Schedule, traffic_ends};
+use crate::plan::durations::{REHEARSED_BY, StudySchedule, traffic_ends};
 use crate::run::conditions::{conditions, differences};
 use crate::run::knee::resolved;
 use crate::run::preparation::measure_counting;
@@ -293,7 +293,7 @@ impl Session {
         };
         trials.end_by(begin + traffic_ends(&plan));
         let names = done.iter().map(|trial| trial.workload.as_str());
-        let schedule = Schedule::new(&plan).after(names.zip(taken));
+        let schedule = StudySchedule::new(&plan).after(names.zip(taken));
         let mut run = Run {
             design: &design,
             plan: &plan,
@@ -414,7 +414,7 @@ struct Run<'a> {
     design: &'a Design,
     plan: &'a Plan,
     trials: Trials<'a>,
-    schedule: Schedule<'a>,
+    schedule: StudySchedule<'a>,
     begin: Instant,
     cancel: &'a AtomicBool,
     /// The document without its trials.

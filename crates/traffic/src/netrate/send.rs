@@ -29,14 +29,14 @@ const SPIN_NS: u64 = 20_000_000;
 
 /// When datagrams are due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Schedule {
+pub struct SendSchedule {
     /// Nanoseconds between datagrams; 0 sends without waiting.
     pub interval_ns: u64,
     /// The clock is read before every n-th datagram; 0 and 1 both mean each.
     pub datagrams_a_look: u64,
 }
 
-impl Schedule {
+impl SendSchedule {
     /// The original's schedule for a rate. At 1 datagram per second, the original takes the interval for none
     /// and sends 99 at once; here, the interval is kept.
     pub(crate) fn of_rate(rate: Option<Rate>) -> Self {
@@ -47,7 +47,7 @@ impl Schedule {
         } else {
             LOOK_EVERY_NS / interval_ns
         };
-        Schedule {
+        SendSchedule {
             interval_ns,
             datagrams_a_look,
         }
@@ -71,7 +71,7 @@ pub struct PacedSender {
     /// Its last port. All ports get datagrams in turn, and each port gets every counter value. With only one
     /// port, the socket is connected.
     port_max: u16,
-    schedule: Schedule,
+    schedule: SendSchedule,
     /// How long to send; zero sends until told to stop.
     duration: Duration,
     packet: Vec<u8>,
@@ -101,7 +101,7 @@ impl PacedSender {
             flags,
             peer,
             port_max: options.port_max,
-            schedule: Schedule::of_rate(options.rate),
+            schedule: SendSchedule::of_rate(options.rate),
             duration: Duration::from_secs(options.duration_seconds),
             packet: vec![0; options.payload_bytes],
             counter: 0,
@@ -202,7 +202,7 @@ fn real_time_ns() -> u64 {
 /// The original's loop. Calls `send_next` for each datagram that is due; returns how many clock readings were
 /// too early. The clock counts nanoseconds since 1970; `None` ends the loop.
 fn pace(
-    schedule: Schedule,
+    schedule: SendSchedule,
     start_ns: u64,
     duration: Duration,
     mut clock: impl FnMut() -> Option<u64>,
@@ -264,7 +264,7 @@ mod tests {
             Some(now_ns)
         };
         let mut sent = 0;
-        let schedule = Schedule::of_rate(Rate::packets_per_second(packets_per_second));
+        let schedule = SendSchedule::of_rate(Rate::packets_per_second(packets_per_second));
         let duration = Duration::from_secs(seconds);
         let waited = pace(schedule, START_NS, duration, clock, || sent += 1);
         (sent, waited)
@@ -283,13 +283,13 @@ mod tests {
             (1_000_000, 1_000, 100),
             (100_000_000, 10, 100),
         ] {
-            let schedule = Schedule::of_rate(Rate::packets_per_second(rate));
+            let schedule = SendSchedule::of_rate(Rate::packets_per_second(rate));
             assert_eq!(schedule.interval_ns, interval_ns, "{rate}");
             assert_eq!(schedule.datagrams_a_look, datagrams_a_look, "{rate}");
         }
         // The original's 100 would mean 99 datagrams at once.
         assert_eq!(
-            Schedule::of_rate(Rate::packets_per_second(1)).datagrams_a_look,
+            SendSchedule::of_rate(Rate::packets_per_second(1)).datagrams_a_look,
             0
         );
     }

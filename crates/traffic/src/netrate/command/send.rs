@@ -22,7 +22,7 @@ use crate::netrate::command::common::{
     OpenAccount, Refused, announce, head, print_document, since_1970, time_of_day,
 };
 use crate::netrate::options::{NetrateOptions, Tool};
-use crate::netrate::send::{PacedSender, Schedule};
+use crate::netrate::send::{PacedSender, SendSchedule};
 use crate::netrate::sending::{Reach, SendProgress, Sent, connect_first, words_of};
 use crate::netrate::text;
 use crate::repeat::Outcome;
@@ -131,7 +131,7 @@ pub fn paced(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<
         let words = format!("Couldn't resolv {}", options.host);
         return Err(Refused::Because(words));
     };
-    let schedule = Schedule::of_rate(options.rate);
+    let schedule = SendSchedule::of_rate(options.rate);
     let duration = options.duration_seconds;
     announce(
         &text::netsend(options.payload_bytes, schedule.interval_ns, duration),
