@@ -64,7 +64,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         .primary_margin
         .map(|margin| Margin::new(kind, margin))
         .transpose()?;
-    let rule = Rule {
+    let rule = VerdictRule {
         metric: contrast.metric,
         method: planned_method(contrast.blocks_planned, contrast.confidence),
         confidence: contrast.confidence,
@@ -150,7 +150,7 @@ fn count(pairs: &[Pair], missing: bool) -> u32 {
 }
 
 /// How pairs become a verdict: fixed by the plan, the same for every choice of the pairs that count.
-pub(crate) struct Rule {
+pub(crate) struct VerdictRule {
     pub metric: Metric,
     pub method: IntervalMethod,
     confidence: Confidence,
@@ -172,7 +172,7 @@ pub(crate) struct Shown {
     pub ends: Ends,
 }
 
-impl Rule {
+impl VerdictRule {
     /// Returns the results of these pairs.
     pub fn apply(&self, pairs: &[Pair]) -> Found {
         let kind = self.metric.kind();
@@ -274,7 +274,12 @@ pub struct Proofs<'a> {
 }
 
 /// Repeats a comparison with other choices of the pairs that count. Without a verdict of the measured pairs none has one.
-fn sensitivity(rule: &Rule, pairs: &[Pair], has_verdict: bool, proofs: Proofs<'_>) -> Sensitivity {
+fn sensitivity(
+    rule: &VerdictRule,
+    pairs: &[Pair],
+    has_verdict: bool,
+    proofs: Proofs<'_>,
+) -> Sensitivity {
     let scenario = |pairs: &[Pair]| {
         let found = rule.apply(pairs);
         let shown = found.shown(rule.metric.kind());

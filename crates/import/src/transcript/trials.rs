@@ -220,10 +220,10 @@ pub fn pairs(ends: Vec<End<'_>>) -> Vec<Pair<'_>> {
 }
 
 /// Finds pairs of a lone sender and a lone receiver; returns their indices.
-type Rule = fn(&[Option<Pair>]) -> Vec<(usize, usize)>;
+type PairingRule = fn(&[Option<Pair>]) -> Vec<(usize, usize)>;
 
 /// Joins the pairs that a rule finds.
-fn join(pairs: &mut [Option<Pair>], find: Rule) {
+fn join(pairs: &mut [Option<Pair>], find: PairingRule) {
     for (one, other) in find(pairs) {
         let Some(receiver) = pairs[other]
             .take_if(|it| it.sender.is_none())

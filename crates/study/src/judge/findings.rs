@@ -29,7 +29,7 @@ pub fn setting_findings(
     seed: Seed,
 ) -> Vec<SettingFindings> {
     let groups = design.workloads.len() * design.settings.len();
-    let rule = Rule {
+    let rule = FindingThresholds {
         family: (groups * EVENNESS_ANSWERS) as u32,
         margin,
         seed,
@@ -53,7 +53,7 @@ fn of_trials(
     workload: &NamedWorkload,
     setting: &str,
     trials: &[&Trial],
-    rule: &Rule,
+    rule: &FindingThresholds,
 ) -> SettingFindings {
     let unit = workload.request.workload().unit();
     let metric = rate(unit);
@@ -138,7 +138,7 @@ const SMOOTHED: usize = 3;
 
 /// Thresholds of a finding.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rule {
+pub(crate) struct FindingThresholds {
     /// Tests in the study that share the level.
     pub family: u32,
     /// The ratio from which a change matters.
@@ -157,7 +157,7 @@ struct Steps {
 pub(crate) fn within_trials(
     trials: &[&Trial],
     unit: WorkUnit,
-    rule: &Rule,
+    rule: &FindingThresholds,
 ) -> Option<RateOverTime> {
     let series = trials.iter().filter_map(|it| it.result()?.series.as_ref());
     let steps: Vec<Steps> = series.filter_map(|it| steps(it, unit)).collect();
@@ -172,7 +172,11 @@ pub(crate) fn within_trials(
 }
 
 /// Tests whether the rate is even from trial to trial. `None` if that is impossible.
-pub(crate) fn over_trials(trials: &[&Trial], metric: Metric, rule: &Rule) -> Option<RateOverTime> {
+pub(crate) fn over_trials(
+    trials: &[&Trial],
+    metric: Metric,
+    rule: &FindingThresholds,
+) -> Option<RateOverTime> {
     let rate = |trial: &&Trial| Some((trial.block, trial.result().and(value(trial, metric))?));
     let (blocks, rates): (Vec<u32>, Vec<f64>) = trials.iter().filter_map(rate).unzip();
     let mut found = judged(&[&rates], rates.len(), rule)?;
@@ -216,7 +220,7 @@ fn steps(series: &TrialSeries, unit: WorkUnit) -> Option<Steps> {
 }
 
 /// Tests the rates of runs that repeat each other, made of this many trials.
-fn judged(runs: &[&[f64]], trials: usize, rule: &Rule) -> Option<RateOverTime> {
+fn judged(runs: &[&[f64]], trials: usize, rule: &FindingThresholds) -> Option<RateOverTime> {
     let tested = Series::of_repeats(runs, rule.family, rule.seed);
     tested.change?;
     let profile = profile(runs);

@@ -11,7 +11,7 @@ fn noise(state: &mut u64) -> f64 {
     ((bits ^ (bits >> 31)) >> 11) as f64 / (1u64 << 53) as f64 - 0.5
 }
 
-const RULE: Rule = Rule {
+const RULE: FindingThresholds = FindingThresholds {
     family: 24,
     margin: 1.05,
     seed: Seed(1),
