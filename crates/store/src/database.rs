@@ -10,9 +10,9 @@ use crate::place::Reason;
 
 /// A row of a statement's result.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row(pub Vec<Value>);
+pub(crate) struct SqlRow(pub Vec<Value>);
 
-impl Row {
+impl SqlRow {
     /// A text that may be null.
     pub fn text_or_null(&self, column: usize) -> Option<String> {
         match self.0.get(column) {
@@ -58,7 +58,7 @@ fn odd(column: usize) -> Reason {
 /// A database that holds studies.
 pub(crate) trait Database: Send {
     /// Runs a statement.
-    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason>;
+    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<SqlRow>, Reason>;
 
     /// Returns the statement that begins a writing transaction.
     fn begin(&self) -> &'static str;

@@ -14,7 +14,7 @@ use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, NoTls};
 
-use crate::database::{Database, Row, STEPS, Value, transact};
+use crate::database::{Database, STEPS, SqlRow, Value, transact};
 use crate::place::{BUSY_MAX, Migration, Place, Reason, StoreError, has_password};
 use crate::sqlite::{APPLICATION, Sqlite};
 
@@ -93,7 +93,7 @@ struct Older {
 }
 
 impl Database for Older {
-    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason> {
+    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<SqlRow>, Reason> {
         self.memory.run(sql, values)
     }
 
@@ -222,7 +222,7 @@ impl Postgres {
 }
 
 impl Database for Postgres {
-    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason> {
+    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<SqlRow>, Reason> {
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(parameter).collect();
         let rows = self.0.borrow_mut().query(sql, &values)?;
         rows.iter().map(row).collect()
@@ -248,7 +248,7 @@ impl Database for Postgres {
     }
 }
 
-fn row(row: &postgres::Row) -> Result<Row, Reason> {
+fn row(row: &postgres::Row) -> Result<SqlRow, Reason> {
     let values = (0..row.len()).map(|column| {
         Ok(match *row.columns()[column].type_() {
             Type::INT8 => row.try_get::<_, Option<i64>>(column)?.into(),
@@ -258,7 +258,7 @@ fn row(row: &postgres::Row) -> Result<Row, Reason> {
             _ => Value::Null,
         })
     });
-    Ok(Row(values.collect::<Result<_, Reason>>()?))
+    Ok(SqlRow(values.collect::<Result<_, Reason>>()?))
 }
 
 fn parameter(value: &Value) -> &(dyn ToSql + Sync) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 
-use crate::database::{Database, Row, STEPS, Value};
+use crate::database::{Database, STEPS, SqlRow, Value};
 use crate::place::{BUSY_MAX, Migration, Place, Reason, StoreError};
 
 /// SQLite's application id of nicpoll's databases: `nicp`.
@@ -19,14 +19,14 @@ pub(crate) const APPLICATION: i64 = 0x6e69_6370;
 pub(crate) struct Sqlite(Connection);
 
 impl Database for Sqlite {
-    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason> {
+    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<SqlRow>, Reason> {
         let mut statement = self.0.prepare(sql)?;
         let columns = statement.column_count();
         let mut rows = statement.query(params_from_iter(values))?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
             let values = (0..columns).map(|column| row.get(column));
-            all.push(Row(values.collect::<Result<_, _>>()?));
+            all.push(SqlRow(values.collect::<Result<_, _>>()?));
         }
         Ok(all)
     }
@@ -171,7 +171,7 @@ impl Sqlite {
     /// Builds a store in memory from tables of an older schema, which `rows` queries, and converts it.
     pub fn in_memory(
         version: i64,
-        rows: impl Fn(&str) -> Result<Vec<Row>, Reason>,
+        rows: impl Fn(&str) -> Result<Vec<SqlRow>, Reason>,
     ) -> Result<Self, Reason> {
         let steps = STEPS.map(|step| step.sqlite);
         let mut store = Sqlite(Connection::open_in_memory()?);

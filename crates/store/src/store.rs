@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::database::{Database, Row, Value as Cell, transact};
+use crate::database::{Database, SqlRow, Value as Cell, transact};
 use crate::place::{Migration, Place, Reason, StoreError};
 #[cfg(feature = "postgres")]
 use crate::postgres;
@@ -486,7 +486,7 @@ impl Line {
 }
 
 /// One row of [`ENTRY`].
-fn line(row: &Row) -> Result<Line, Reason> {
+fn line(row: &SqlRow) -> Result<Line, Reason> {
     let kind = row.text(1)?;
     Ok(Line {
         entry: StudyEntry {

@@ -68,7 +68,7 @@ enum Probe {
 use Probe::{InTest, Look, Program};
 
 /// A need, its word, how it is looked for, and the remedy.
-type Row = (Need, &'static str, Probe, &'static str);
+type NeedRow = (Need, &'static str, Probe, &'static str);
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 const INSTALL_ALL: &str = "as root on Debian, `cargo xtask test --all` installs it";
@@ -80,7 +80,7 @@ const SYSTEMD: &str = "install systemd; it need not run";
 const DEBUG: &str = "run the tests without --release";
 
 #[rustfmt::skip]
-const TABLE: [Row; 21] = [
+const TABLE: [NeedRow; 21] = [
     (Need::Root, "root", Look(privileges), "run the tests as root"),
     (Need::PerNapi, "per-napi", Look(per_napi), "use a newer kernel"),
     (Need::ReceiveBuffer, "receive-buffer", Look(receive_buffer), BUFFER),
@@ -142,7 +142,7 @@ impl Need {
         Unmet::Skip(unmet)
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static NeedRow {
         let mut rows = TABLE.iter();
         rows.find(|(need, ..)| *need == self)
             .expect("every need has its row")

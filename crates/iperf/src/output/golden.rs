@@ -193,9 +193,9 @@ struct Scenario {
 /// A scenario's name, its options, and its streams: `>` those that this end sends and `<` those that it
 /// receives, each with its number; `*` marks one as reversed, `=` as one of two on a socket, `!` as failing.
 /// Those after a `/` run later.
-type Row = (&'static str, &'static str, &'static str);
+type ScenarioRow = (&'static str, &'static str, &'static str);
 
-const SCENARIOS: [Row; 11] = [
+const SCENARIOS: [ScenarioRow; 11] = [
     ("TCP client", "-c host -i 1 -m", ">0"),
     ("TCP client, two streams", "-c host -i 1 -P 2", ">0 >1"),
     ("TCP server", "-s -i 1", "<0"),
@@ -222,7 +222,7 @@ const SCENARIOS: [Row; 11] = [
 ];
 
 /// Several streams summed up in text, which JSON prints otherwise.
-const SUMS: [Row; 7] = [
+const SUMS: [ScenarioRow; 7] = [
     ("UDP server, both ways", "-s -u -i 1", "<0 >1*"),
     (
         "UDP client, both ways",
@@ -248,7 +248,7 @@ const SUMS: [Row; 7] = [
     ("UDP server, sums only", "-s -u --sum-only", "<0 <1"),
 ];
 
-fn scenarios(rows: &[Row]) -> impl Iterator<Item = Scenario> {
+fn scenarios(rows: &[ScenarioRow]) -> impl Iterator<Item = Scenario> {
     rows.iter().map(|&(name, args, streams)| {
         let is_tcp = !args.contains("-u");
         let mut failing = None;

@@ -662,7 +662,7 @@ fn gap_micros(rate: Option<Rate>, payload_bytes: usize) -> f64 {
 
 /// The streams that a row of comma-separated values describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum CsvRow {
     /// One stream, by number.
     Stream(u32),
     /// All streams. 2.1.8 has no such row; the one in style 2.1 is from 2.2.
@@ -677,18 +677,18 @@ pub enum Row {
 pub fn csv(
     time: &DateTime,
     options: &Options,
-    row: Row,
+    row: CsvRow,
     connected: &Connected,
     record: &IntervalRecord,
 ) -> String {
     let (style, is_client) = (options.style, options.is_client());
     let (mut own, mut other) = (connected.local, connected.peer);
     let id = match row {
-        Row::Stream(number) => number.to_string(),
-        Row::Sum => String::from("-1"),
-        Row::Runs => String::from("-2"),
+        CsvRow::Stream(number) => number.to_string(),
+        CsvRow::Sum => String::from("-1"),
+        CsvRow::Runs => String::from("-2"),
     };
-    if !matches!(row, Row::Stream(_)) {
+    if !matches!(row, CsvRow::Stream(_)) {
         if style == Style::V2_0 || is_client {
             own.set_port(0);
         }
@@ -721,7 +721,7 @@ pub fn csv(
         expected: record.datagrams,
         ..Receipt::default()
     };
-    let sent = (adds && row != Row::Runs).then_some(sent);
+    let sent = (adds && row != CsvRow::Runs).then_some(sent);
     let Some(receipt) = record.receipt.or(sent) else {
         return line;
     };

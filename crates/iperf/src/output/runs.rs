@@ -11,7 +11,7 @@ use nicpoll_traffic::CloseAccount;
 use nicpoll_traffic::repeat::Outcome;
 
 use super::json::JsonPrinter;
-use super::lines::{self, Row};
+use super::lines::{self, CsvRow};
 use super::text::TextPrinter;
 use crate::events::{Kept, Output, Room};
 use crate::options::{Json, Options};
@@ -155,7 +155,7 @@ impl<'a> Runs<'a> {
                         ..IntervalRecord::default()
                     };
                     let now = jiff::Zoned::now().datetime();
-                    let row = lines::csv(&now, options, Row::Runs, &connected, &record);
+                    let row = lines::csv(&now, options, CsvRow::Runs, &connected, &record);
                     writeln!(out, "{row},{rest}")?;
                 }
             }

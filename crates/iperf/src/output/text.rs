@@ -11,7 +11,7 @@ use nicpoll_model::traffic::Direction;
 use nicpoll_sys::stdio;
 use nicpoll_traffic::{CloseAccount, losses};
 
-use super::lines::{self, Format, Label, Row};
+use super::lines::{self, CsvRow, Format, Label};
 use super::sums::{self, Due, Streams, Sum};
 use crate::events::{Kept, Output, Settings, StreamKey};
 use crate::options::{Exclude, Options, Style};
@@ -104,7 +104,7 @@ impl<'a> TextPrinter<'a> {
             return Ok(());
         }
         if self.is_csv() {
-            return self.csv(Row::Stream(stream.known.number), &connected, record);
+            return self.csv(CsvRow::Stream(stream.known.number), &connected, record);
         }
         if self.exclude.streams {
             return Ok(());
@@ -136,7 +136,7 @@ impl<'a> TextPrinter<'a> {
                 is_sender: !connected.is_sender,
                 ..connected
             };
-            return self.csv(Row::Stream(stream.known.number), &server, &record);
+            return self.csv(CsvRow::Stream(stream.known.number), &server, &record);
         }
         // 2.1 has it in the settings.
         let print_mss = self.options.print_mss && style == Style::V2_0;
@@ -171,7 +171,7 @@ impl<'a> TextPrinter<'a> {
             return Ok(());
         }
         if self.is_csv() {
-            return self.csv(Row::Sum, connected, &sum.record);
+            return self.csv(CsvRow::Sum, connected, &sum.record);
         }
         let is_client = self.options.is_client();
         let is_two_way = sum.receivers > 0 && sum.senders > 0;
@@ -224,7 +224,12 @@ impl<'a> TextPrinter<'a> {
         Ok(())
     }
 
-    fn csv(&mut self, row: Row, connected: &Connected, record: &IntervalRecord) -> io::Result<()> {
+    fn csv(
+        &mut self,
+        row: CsvRow,
+        connected: &Connected,
+        record: &IntervalRecord,
+    ) -> io::Result<()> {
         let now = jiff::Zoned::now().datetime();
         self.line(&lines::csv(&now, self.options, row, connected, record))
     }

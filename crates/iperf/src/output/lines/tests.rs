@@ -503,7 +503,7 @@ fn settings_are_as_recorded() {
 }
 
 /// A row at the time of the first one that 2.0.5 printed.
-fn row(args: &str, row: Row, connected: &Connected, record: &IntervalRecord) -> String {
+fn row(args: &str, row: CsvRow, connected: &Connected, record: &IntervalRecord) -> String {
     let time = jiff::civil::date(2026, 11, 20).at(21, 38, 40, 38_900_000);
     csv(&time, &options(args), row, connected, record)
 }
@@ -525,7 +525,7 @@ fn rows() -> Vec<String> {
         is_sender: false,
         ..sender
     };
-    let first = row("-c x", Row::Stream(3), &sender, &until(1.0, 506_068_992));
+    let first = row("-c x", CsvRow::Stream(3), &sender, &until(1.0, 506_068_992));
     let sums = [
         ("-c x", sender),
         ("-s", receiver),
@@ -534,7 +534,7 @@ fn rows() -> Vec<String> {
         ("-s --style 2.1", other_end(sender)),
         ("-s --style 2.1", other_end(receiver)),
     ];
-    let sums = sums.map(|(args, end)| row(args, Row::Sum, &end, &until(1.0, 1_275_985_920)));
+    let sums = sums.map(|(args, end)| row(args, CsvRow::Sum, &end, &until(1.0, 1_275_985_920)));
 
     let relayed = IntervalRecord {
         receipt: Some(receipt(0.001, 0, 91)),
@@ -552,9 +552,9 @@ fn rows() -> Vec<String> {
     let server = ends("127.0.0.1:5393 127.0.0.1:35940", false);
     let sender = ends("127.0.0.1:5393 127.0.0.1:35940", true);
     let datagrams = [
-        row("-c x -u", Row::Stream(3), &relaying, &relayed),
-        row("-s -u -e --style 2.1", Row::Stream(1), &server, &late),
-        row("-s -u --style 2.1", Row::Stream(1), &sender, &at_once),
+        row("-c x -u", CsvRow::Stream(3), &relaying, &relayed),
+        row("-s -u -e --style 2.1", CsvRow::Stream(1), &server, &late),
+        row("-s -u --style 2.1", CsvRow::Stream(1), &sender, &at_once),
     ];
     [first].into_iter().chain(sums).chain(datagrams).collect()
 }
@@ -610,7 +610,7 @@ proptest! {
             }
         }
         let args = ["-s", "-s --style 2.1"];
-        for line in args.map(|args| row(args, Row::Stream(1), &over_udp(false), &record)) {
+        for line in args.map(|args| row(args, CsvRow::Stream(1), &over_udp(false), &record)) {
             let fields: Vec<_> = line.split(',').collect();
             prop_assert_eq!(fields.len(), 14);
             for field in &fields[7..] {
