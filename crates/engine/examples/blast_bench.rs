@@ -13,7 +13,9 @@ mod common;
 use std::io::Write as _;
 use std::time::Duration;
 
-use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
+use nicpoll_engine::blast::{
+    Blast, BlastPath, BlastSettings, FrameReceiver, LinkSettings, LinkTraffic,
+};
 use nicpoll_engine::{Choice, EngineApplication};
 use nicpoll_model::Origin;
 use nicpoll_sys::schedule;
@@ -102,7 +104,7 @@ fn frames_a_second(case: &Case) -> f64 {
             interface: String::from("em0"),
             cpu: schedule::allowed_cpus().unwrap()[0],
             traffic: LinkTraffic::Datagrams {
-                receiver: Receiver {
+                receiver: FrameReceiver {
                     to: format!("{RECEIVER}:9").parse().unwrap(),
                     from: None,
                     mac: case.mac.map(|mac| mac.parse().unwrap()),

@@ -23,7 +23,7 @@ use nicpoll_wire::frame::{FRAME_BYTES_MIN, MARK_BYTES, Mac, UdpPath};
 
 pub use frames::{FLOW_PORTS, FrameLengths};
 pub use path::BlastPath;
-pub use target::Receiver;
+pub use target::FrameReceiver;
 
 use crate::application::{EngineApplication, Helpers};
 use crate::device::interface::Interface;
@@ -70,7 +70,7 @@ pub enum LinkTraffic {
     /// Datagrams.
     Datagrams {
         /// Who gets them.
-        receiver: Receiver,
+        receiver: FrameReceiver,
         /// How long the frames are.
         lengths: FrameLengths,
         /// Flows that take turns, as many as [`FLOW_PORTS`] has ports at most.

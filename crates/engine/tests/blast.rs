@@ -7,7 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 
 use nicpoll_engine::blast::{
-    Blast, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, LinkTraffic, Receiver,
+    Blast, BlastPath, BlastSettings, FLOW_PORTS, FrameReceiver, LinkSettings, LinkTraffic,
 };
 use nicpoll_engine::{Choice, EngineApplication, EngineError, Named};
 use nicpoll_model::engine::{BlastEnd, BlastFrames};
@@ -48,7 +48,7 @@ fn to(address: &str) -> SocketAddr {
 
 fn datagrams(to: SocketAddr, lengths: &str, flows: u16) -> LinkTraffic {
     LinkTraffic::Datagrams {
-        receiver: Receiver {
+        receiver: FrameReceiver {
             to,
             from: None,
             mac: None,

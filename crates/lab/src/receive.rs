@@ -275,10 +275,10 @@ struct Shared {
     /// Time without a frame after which the ring is empty.
     quiet: Duration,
     /// The current receiver, if any.
-    receiver: Mutex<Option<Receiver>>,
+    receiver: Mutex<Option<EngineReceiver>>,
 }
 
-struct Receiver {
+struct EngineReceiver {
     datagrams: Box<dyn DatagramReceiver>,
     /// Sends answers. It receives nothing: the engine takes the datagrams to its port.
     socket: UdpSocket,
@@ -303,11 +303,11 @@ impl Inlet {
             Ok(socket)
         });
         let socket = socket.map_err(WorkloadError::failed)?;
-        *self.receiver() = Some(Receiver { datagrams, socket });
+        *self.receiver() = Some(EngineReceiver { datagrams, socket });
         Ok(Box::new(EngineEnd(self)))
     }
 
-    fn receiver(&self) -> MutexGuard<'_, Option<Receiver>> {
+    fn receiver(&self) -> MutexGuard<'_, Option<EngineReceiver>> {
         let receiver = self.0.receiver.lock();
         receiver.unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! TCP: a connection with data one way, as iperf's are, and acknowledgements the other way.
 //!
-//! Pure state machines: the caller tells a [`Sender`] and a [`Receiver`] of segments, acknowledgements, reads, writes
+//! Pure state machines: the caller tells a [`TcpSender`] and a [`TcpReceiver`] of segments, acknowledgements, reads, writes
 //! and the time, and asks what to send and when to wake them. The rules are those of FreeBSD 6 (`tcp_input.c`,
 //! `tcp_output.c`, `tcp_timer.c`; its function names are given here) and RFC 793 and 1122 (windows), 1323
 //! (timestamps), 3042 (limited transmit), 3390 (initial window), 3782 (NewReno), 5681 (congestion control) and 6298
@@ -211,7 +211,7 @@ impl SenderCounts {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Sender {
+pub struct TcpSender {
     segment_bytes_max: u64,
     buffer_bytes: u64,
     /// First unacknowledged byte (`snd_una`).
@@ -239,17 +239,17 @@ pub struct Sender {
     counts: SenderCounts,
 }
 
-impl Sender {
+impl TcpSender {
     /// Creates the sender of an open connection whose receiver's first window is `window`.
     pub fn new(segment_bytes_max: u64, buffer_bytes: u64, window: u64, hz: u64) -> Self {
-        Sender {
+        TcpSender {
             segment_bytes_max,
             buffer_bytes,
             window,
             window_most: window,
             congestion: Congestion::new(segment_bytes_max),
             round_trip: RoundTrip::new(hz),
-            ..Sender::default()
+            ..TcpSender::default()
         }
     }
 
@@ -461,7 +461,7 @@ impl Sender {
         self.persist_tick = Some(now.after(ticks));
     }
 
-    /// Returns the tick at which [`Sender::timer`] must be called.
+    /// Returns the tick at which [`TcpSender::timer`] must be called.
     pub fn deadline_tick(&self) -> Option<u64> {
         self.retransmit_tick.or(self.persist_tick)
     }
@@ -603,7 +603,7 @@ impl Congestion {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Receiver {
+pub struct TcpReceiver {
     pub segment_bytes_max: u64,
     buffer_bytes: u64,
     hz: u64,
@@ -621,21 +621,21 @@ pub struct Receiver {
     /// The stamp to echo (`ts_recent`).
     stamp: Now,
     owes_ack: bool,
-    /// Tick at which [`Receiver::timer`] must be called.
+    /// Tick at which [`TcpReceiver::timer`] must be called.
     pub delayed_ack_tick: Option<u64>,
     /// Acknowledgements sent so far.
     pub acknowledgements: u64,
 }
 
-impl Receiver {
+impl TcpReceiver {
     /// Creates the receiver of an open connection whose sender knows the first window, the whole buffer.
     pub fn new(segment_bytes_max: u64, buffer_bytes: u64, hz: u64) -> Self {
-        Receiver {
+        TcpReceiver {
             segment_bytes_max,
             buffer_bytes,
             hz,
             told_edge: buffer_bytes,
-            ..Receiver::default()
+            ..TcpReceiver::default()
         }
     }
 

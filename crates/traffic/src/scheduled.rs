@@ -37,7 +37,7 @@ struct Due {
 }
 
 /// Sends what is due until its time is over.
-struct Sender {
+struct ScheduledSender {
     socket: UdpSocket,
     flags: SendFlags,
     schedule: Box<dyn Iterator<Item = Due> + Send>,
@@ -47,14 +47,14 @@ struct Sender {
     refused: RefusedSends,
 }
 
-impl Sender {
+impl ScheduledSender {
     /// A sender connected to the receiver of `end`.
     fn new(
         schedule: impl Iterator<Item = Due> + Send + 'static,
         end: &EndTerms,
     ) -> Result<Self, WorkloadError> {
         let (socket, peer) = connect_first(&[end.receiver])?;
-        Ok(Sender {
+        Ok(ScheduledSender {
             flags: set_up(&socket, peer, true).map_err(WorkloadError::failed)?,
             buffer: sockets::send_buffer(&socket, None).map_err(WorkloadError::failed)?,
             socket,
@@ -79,7 +79,7 @@ impl Sender {
     }
 }
 
-impl PreparedEnd for Sender {
+impl PreparedEnd for ScheduledSender {
     fn run(mut self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         // By default, the kernel may wake a sleeping thread 50 us late: too late for a pulse.
         let slack = current_timer_slack();
@@ -148,7 +148,7 @@ impl Workload for PulseWorkload {
 
     fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
-            Side::Sender => Box::new(Sender::new(schedule(*self), end)?),
+            Side::Sender => Box::new(ScheduledSender::new(schedule(*self), end)?),
             Side::Receiver => Box::new(Receiver::at(end.receiver, self.receive_buffer_bytes)?),
         })
     }
@@ -225,7 +225,7 @@ impl Workload for ReplayWorkload {
             Side::Sender => {
                 let datagrams = self.datagrams().map_err(io::Error::other);
                 let datagrams = datagrams.map_err(WorkloadError::failed)?;
-                Box::new(Sender::new(over_and_over(datagrams), end)?)
+                Box::new(ScheduledSender::new(over_and_over(datagrams), end)?)
             }
             Side::Receiver => Box::new(Receiver::at(end.receiver, self.receive_buffer_bytes)?),
         })

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_engine::blast::{
-    Blast, BlastPath, BlastSettings, FLOW_PORTS, FrameLengths, LinkSettings, LinkTraffic, Receiver,
+    Blast, BlastPath, BlastSettings, FLOW_PORTS, FrameLengths, FrameReceiver, LinkSettings,
+    LinkTraffic,
 };
 use nicpoll_engine::{Choice, Named};
 use nicpoll_model::Rate;
@@ -148,14 +149,14 @@ fn settings(args: &BlastArgs) -> Result<BlastSettings, Failure> {
     })
 }
 
-fn receiver(args: &BlastArgs, to: &str) -> Result<Receiver, Failure> {
+fn receiver(args: &BlastArgs, to: &str) -> Result<FrameReceiver, Failure> {
     let address = |text: &str| text.parse().ok().map(|ip| SocketAddr::new(ip, args.port));
     let to = to.parse().ok().or_else(|| address(to)).ok_or_else(|| {
         Failure::Usage(format!(
             "--to {to}: an address was expected, such as 198.18.0.2, 198.18.0.2:9 or [2001:2::2]:9"
         ))
     })?;
-    Ok(Receiver {
+    Ok(FrameReceiver {
         to,
         from: args.from,
         mac: args.mac,

@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Whom frames are for, as far as it was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receiver {
+pub struct FrameReceiver {
     /// Address and port.
     pub to: SocketAddr,
     /// The address to send from; null for the one that the kernel would take.
@@ -65,7 +65,7 @@ impl Interface {
     pub(super) fn path_to(
         &self,
         socket: &mut NetlinkSocket,
-        receiver: &Receiver,
+        receiver: &FrameReceiver,
     ) -> Result<UdpPath, EngineError> {
         let (here, to) = ((self.name.as_str(), self.ifindex), receiver.to.ip());
         let path = |source: IpAddr, destination_mac| UdpPath {

@@ -69,7 +69,7 @@ impl Outgoing {
         if let Some(header) = &self.header {
             header.write_to(&mut buffer);
         }
-        let mut sender = Sender {
+        let mut sender = TcpStreamSender {
             connection,
             signals,
             intervals: Intervals::new(stream.interval, observer),
@@ -135,7 +135,7 @@ fn pace_segments(socket: &TcpStream, stream: &StreamConfig) -> io::Result<()> {
     }
 }
 
-struct Sender<'a> {
+struct TcpStreamSender<'a> {
     connection: &'a Connection,
     signals: &'a Signals,
     intervals: Intervals<'a>,
@@ -147,7 +147,7 @@ struct Sender<'a> {
     counted: IntervalRecord,
 }
 
-impl Sender<'_> {
+impl TcpStreamSender<'_> {
     /// Sends the header at the start of the buffer, then the rest of the stream; returns how long it took.
     fn send(&mut self, buffer: &[u8], header_bytes: usize) -> Result<Duration, Error> {
         let stream = &self.connection.stream;

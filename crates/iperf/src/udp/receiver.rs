@@ -94,7 +94,7 @@ impl Incoming {
             make_sleeps_exact();
         }
         let now = Instant::now();
-        let mut receiver = Receiver {
+        let mut receiver = UdpStreamReceiver {
             incoming: &self,
             intervals: Intervals::new(self.stream.interval, observer),
             session: None,
@@ -227,7 +227,7 @@ const SILENCE_AT_END: Duration = Duration::from_secs(2);
 /// Limit on emptying the socket after the sender is done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
-struct Receiver<'a> {
+struct UdpStreamReceiver<'a> {
     incoming: &'a Incoming,
     intervals: Intervals<'a>,
     session: Option<Session>,
@@ -240,7 +240,7 @@ struct Receiver<'a> {
     nap: Option<Nap>,
 }
 
-impl Receiver<'_> {
+impl UdpStreamReceiver<'_> {
     fn receive(&mut self, signals: &Signals) -> Result<End, Error> {
         let incoming = self.incoming;
         let failed = |source| Error::from(incoming.bound.receive_failed(source));

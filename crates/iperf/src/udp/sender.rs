@@ -67,7 +67,7 @@ impl Outgoing {
         check_payload(self.payload.len())?;
         let datagrams_per_call = if stream.is_batched { usize::MAX } else { 1 };
         observer.connected(&self.connected);
-        let mut sender = Sender {
+        let mut sender = UdpStreamSender {
             batch: Batch::new(&self.socket, &self.payload, datagrams_per_call),
             outgoing: &self,
             signals,
@@ -127,7 +127,7 @@ pub fn check_payload(bytes: usize) -> Result<(), Error> {
     )))
 }
 
-struct Sender<'a> {
+struct UdpStreamSender<'a> {
     outgoing: &'a Outgoing,
     signals: &'a Signals,
     batch: Batch,
@@ -139,7 +139,7 @@ struct Sender<'a> {
     closing: Closing,
 }
 
-impl Sender<'_> {
+impl UdpStreamSender<'_> {
     /// Sends the data; returns how long it took.
     fn send_data(&mut self) -> Result<Duration, Error> {
         let (duration, bytes_max) = self.outgoing.stream.bounds();

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::link::{Packet, Queue};
-use crate::tcp::{Receiver, Sender};
+use crate::tcp::{TcpReceiver, TcpSender};
 
 const NS_PER_US: u64 = 1000;
 
@@ -201,9 +201,9 @@ pub struct TcpEnd {
 #[derive(Clone, Debug)]
 pub enum Half {
     /// It sends the data.
-    Sender(Sender),
+    Sender(TcpSender),
     /// It receives the data.
-    Receiver(Receiver),
+    Receiver(TcpReceiver),
 }
 
 impl TcpEnd {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Ack, Now, Receiver, Segment, Sender};
+use super::{Ack, Now, Segment, TcpReceiver, TcpSender};
 
 const HZ: u64 = 1000;
 const MSS: u64 = 1448;
@@ -23,8 +23,8 @@ type Fate = dyn FnMut(Message) -> Option<u64>;
 /// Two ends and the path between them.
 struct Pair {
     now_ns: u64,
-    sender: Sender,
-    receiver: Receiver,
+    sender: TcpSender,
+    receiver: TcpReceiver,
     /// By time of arrival and order of sending.
     path: BTreeMap<(u64, u64), Message>,
     messages: u64,
@@ -43,8 +43,8 @@ impl Pair {
     fn new(send_buffer: u64, receive_buffer: u64, delay_ns: u64) -> Self {
         Pair {
             now_ns: 0,
-            sender: Sender::new(MSS, send_buffer, receive_buffer, HZ),
-            receiver: Receiver::new(MSS, receive_buffer, HZ),
+            sender: TcpSender::new(MSS, send_buffer, receive_buffer, HZ),
+            receiver: TcpReceiver::new(MSS, receive_buffer, HZ),
             path: BTreeMap::new(),
             messages: 0,
             delay_ns,
@@ -453,8 +453,8 @@ mod receiver {
         }
     }
 
-    fn receiver(buffer_bytes: u64) -> Receiver {
-        Receiver::new(MSS, buffer_bytes, 1000)
+    fn receiver(buffer_bytes: u64) -> TcpReceiver {
+        TcpReceiver::new(MSS, buffer_bytes, 1000)
     }
 
     fn segment(number: u64) -> Segment {

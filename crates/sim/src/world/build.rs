@@ -15,7 +15,7 @@ use crate::spec::host::HostModel;
 use crate::spec::options::SimError;
 use crate::spec::simulation::{Line, Simulation, shapes, trace_frames};
 use crate::spec::traffic::{IperfTcp, Pattern};
-use crate::tcp::{Receiver, Sender, segment_bytes_max};
+use crate::tcp::{TcpReceiver, TcpSender, segment_bytes_max};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -260,8 +260,8 @@ impl Simulation {
         segment_bytes_max(mtu_bytes, self.workload.ip)
     }
 
-    fn sender(&self, (from, to): (usize, usize), options: IperfTcp) -> Sender {
-        Sender::new(
+    fn sender(&self, (from, to): (usize, usize), options: IperfTcp) -> TcpSender {
+        TcpSender::new(
             self.segment_bytes(),
             options.send_buffer(&self.stops[from].applied()),
             options.receive_buffer(&self.stops[to].applied()),
@@ -269,10 +269,10 @@ impl Simulation {
         )
     }
 
-    fn receiver(&self, (_, to): (usize, usize), options: IperfTcp) -> Receiver {
+    fn receiver(&self, (_, to): (usize, usize), options: IperfTcp) -> TcpReceiver {
         let host = self.stops[to].applied();
         let buffer_bytes = options.receive_buffer(&host);
-        Receiver::new(self.segment_bytes(), buffer_bytes, host.cpu.hz)
+        TcpReceiver::new(self.segment_bytes(), buffer_bytes, host.cpu.hz)
     }
 }
 

@@ -31,20 +31,20 @@ impl Workload for NetrateWorkload {
 
     fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
-            Side::Sender => Box::new(Sender::new(self.payload_bytes, end)?),
-            Side::Receiver => Box::new(Receiver::at(end.receiver, None)?),
+            Side::Sender => Box::new(NetblastEnd::new(self.payload_bytes, end)?),
+            Side::Receiver => Box::new(NetreceiveEnd::at(end.receiver, None)?),
         })
     }
 }
 
-struct Sender {
+struct NetblastEnd {
     blaster: Blaster,
     payload_bytes: u16,
     duration: Duration,
     buffer: SocketBuffer,
 }
 
-impl Sender {
+impl NetblastEnd {
     fn new(payload_bytes: u16, end: &EndTerms) -> Result<Self, WorkloadError> {
         let (socket, peer) = connect_first(&[end.receiver])?;
         let buffer = sockets::send_buffer(&socket, None).map_err(WorkloadError::failed)?;
@@ -52,7 +52,7 @@ impl Sender {
             payload_bytes: payload_bytes.into(),
             ..NetrateOptions::default()
         };
-        Ok(Sender {
+        Ok(NetblastEnd {
             blaster: Blaster::new(socket, peer, &options).map_err(WorkloadError::failed)?,
             payload_bytes,
             duration: end.duration,
@@ -61,7 +61,7 @@ impl Sender {
     }
 }
 
-impl PreparedEnd for Sender {
+impl PreparedEnd for NetblastEnd {
     fn run(mut self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let own = Signals::default();
         let begun = Instant::now();
@@ -91,12 +91,12 @@ impl PreparedEnd for Sender {
 }
 
 /// Counts what arrives, like netreceive.
-pub(crate) struct Receiver {
+pub(crate) struct NetreceiveEnd {
     socket: UdpSocket,
     buffer: SocketBuffer,
 }
 
-impl Receiver {
+impl NetreceiveEnd {
     /// Receives at an address, optionally with another receive buffer than netreceive's.
     pub(crate) fn at(
         address: SocketAddr,
@@ -106,7 +106,7 @@ impl Receiver {
         let buffer = sockets::receive_buffer(&socket, receive_buffer_bytes);
         let buffer = buffer.map_err(WorkloadError::failed)?;
         let asked_bytes = buffer.asked_bytes.or(Some(RECEIVE_BUFFER_BYTES as u64));
-        Ok(Receiver {
+        Ok(NetreceiveEnd {
             socket,
             buffer: SocketBuffer {
                 asked_bytes,
@@ -116,7 +116,7 @@ impl Receiver {
     }
 }
 
-impl PreparedEnd for Receiver {
+impl PreparedEnd for NetreceiveEnd {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let count = ReceiveCount::default();
         receive::receive(&self.socket, &count, signals, Instant::now())
