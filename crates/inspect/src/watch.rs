@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::{Origin, WATCH_SCHEMA, WatchCost, WatchEnd, WatchSample, WatchStart};
 use nicpoll_sys::privilege;
 
-use self::read::Reader;
+use self::read::WatchReader;
 use self::sample::History;
 use crate::error::InspectError;
 
@@ -35,7 +35,7 @@ pub struct WatchOptions {
 /// A running watch of the namespace in which it was started.
 pub struct Watch {
     start: WatchStart,
-    reader: Reader,
+    reader: WatchReader,
     history: History,
     interval: Duration,
     /// End of the present interval.
@@ -57,7 +57,7 @@ impl Watch {
         netns: Option<&str>,
     ) -> Result<Self, InspectError> {
         privilege::require_proc()?;
-        let mut reader = Reader::new(&options.interfaces, options.storm_threshold)?;
+        let mut reader = WatchReader::new(&options.interfaces, options.storm_threshold)?;
         let history = History::new(reader.read()?);
         Ok(Watch {
             start: WatchStart {

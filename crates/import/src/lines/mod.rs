@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 pub(crate) use self::host::is_variable;
 
-use self::Reader::{One, Several};
+use self::Recogniser::{One, Several};
 use crate::cursor::Cursor;
 use crate::lines::seen::{Anchor, Seen};
 use crate::plain::Plain;
@@ -43,7 +43,7 @@ impl Budget {
 
 /// Reads what begins at the cursor, and moves the cursor past it.
 #[derive(Clone, Copy)]
-enum Reader {
+enum Recogniser {
     /// A single finding between the cursor's old and new position.
     One(fn(&mut Cursor) -> Option<Seen>),
     /// Several findings, or one with another range. The number is the end of the previous finding.
@@ -55,7 +55,7 @@ const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 const HEADINGS: &[u8] = b"=#*ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Reader); 21] = [
+static RECOGNISERS: [(&[u8], Recogniser); 21] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (b"CS", One(|cursor| iperf::banner(cursor).map(Seen::Banner))),
@@ -80,7 +80,7 @@ static RECOGNISERS: [(&[u8], Reader); 21] = [
 ];
 
 /// The recognisers by the byte that they can begin with.
-static BY_FIRST: LazyLock<Vec<Vec<Reader>>> = LazyLock::new(|| {
+static BY_FIRST: LazyLock<Vec<Vec<Recogniser>>> = LazyLock::new(|| {
     let mut by_first = vec![Vec::new(); 128];
     for (first, reader) in RECOGNISERS {
         for byte in first {

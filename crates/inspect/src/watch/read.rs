@@ -50,7 +50,7 @@ pub struct Reading {
 type Instances = BTreeMap<u32, Vec<(u32, u64)>>;
 
 /// Reads the namespace of its thread.
-pub struct Reader {
+pub struct WatchReader {
     names: Vec<String>,
     storm_threshold: u64,
     control: Control,
@@ -68,13 +68,13 @@ struct PollReader {
     then: BTreeMap<u32, PollRhythm>,
 }
 
-impl Reader {
+impl WatchReader {
     /// Prepares to read the named interfaces, or all but the loopback without names.
     ///
     /// # Errors
     /// When a name is not that of an interface.
     pub fn new(names: &[String], storm_threshold: u64) -> Result<Self, InspectError> {
-        let mut reader = Reader {
+        let mut reader = WatchReader {
             names: names.to_vec(),
             storm_threshold,
             control: Control::new(),

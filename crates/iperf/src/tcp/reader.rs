@@ -50,11 +50,11 @@ impl Incoming {
         let ticket = connection.ticket.as_ref();
         let intervals = Intervals::new(stream.interval, observer);
         let low_water = || LowWater::new(stream.length_bytes, connection.begun);
-        let mut reader = Reader {
+        let mut reader = TcpStreamReader {
             pace: stream.rate.map(Pace::of_bytes),
             read_bytes: stream.length_bytes.max(1),
             low_water: stream.is_batched.then(low_water),
-            ..Reader::new(connection, signals, intervals)
+            ..TcpStreamReader::new(connection, signals, intervals)
         };
         reader.counted.bytes = self.bytes_received;
         let mut place = Place::new(stream.length_bytes, ticket);
@@ -88,7 +88,7 @@ pub enum Progress {
 }
 
 /// A connection being read.
-pub struct Reader<'a> {
+pub struct TcpStreamReader<'a> {
     connection: &'a Connection,
     least_rate: LeastRate,
     signals: &'a Signals,
@@ -103,10 +103,10 @@ pub struct Reader<'a> {
     low_water: Option<LowWater>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TcpStreamReader<'a> {
     /// A reader that returns whatever is available.
     pub fn new(connection: &'a Connection, signals: &'a Signals, intervals: Intervals<'a>) -> Self {
-        Reader {
+        TcpStreamReader {
             connection,
             least_rate: LeastRate::new(connection.begun),
             signals,

@@ -21,7 +21,7 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use super::client::connect_back;
 use super::connection::{Connection, set_options};
-use super::reader::{Incoming, Reader};
+use super::reader::{Incoming, TcpStreamReader};
 use super::sender::Outgoing;
 use crate::config::{
     ClientConfig, ListenerConfig, StreamConfig, receive_window, set_type_of_service,
@@ -293,7 +293,7 @@ impl Accepted {
     fn read_request(&self, signals: &Signals) -> Result<(Option<ClientHeader>, u64), Error> {
         let mut nobody = ();
         let intervals = Intervals::new(None, &mut nobody);
-        let mut reader = Reader::new(&self.connection, signals, intervals);
+        let mut reader = TcpStreamReader::new(&self.connection, signals, intervals);
         let header = read_header(&mut reader, self.connection.peer)?;
         let bytes = reader.counted.bytes;
         if header.is_some() || bytes == FIRST_WORD_BYTES as u64 {
@@ -365,7 +365,10 @@ fn bad_header(peer: SocketAddr) -> impl Fn(HeaderError) -> Error + Copy {
     }
 }
 
-fn read_header(reader: &mut Reader, peer: SocketAddr) -> Result<Option<ClientHeader>, Error> {
+fn read_header(
+    reader: &mut TcpStreamReader,
+    peer: SocketAddr,
+) -> Result<Option<ClientHeader>, Error> {
     let bad = bad_header(peer);
     let mut bytes = [0; HEADER_BYTES_MAX];
     let (first_word, rest) = bytes.split_at_mut(FIRST_WORD_BYTES);

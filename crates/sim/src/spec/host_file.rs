@@ -21,7 +21,7 @@ impl HostModel {
     /// # Errors
     /// The first thing that is wrong, with its line.
     pub fn parse(text: &str) -> Result<HostModel, FileError> {
-        let reader = Reader { text };
+        let reader = HostFileReader { text };
         let document = DeTable::parse(text).map_err(|error| {
             let message = format!("this is not TOML: {}", error.message());
             reader.error(error.span().unwrap_or_default(), message)
@@ -30,11 +30,11 @@ impl HostModel {
     }
 }
 
-struct Reader<'a> {
+struct HostFileReader<'a> {
     text: &'a str,
 }
 
-impl Reader<'_> {
+impl HostFileReader<'_> {
     fn host(&self, document: &DeTable<'_>) -> Result<HostModel, FileError> {
         let mut host = HostModel {
             name: self.name(document)?,

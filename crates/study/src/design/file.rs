@@ -22,7 +22,7 @@ use toml::Spanned;
 use crate::design::file::compared::Compared;
 use crate::design::file::mistakes::told;
 use crate::design::file::needs::{Here, Need, Resource, check};
-use crate::design::file::reader::{Document, LengthsEntry, Reader, WorkloadEntry};
+use crate::design::file::reader::{Document, LengthsEntry, StudyFileReader, WorkloadEntry};
 use crate::design::sweep::SweepRates;
 use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
 use crate::judge::warnings::warnings_of_plan;
@@ -62,7 +62,7 @@ impl StudyFile {
         let kind = topology.map(|topology| topology.get_ref().kind);
         let kind = kind.unwrap_or_default();
         let links = topology.map_or(1, |topology| topology.get_ref().links());
-        let reader = Reader {
+        let reader = StudyFileReader {
             text,
             kind,
             links,
@@ -150,7 +150,7 @@ impl StudyFile {
     }
 }
 
-impl Reader<'_> {
+impl StudyFileReader<'_> {
     fn study(&self, document: Document) -> Result<StudyFile, FileError> {
         let names: Vec<_> = document.workload.iter().map(|entry| &entry.name).collect();
         self.names("workloads", &names, 1)?;

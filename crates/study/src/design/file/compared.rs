@@ -9,8 +9,8 @@ use nicpoll_switch::did_you_mean;
 use toml::Spanned;
 
 use crate::design::file::reader::{
-    CROSSED_NAME_MAX, CompareEntry, ENTRIES_MAX, FactorEntry, Measures, Parts, Reader,
-    SettingEntry, names_of,
+    CROSSED_NAME_MAX, CompareEntry, ENTRIES_MAX, FactorEntry, Measures, Parts, SettingEntry,
+    StudyFileReader, names_of,
 };
 use crate::design::file::setting::Piece;
 use crate::design::measures::metrics;
@@ -44,7 +44,7 @@ struct Factor {
     levels: Vec<Piece>,
 }
 
-impl Reader<'_> {
+impl StudyFileReader<'_> {
     /// Makes settings of entries or of factors, and pairs them.
     pub(crate) fn compared(
         &self,

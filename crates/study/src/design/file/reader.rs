@@ -37,7 +37,7 @@ const NAME_MAX: usize = 24;
 pub const CROSSED_NAME_MAX: usize = 32;
 
 /// The text of a document, for the positions of errors.
-pub struct Reader<'a> {
+pub struct StudyFileReader<'a> {
     pub text: &'a str,
     /// What is between the hosts.
     pub kind: TopologyKind,
@@ -49,7 +49,7 @@ pub struct Reader<'a> {
     pub needs: RefCell<Vec<Need>>,
 }
 
-impl Reader<'_> {
+impl StudyFileReader<'_> {
     /// Returns whether there is a router, whose receiving is then studied.
     pub fn is_routed(&self) -> bool {
         self.kind == TopologyKind::Router
@@ -410,7 +410,7 @@ impl TryFrom<String> for Width {
     }
 }
 
-impl Reader<'_> {
+impl StudyFileReader<'_> {
     /// Adds a stop rule to the lengths.
     pub(crate) fn stop(
         &self,
@@ -443,7 +443,7 @@ impl Reader<'_> {
     }
 }
 
-impl Reader<'_> {
+impl StudyFileReader<'_> {
     /// Returns the commands of an entry. Refuses an unknown host, and an unknown name in braces.
     pub(crate) fn commands(
         &self,

@@ -18,7 +18,7 @@ use nicpoll_switch::{Request, Setting, Values, needs_napi};
 use toml::Spanned;
 
 use crate::design::file::needs::{Need, Resource};
-use crate::design::file::reader::{Parts, Reader, SettingEntry, XdpEntry};
+use crate::design::file::reader::{Parts, SettingEntry, StudyFileReader, XdpEntry};
 use crate::design::{Evidence, NamedSetting};
 use crate::plan::check_period;
 
@@ -95,7 +95,7 @@ fn under<K: Ord + Clone, V: Clone>(map: &BTreeMap<K, V>, over: &BTreeMap<K, V>) 
     map.clone().into_iter().chain(over.clone()).collect()
 }
 
-impl Reader<'_> {
+impl StudyFileReader<'_> {
     /// Makes the piece of an entry.
     pub(crate) fn piece(&self, entry: SettingEntry) -> Result<Piece, FileError> {
         let parts = Parts {
