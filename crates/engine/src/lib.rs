@@ -24,7 +24,8 @@ mod sink;
 pub use application::{EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish};
 pub use device::DeviceChoice;
 pub use device::port::{
-    BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, Queue, Reception, Take,
+    BusyPolling, DeviceKind, Intake, LinkWatch, Opened, PacketInput, Port, ReceiveQueue, Reception,
+    Take,
 };
 pub use device::presence::GonePolicy;
 pub use device::xdp::FRAMES_MAX;

@@ -19,7 +19,7 @@ use nicpoll_observe::{
     thread as observed_thread,
 };
 use nicpoll_switch::{
-    Abilities, Control, GRO_FEATURE, Journal, LinkInfo, Machine, Napi, Queue, Sightings,
+    Abilities, Control, GRO_FEATURE, InterfaceQueue, Journal, LinkInfo, Machine, Napi, Sightings,
     SwitchError, Target, VETH_RING_SLOTS, drift_of, is_stacked, lowest, pending_of, supported,
 };
 use nicpoll_sys::ethtool;
@@ -413,7 +413,7 @@ fn napis(
     control: &mut Control,
     abilities: &Abilities,
     link: &LinkInfo,
-    queues: &[Queue],
+    queues: &[InterfaceQueue],
 ) -> Result<Option<Vec<NapiShow>>, SwitchError> {
     let Some(napis) = supported(control.napis(link.interface.ifindex))? else {
         return Ok(None);
@@ -422,7 +422,7 @@ fn napis(
     let show = |napi: Napi| {
         // A kernel that cannot set the values of single instances does not report them either; later ones do both.
         let values = device.unwrap_or(napi);
-        let is_served = |queue: &&Queue| queue.is_rx && queue.napi_id == Some(napi.id);
+        let is_served = |queue: &&InterfaceQueue| queue.is_rx && queue.napi_id == Some(napi.id);
         let rx_queues = queues.iter().filter(is_served).map(|queue| queue.id);
         NapiShow {
             id: napi.id,

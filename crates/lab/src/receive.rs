@@ -275,10 +275,10 @@ struct Shared {
     /// Time without a frame after which the ring is empty.
     quiet: Duration,
     /// The current receiver, if any.
-    receiver: Mutex<Option<EngineReceiver>>,
+    receiver: Mutex<Option<AnsweringReceiver>>,
 }
 
-struct EngineReceiver {
+struct AnsweringReceiver {
     datagrams: Box<dyn DatagramReceiver>,
     /// Sends answers. It receives nothing: the engine takes the datagrams to its port.
     socket: UdpSocket,
@@ -303,11 +303,11 @@ impl Inlet {
             Ok(socket)
         });
         let socket = socket.map_err(WorkloadError::failed)?;
-        *self.receiver() = Some(EngineReceiver { datagrams, socket });
+        *self.receiver() = Some(AnsweringReceiver { datagrams, socket });
         Ok(Box::new(EngineEnd(self)))
     }
 
-    fn receiver(&self) -> MutexGuard<'_, Option<EngineReceiver>> {
+    fn receiver(&self) -> MutexGuard<'_, Option<AnsweringReceiver>> {
         let receiver = self.0.receiver.lock();
         receiver.unwrap_or_else(PoisonError::into_inner)
     }

@@ -146,18 +146,18 @@ impl Flow {
 
 /// A bounded first-in, first-out queue.
 #[derive(Clone, Debug, Default)]
-pub struct Queue {
+pub struct BoundedQueue {
     packets: VecDeque<Packet>,
     pub limit: u64,
     /// Most packets that it held.
     pub most: u64,
 }
 
-impl Queue {
+impl BoundedQueue {
     pub fn new(limit: u64) -> Self {
-        Queue {
+        BoundedQueue {
             limit,
-            ..Queue::default()
+            ..BoundedQueue::default()
         }
     }
 

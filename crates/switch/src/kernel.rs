@@ -16,5 +16,5 @@ pub use ethtool::GRO_FEATURE;
 pub use links::{Interface, LinkHealth, LinkInfo, goes_by_backlog, is_stacked, lowest};
 pub use namespaces::Machine;
 pub(crate) use namespaces::{Location, locate, search};
-pub use netdev::{Abilities, Napi, Queue, XdpAbilities, napi_list, per_napi_settings};
+pub use netdev::{Abilities, InterfaceQueue, Napi, XdpAbilities, napi_list, per_napi_settings};
 pub use netlink::{Control, supported};

@@ -29,9 +29,9 @@ pub use error::SwitchError;
 pub use guard::{GUARD_COMMAND, Guard, Toggles, guard_of_this_program, watch_over};
 pub use journal::{Change, DIRECTORY_VARIABLE, Journal, Owner, Record, boot_id, boottime_ns};
 pub use kernel::{
-    Abilities, Control, GRO_FEATURE, Interface, Kernel, LinkHealth, LinkInfo, Machine, Napi, Queue,
-    SysctlOwner, Target, XdpAbilities, goes_by_backlog, is_stacked, label, lowest, napi_list,
-    per_napi_settings, supported,
+    Abilities, Control, GRO_FEATURE, Interface, InterfaceQueue, Kernel, LinkHealth, LinkInfo,
+    Machine, Napi, SysctlOwner, Target, XdpAbilities, goes_by_backlog, is_stacked, label, lowest,
+    napi_list, per_napi_settings, supported,
 };
 pub use knob::table::DEFER_HARD_IRQS_MAX;
 pub use knob::{Knob, Value, ValueError};

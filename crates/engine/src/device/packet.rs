@@ -10,7 +10,9 @@ use nicpoll_sys::packet::{Drops, FILTER_PORTS_MAX, FrameFilter, PacketRing, Pack
 use rustix::io::Errno;
 
 use crate::device::interface::link_of;
-use crate::device::port::{DeviceKind, Intake, Opened, PacketInput, Port, Queue, Reception, Take};
+use crate::device::port::{
+    DeviceKind, Intake, Opened, PacketInput, Port, ReceiveQueue, Reception, Take,
+};
 use crate::error::EngineError;
 
 /// Opens an interface of the calling thread's network namespace, all its receive queues by one socket. It keeps fewer
@@ -61,7 +63,7 @@ pub(crate) fn refusal(interface: &str, source: io::Error) -> EngineError {
     )
 }
 
-impl<I: PacketInput> Queue<I> for PacketRing {
+impl<I: PacketInput> ReceiveQueue<I> for PacketRing {
     fn receive(&mut self, most: u32, input: &mut I) -> u32 {
         PacketRing::receive(self, most, |frame| input.packet(frame))
     }

@@ -1,6 +1,6 @@
 //! What the engine polls: a receive queue of an interface as a [`Port`].
 //!
-//! A port has a [`Queue`] of any device, and a [`PacketInput`] that gets its frames. A poll makes one call for a batch of
+//! A port has a [`ReceiveQueue`] of any device, and a [`PacketInput`] that gets its frames. A poll makes one call for a batch of
 //! frames.
 
 use std::collections::BTreeSet;
@@ -208,7 +208,7 @@ impl LinkWatch {
 }
 
 /// A receive queue of some device, whose packets go to an `I`. Which device it is costs one virtual call per poll.
-pub trait Queue<I>: Send {
+pub trait ReceiveQueue<I>: Send {
     /// Gives up to `most` frames that wait to `input`, oldest first, without waiting for any. Returns how many.
     fn receive(&mut self, most: u32, input: &mut I) -> u32;
 
@@ -241,7 +241,7 @@ pub trait Queue<I>: Send {
 /// `count` of [`Device::poll`] counts frames, and so does its work. With interrupts off no arrival wakes anybody.
 pub struct Port<I> {
     /// The queue.
-    pub queue: Box<dyn Queue<I>>,
+    pub queue: Box<dyn ReceiveQueue<I>>,
     /// Where its packets go.
     pub input: I,
     /// Whether arrivals wake anybody.
@@ -255,7 +255,7 @@ pub struct Port<I> {
 
 impl<I: PacketInput> Port<I> {
     /// Of a queue that was just opened, at an interface that is up.
-    pub fn new(queue: impl Queue<I> + 'static, link: Link, input: I) -> Self {
+    pub fn new(queue: impl ReceiveQueue<I> + 'static, link: Link, input: I) -> Self {
         let mut watch = LinkWatch::up();
         watch.observe(LinkState::Up, link.mtu_bytes().ok());
         Port {
@@ -332,7 +332,7 @@ mod tests {
     /// A queue without frames.
     struct Pipe(std::io::PipeReader);
 
-    impl<I> Queue<I> for Pipe {
+    impl<I> ReceiveQueue<I> for Pipe {
         fn receive(&mut self, _most: u32, _input: &mut I) -> u32 {
             0
         }

@@ -13,7 +13,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::device::interface::link_of;
-use crate::device::port::{DeviceKind, Intake, Opened, PacketInput, Port, Queue, Reception, Take};
+use crate::device::port::{
+    DeviceKind, Intake, Opened, PacketInput, Port, ReceiveQueue, Reception, Take,
+};
 use crate::error::EngineError;
 
 /// Ethernet's header, with a VLAN tag, and a byte by which a frame is known that is longer.
@@ -91,7 +93,7 @@ fn refusal(interface: &str, source: io::Error) -> EngineError {
     )
 }
 
-impl<I: PacketInput> Queue<I> for TapQueue {
+impl<I: PacketInput> ReceiveQueue<I> for TapQueue {
     fn receive(&mut self, most: u32, input: &mut I) -> u32 {
         let mut work = 0;
         let memory_bytes = self.memory.len();

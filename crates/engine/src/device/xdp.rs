@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::device::interface::link_of;
 use crate::device::port::{
-    BusyPolling, DeviceKind, Intake, Opened, PacketInput, Port, Queue, Reception, Take,
+    BusyPolling, DeviceKind, Intake, Opened, PacketInput, Port, ReceiveQueue, Reception, Take,
 };
 use crate::error::EngineError;
 
@@ -91,7 +91,7 @@ impl XdpQueue {
     }
 }
 
-impl<I: PacketInput> Queue<I> for XdpQueue {
+impl<I: PacketInput> ReceiveQueue<I> for XdpQueue {
     fn receive(&mut self, most: u32, input: &mut I) -> u32 {
         if self.busy_polling == Some(BusyPolling::Acts) {
             self.socket.poll_napi();

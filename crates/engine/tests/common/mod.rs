@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_core::Controller;
-use nicpoll_engine::{Drive, Engine, Port, PortRunner, Queue, RunnerSettings};
+use nicpoll_engine::{Drive, Engine, Port, PortRunner, ReceiveQueue, RunnerSettings};
 use nicpoll_sys::link::Link;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_sys::packet::Drops;
@@ -124,7 +124,7 @@ impl<F: FnMut(u32) -> u32 + Send + 'static> FakePort<F> {
     }
 }
 
-impl<I, F: FnMut(u32) -> u32 + Send> Queue<I> for FakePort<F> {
+impl<I, F: FnMut(u32) -> u32 + Send> ReceiveQueue<I> for FakePort<F> {
     fn receive(&mut self, most: u32, _input: &mut I) -> u32 {
         (self.poll)(most)
     }

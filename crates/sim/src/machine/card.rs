@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::cpu::{BY_NUMBER, LEVELS, Level};
-use crate::link::{Packet, PacketKind, Queue, Shape};
+use crate::link::{BoundedQueue, Packet, PacketKind, Shape};
 use crate::source::Clients;
 use crate::spec::host::HostModel;
 
@@ -39,7 +39,7 @@ pub struct FarEnd {
     /// The wire from it, as an index of the world's.
     pub wire: usize,
     /// Packets that wait for the line; the first one is on it.
-    pub queue: Queue,
+    pub queue: BoundedQueue,
 }
 
 /// A card: its rings, and when it interrupts.
@@ -51,15 +51,15 @@ pub struct Card {
     pub attachment: Attachment,
     /// Frames on their way to it, with their arrival times.
     pub inbound: VecDeque<(u64, Packet)>,
-    pub rx_ring: Queue,
+    pub rx_ring: BoundedQueue,
     /// Packets whose frames have not left; the first one is on the line.
-    pub tx_ring: Queue,
+    pub tx_ring: BoundedQueue,
     /// Descriptors of sent frames that the driver has not cleared.
     pub tx_done: u64,
     /// When the card can send the next frame.
     pub tx_ready_ns: u64,
     /// Packets that wait for the transmit ring (`if_snd`).
-    pub send_queue: Queue,
+    pub send_queue: BoundedQueue,
     /// Whether it may interrupt.
     pub has_interrupts: bool,
     /// Whether an event has come since the last interrupt.
@@ -76,9 +76,9 @@ impl Card {
     pub fn new(host: &HostModel, attachment: Attachment) -> Self {
         Card {
             attachment,
-            rx_ring: Queue::new(host.card.rx_ring),
-            tx_ring: Queue::new(host.card.tx_ring),
-            send_queue: Queue::new(host.network.send_queue_packets),
+            rx_ring: BoundedQueue::new(host.card.rx_ring),
+            tx_ring: BoundedQueue::new(host.card.tx_ring),
+            send_queue: BoundedQueue::new(host.network.send_queue_packets),
             has_interrupts: true,
             keeps_cause: host.card.hands_over > 0,
             ..Card::default()
@@ -111,23 +111,25 @@ impl Card {
     }
 
     /// Returns the queue for its line at an ideal far end.
-    pub fn far_queue(&self) -> Option<&Queue> {
+    pub fn far_queue(&self) -> Option<&BoundedQueue> {
         self.attachment.far.as_ref().map(|far| &far.queue)
     }
 
-    pub fn queues(&self) -> [&Queue; 3] {
+    pub fn queues(&self) -> [&BoundedQueue; 3] {
         [&self.rx_ring, &self.send_queue, &self.tx_ring]
     }
 
     pub fn begin_counting(&mut self) {
         let far = self.attachment.far.as_mut().map(|far| &mut far.queue);
         let own = [&mut self.rx_ring, &mut self.send_queue, &mut self.tx_ring];
-        own.into_iter().chain(far).for_each(Queue::begin_counting);
+        own.into_iter()
+            .chain(far)
+            .for_each(BoundedQueue::begin_counting);
     }
 
     /// Returns the packets that have not reached it yet.
     pub fn coming(&self) -> impl Iterator<Item = &Packet> {
-        let far = self.far_queue().into_iter().flat_map(Queue::iter);
+        let far = self.far_queue().into_iter().flat_map(BoundedQueue::iter);
         far.chain(self.inbound.iter().map(|(_, packet)| packet))
     }
 }
@@ -146,7 +148,7 @@ pub struct Hold {
 pub struct Input {
     /// Whether drivers put packets into the IP queue instead of passing them on.
     pub is_queued: bool,
-    pub ip_queue: Queue,
+    pub ip_queue: BoundedQueue,
     /// Datagrams in reassembly, by flow.
     pub holds: Vec<Hold>,
     pub gro: Gro,
@@ -157,7 +159,7 @@ impl Input {
         let network = &host.network;
         Input {
             is_queued: has_queue && network.ip_queue_packets > 0,
-            ip_queue: Queue::new(network.ip_queue_packets),
+            ip_queue: BoundedQueue::new(network.ip_queue_packets),
             holds: vec![Hold::default(); flows],
             gro: Gro {
                 flows: vec![Merged::default(); if network.gro > 0 { flows } else { 0 }],

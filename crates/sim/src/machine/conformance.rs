@@ -10,7 +10,7 @@ use super::kernel::Asked;
 use super::programs::Task;
 use super::state::{Machine, Setup};
 use crate::account::{FlowTally, Shared};
-use crate::link::{Counts, FAR, Flow, Queue, Wire};
+use crate::link::{BoundedQueue, Counts, FAR, Flow, Wire};
 use crate::spec::discipline::ReceiveDiscipline;
 use crate::spec::host::HostModel;
 use crate::spec::simulation::shapes;
@@ -44,7 +44,7 @@ impl PolledCard {
                     flow: 0,
                     frames: Default::default(),
                     wire: 1,
-                    queue: Queue::new(1),
+                    queue: BoundedQueue::new(1),
                 }),
                 peer: None,
             }],

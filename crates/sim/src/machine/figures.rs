@@ -10,7 +10,7 @@ use super::card::Card;
 use super::cpu::{State, Times};
 use super::state::Machine;
 use crate::account::Tally;
-use crate::link::Queue;
+use crate::link::BoundedQueue;
 use crate::spec::discipline::Kernel;
 
 /// The state of a machine when the counted time began.
@@ -46,7 +46,7 @@ impl Machine {
     /// Returns every queue with a limit, in the order of a packet's way in, then its way out. The names of a second
     /// card's or program's queues end with its number, from 1.
     fn queue_figures(&self) -> Vec<SimQueue> {
-        let card = |of: fn(&Card) -> &Queue| self.cards.iter().map(of).collect::<Vec<_>>();
+        let card = |of: fn(&Card) -> &BoundedQueue| self.cards.iter().map(of).collect::<Vec<_>>();
         let sockets = self.programs.list.iter().map(|program| &program.socket);
         let all = [
             (

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::link::{Packet, Queue};
+use crate::link::{BoundedQueue, Packet};
 use crate::tcp::{TcpReceiver, TcpSender};
 
 const NS_PER_US: u64 = 1000;
@@ -153,7 +153,7 @@ impl Task {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub task: Task,
-    pub socket: Queue,
+    pub socket: BoundedQueue,
     /// The card by which the socket's last packet arrived: the one to poll for the next.
     pub polls: usize,
     /// When the clock wakes it.

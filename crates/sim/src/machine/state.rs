@@ -8,7 +8,7 @@ use super::cpu::{Clock, Cpu, CpuStep, Due, Level, Of, Sampling, Timers};
 use super::kernel::{Freebsd, Napi};
 use super::programs::{Program, Programs, Task, TcpEnd};
 use crate::account::{Shared, Tally};
-use crate::link::{Counts, Flow, Packet, Queue};
+use crate::link::{BoundedQueue, Counts, Flow, Packet};
 use crate::spec::discipline::{Kernel, NapiOptions};
 use crate::spec::host::HostModel;
 
@@ -81,7 +81,7 @@ impl Machine {
             let packets = host.socket.buffer_bytes / host.packet_bytes(flow.payload_bytes);
             Program {
                 task,
-                socket: Queue::new(packets),
+                socket: BoundedQueue::new(packets),
                 polls: flow.card,
                 wakes_at_tick: None,
             }
@@ -237,7 +237,7 @@ impl Machine {
 
     /// Returns every packet in this machine or on its way to its cards.
     pub fn each_packet(&self) -> impl Iterator<Item = &Packet> {
-        let queued = self.queues().flat_map(Queue::iter);
+        let queued = self.queues().flat_map(BoundedQueue::iter);
         let coming = self.cards.iter().flat_map(Card::coming);
         queued.chain(self.output.iter()).chain(coming)
     }
@@ -251,7 +251,7 @@ impl Machine {
     }
 
     /// Returns every queue of this machine. Packets that wait at the far end are not here yet.
-    fn queues(&self) -> impl Iterator<Item = &Queue> {
+    fn queues(&self) -> impl Iterator<Item = &BoundedQueue> {
         let cards = self.cards.iter().flat_map(Card::queues);
         let sockets = self.programs.list.iter().map(|program| &program.socket);
         cards.chain([&self.input.ip_queue]).chain(sockets)

@@ -6,7 +6,7 @@
 use super::event_loop::World;
 use super::processors::Processors;
 use crate::account::{FlowTally, Shared};
-use crate::link::{Counts, FAR, Flow, Queue, Wire};
+use crate::link::{BoundedQueue, Counts, FAR, Flow, Wire};
 use crate::machine::card::{Attachment, FarEnd, Port};
 use crate::machine::programs::{Half, Pacer, StreamCalls, Task, TcpEnd};
 use crate::machine::state::{Machine, Setup};
@@ -131,7 +131,7 @@ fn far_ends(
             flow: number,
             frames: frames.clone(),
             wire: line.wire(number, true),
-            queue: Queue::new(host.link.queue_packets),
+            queue: BoundedQueue::new(host.link.queue_packets),
         }),
         peer: None,
     };

@@ -83,7 +83,7 @@ impl Napi {
 
 /// A queue of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queue {
+pub struct InterfaceQueue {
     /// Whether it is a receive queue; otherwise a transmit queue.
     pub is_rx: bool,
     /// Its number within its direction.
@@ -141,7 +141,7 @@ impl Control {
     }
 
     /// Lists the queues in use, receive queues first; none while the interface is down.
-    pub fn queues(&mut self, ifindex: u32) -> Result<Vec<Queue>, SwitchError> {
+    pub fn queues(&mut self, ifindex: u32) -> Result<Vec<InterfaceQueue>, SwitchError> {
         let doing = format!("listing the queues of interface {ifindex}");
         let mut request = netdev::Request::new().op_queue_get_dump();
         request.encode().push_ifindex(ifindex);
@@ -149,13 +149,13 @@ impl Control {
             let (Ok(kind), Ok(id)) = (queue.get_type(), queue.get_id()) else {
                 return Ok(None);
             };
-            Ok(Some(Queue {
+            Ok(Some(InterfaceQueue {
                 is_rx: kind == QUEUE_TYPE_RX,
                 id,
                 napi_id: queue.get_napi_id().ok(),
             }))
         })?;
-        let mut queues: Vec<Queue> = listed.into_iter().flatten().collect();
+        let mut queues: Vec<InterfaceQueue> = listed.into_iter().flatten().collect();
         queues.sort_by_key(|queue| (!queue.is_rx, queue.id));
         Ok(queues)
     }
