@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use nicpoll_model::Plan;
-use nicpoll_study::Progress;
+use nicpoll_study::StudyProgress;
 use nicpoll_sys::stdio;
 
 /// A line that follows a study; invisible when standard error is not a terminal.
@@ -25,12 +25,12 @@ impl Line {
     }
 
     /// Shows an event of the study.
-    pub fn show(&self, progress: Progress<'_>) {
+    pub fn show(&self, progress: StudyProgress<'_>) {
         let shown = match progress {
-            Progress::SeekingKnee => String::from("searching for the greatest rate held"),
-            Progress::MeasuringCost => String::from("measuring the cost of counting"),
-            Progress::Rehearsing => String::from("calibrating the timer"),
-            Progress::Begins { place, left } => format!(
+            StudyProgress::SeekingKnee => String::from("searching for the greatest rate held"),
+            StudyProgress::MeasuringCost => String::from("measuring the cost of counting"),
+            StudyProgress::Rehearsing => String::from("calibrating the timer"),
+            StudyProgress::Begins { place, left } => format!(
                 "{:.0} s left, trial {}, block {}: {} under {}",
                 left.as_secs_f64(),
                 place.sequence,
@@ -38,7 +38,7 @@ impl Line {
                 place.workload,
                 place.setting
             ),
-            Progress::Ends(trial) => {
+            StudyProgress::Ends(trial) => {
                 let validity = &trial.validity;
                 if let Some(reason) = validity.external.as_ref().or(validity.failure.as_ref()) {
                     let (workload, setting) = (&trial.workload, &trial.setting);

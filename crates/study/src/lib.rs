@@ -25,6 +25,6 @@ pub use results::compare::{CompareOptions, compare_results};
 pub use results::gate::{FailOn, Gate};
 pub use results::import::{import_transcripts, read_transcript_files};
 pub use results::read::{OpenResult, ResultError, ResultName, ResultSource, shown};
-pub use run::session::{Identity, Progress, Session, StudyError};
+pub use run::session::{Identity, Session, StudyError, StudyProgress};
 pub use run::timer::apply;
 pub use run::trial::Trials;

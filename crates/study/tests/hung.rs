@@ -14,7 +14,7 @@ use nicpoll_lab::{
 use nicpoll_model::{Origin, Side, Study};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::POLLING;
-use nicpoll_study::{DemoOptions, Identity, Progress, Session, plan};
+use nicpoll_study::{DemoOptions, Identity, Session, StudyProgress, plan};
 use nicpoll_switch::Owner;
 use nicpoll_testkit::needs;
 
@@ -80,10 +80,10 @@ fn study() -> Study {
     let cancel = AtomicBool::new(false);
     let session = Session::new(design, plan, identity, None);
     let ended = session.run(&mut lab, &cancel, |progress| match progress {
-        Progress::Begins { place, .. } if place.setting == POLLING => {
+        StudyProgress::Begins { place, .. } if place.setting == POLLING => {
             hangs.store(true, Ordering::Relaxed)
         }
-        Progress::Ends(_) => hangs.store(false, Ordering::Relaxed),
+        StudyProgress::Ends(_) => hangs.store(false, Ordering::Relaxed),
         _ => {}
     });
     assert!(test.journal_is_empty());

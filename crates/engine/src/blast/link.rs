@@ -56,7 +56,7 @@ pub(super) type OpenAgain = dyn FnMut(&str, u64) -> Result<WayOut, EngineError> 
 
 /// How far a link is, for whoever watches it.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct LinkProgress {
     stop: AtomicBool,
     is_over: AtomicBool,
     frames: AtomicU64,
@@ -65,7 +65,7 @@ pub(super) struct Progress {
     events: Mutex<Vec<LinkEvent>>,
 }
 
-impl Progress {
+impl LinkProgress {
     /// Whether all is sent that was to be sent.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
@@ -92,7 +92,7 @@ impl Progress {
 
 /// A link that is ready to send, and ends with this value.
 pub(super) struct Link {
-    progress: Arc<Progress>,
+    progress: Arc<LinkProgress>,
     go: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<Option<BlastLinkEnd>>>,
 }
@@ -109,7 +109,7 @@ impl Link {
         again: Again,
         facts: &BlastLink,
     ) -> Result<Self, EngineError> {
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(LinkProgress::default());
         let (go, told) = mpsc::channel();
         let (shared, facts, cpu) = (Arc::clone(&progress), facts.clone(), facts.cpu);
         let work = move |_| {
@@ -137,7 +137,7 @@ impl Link {
         }
     }
 
-    pub(super) fn progress(&self) -> &Progress {
+    pub(super) fn progress(&self) -> &LinkProgress {
         &self.progress
     }
 
@@ -168,7 +168,7 @@ struct Sending<'a> {
     past_account: Option<BlastAccount>,
     schedule: FrameSchedule,
     bounds: Bounds,
-    progress: &'a Progress,
+    progress: &'a LinkProgress,
     began_ns: u64,
     said_ns: u64,
     losses: Losses,
@@ -240,7 +240,7 @@ impl<'a> Sending<'a> {
         schedule: FrameSchedule,
         bounds: Bounds,
         again: Again,
-        progress: &'a Progress,
+        progress: &'a LinkProgress,
     ) -> Self {
         let began_ns = now_ns();
         Sending {

@@ -82,7 +82,7 @@ impl Incoming {
     }
 }
 
-pub enum Progress {
+pub enum ReadProgress {
     Read(usize),
     Ended(End),
 }
@@ -135,8 +135,8 @@ impl<'a> TcpStreamReader<'a> {
     fn read_to_end(&mut self, place: &mut Place, silence_max: Duration) -> Result<End, Error> {
         loop {
             match self.read(place.bytes(), silence_max)? {
-                Progress::Read(read) => place.after(read),
-                Progress::Ended(end) => return Ok(end),
+                ReadProgress::Read(read) => place.after(read),
+                ReadProgress::Ended(end) => return Ok(end),
             }
         }
     }
@@ -147,8 +147,8 @@ impl<'a> TcpStreamReader<'a> {
         while !buffer.is_empty() {
             let left = time.saturating_sub(self.elapsed());
             match self.read(buffer, left)? {
-                Progress::Read(read) => buffer = &mut buffer[read..],
-                Progress::Ended(_) => return Ok(false),
+                ReadProgress::Read(read) => buffer = &mut buffer[read..],
+                ReadProgress::Ended(_) => return Ok(false),
             }
         }
         Ok(true)
@@ -166,20 +166,20 @@ impl<'a> TcpStreamReader<'a> {
     }
 
     /// Reads once; returns when data came or the stream ended.
-    fn read(&mut self, buffer: &mut [u8], silence_max: Duration) -> Result<Progress, Error> {
+    fn read(&mut self, buffer: &mut [u8], silence_max: Duration) -> Result<ReadProgress, Error> {
         let mut silent_since = None;
         loop {
             self.signals.check()?;
             let is_sender_done = self.signals.is_sender_done();
             if is_sender_done && self.has_drained() {
-                return Ok(Progress::Ended(End::SenderDone));
+                return Ok(ReadProgress::Ended(End::SenderDone));
             }
             if !self.is_due() {
                 self.close_intervals();
                 continue;
             }
             match (&*self.connection.socket).read(buffer) {
-                Ok(0) => return Ok(Progress::Ended(End::Closed)),
+                Ok(0) => return Ok(ReadProgress::Ended(End::Closed)),
                 Ok(read) => {
                     self.close_intervals();
                     self.counted.bytes += read as u64;
@@ -193,13 +193,13 @@ impl<'a> TcpStreamReader<'a> {
                     if read < FEW_BYTES {
                         self.stop_if_in_the_way()?;
                     }
-                    return Ok(Progress::Read(read));
+                    return Ok(ReadProgress::Read(read));
                 }
                 Err(error) if sockets::is_no_progress(&error) => {}
                 Err(source) => return Err(self.broken(source)),
             }
             if is_sender_done {
-                return Ok(Progress::Ended(End::SenderDone));
+                return Ok(ReadProgress::Ended(End::SenderDone));
             }
             self.close_intervals();
             self.stop_if_in_the_way()?;

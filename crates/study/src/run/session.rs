@@ -61,7 +61,7 @@ pub enum StudyError {
 
 /// What a study reports while it runs.
 #[derive(Clone, Debug)]
-pub enum Progress<'a> {
+pub enum StudyProgress<'a> {
     /// The knees that shares of a sweep refer to are searched for.
     SeekingKnee,
     /// The cost of counting is measured.
@@ -204,7 +204,7 @@ impl Session {
         is_kept: bool,
         guard: Command,
         cancel: &AtomicBool,
-        progress: impl FnMut(Progress<'_>),
+        progress: impl FnMut(StudyProgress<'_>),
     ) -> Result<Ended<Study, StudyError>, LabError> {
         // Dropping this value removes the namespaces.
         let made;
@@ -227,7 +227,7 @@ impl Session {
         self,
         lab: &mut Lab,
         cancel: &AtomicBool,
-        mut progress: impl FnMut(Progress<'_>),
+        mut progress: impl FnMut(StudyProgress<'_>),
     ) -> Ended<Study, StudyError> {
         let mut recording = None;
         let outcome = self.carry_out(lab, &mut recording, cancel, &mut progress);
@@ -241,7 +241,7 @@ impl Session {
         lab: &mut Lab,
         recording: &mut Option<Recording>,
         cancel: &AtomicBool,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(StudyProgress<'_>),
     ) -> Result<(Design, Study, Vec<Trial>, Vec<Duration>), StudyError> {
         if let Some(mut earlier) = self.earlier {
             *recording = Some(earlier.recording);
@@ -250,7 +250,7 @@ impl Session {
         }
         let mut knees = Vec::new();
         if searches(&self.design) > 0 {
-            progress(Progress::SeekingKnee);
+            progress(StudyProgress::SeekingKnee);
             (self.design, knees) = resolved(lab, self.design, &self.plan, cancel)?;
         }
         let mut head = head_of(lab, &self.design, self.plan, self.identity)?;
@@ -265,21 +265,21 @@ impl Session {
         lab: &mut Lab,
         recording: &mut Option<Recording>,
         cancel: &AtomicBool,
-        progress: &mut dyn FnMut(Progress<'_>),
+        progress: &mut dyn FnMut(StudyProgress<'_>),
     ) -> Result<Study, StudyError> {
         let (begin, plan) = (self.identity.begin, self.plan.clone());
         let (design, mut head, done, taken) = self.open(lab, recording, cancel, progress)?;
         let is_resumed = !done.is_empty();
         if !is_resumed {
             lab.deadline = Some(begin + traffic_ends(&plan));
-            progress(Progress::MeasuringCost);
+            progress(StudyProgress::MeasuringCost);
             head.counting_costs = measure_counting(lab, &design, &plan, begin, cancel)?;
             if let Some(recording) = recording {
                 recording.head(&head)?;
             }
         }
         let mut trials = Trials::new(lab, &design, &plan, cancel)?;
-        progress(Progress::Rehearsing);
+        progress(StudyProgress::Rehearsing);
         let now = Instant::now();
         let rehearsed_from = if is_resumed { now } else { begin };
         let share = Duration::from_secs_f64(REHEARSED_BY * plan.limit_seconds);
@@ -421,7 +421,7 @@ struct Run<'a> {
     head: Study,
     done: Vec<Trial>,
     recording: &'a mut Option<Recording>,
-    progress: &'a mut dyn FnMut(Progress<'_>),
+    progress: &'a mut dyn FnMut(StudyProgress<'_>),
 }
 
 impl Run<'_> {
@@ -477,7 +477,7 @@ impl Run<'_> {
                 setting: setting.clone(),
             };
             let elapsed = self.begin.elapsed();
-            (self.progress)(Progress::Begins {
+            (self.progress)(StudyProgress::Begins {
                 place: &place,
                 left: self.schedule.forecast(group.block - 1, elapsed),
             });
@@ -485,7 +485,7 @@ impl Run<'_> {
                 Err(error) if error.is_out_of_time() => return Ok(false),
                 trial => trial?,
             };
-            (self.progress)(Progress::Ends(&trial));
+            (self.progress)(StudyProgress::Ends(&trial));
             let taken = self.begin.elapsed() - elapsed;
             self.schedule.took(workload, taken);
             self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
