@@ -55,7 +55,7 @@ pub fn search(spans: &[SearchSpan], mut errors: impl FnMut(&[u64]) -> Vec<f64>) 
         calls += 1;
         errors(values)
     };
-    let mut beginnings: Vec<Place> = Vec::new();
+    let mut beginnings: Vec<SearchPoint> = Vec::new();
     let mut chance = 0;
     for point in 0..POINTS {
         let values: Vec<u64> = match point {
@@ -65,12 +65,12 @@ pub fn search(spans: &[SearchSpan], mut errors: impl FnMut(&[u64]) -> Vec<f64>) 
                 .map(|span| anywhere(span, &mut chance))
                 .collect(),
         };
-        let place = Place::at(values, &mut ask);
+        let place = SearchPoint::at(values, &mut ask);
         let rank = beginnings.partition_point(|other| other.cost() <= place.cost());
         beginnings.insert(rank, place);
         beginnings.truncate(DESCENTS);
     }
-    let mut best: Option<Place> = None;
+    let mut best: Option<SearchPoint> = None;
     for from in beginnings {
         let place = descend(spans, from, &mut ask);
         if best.as_ref().is_none_or(|best| place.cost() < best.cost()) {
@@ -94,14 +94,14 @@ pub fn search(spans: &[SearchSpan], mut errors: impl FnMut(&[u64]) -> Vec<f64>) 
     }
 }
 
-fn is_enough(place: &Place) -> bool {
+fn is_enough(place: &SearchPoint) -> bool {
     place.cost() <= ENOUGH * place.errors.len() as f64
 }
 
 /// Tries each number by itself, up and then down, and keeps improvements. Returns whether there were any.
 fn explore(
     spans: &[SearchSpan],
-    best: &mut Place,
+    best: &mut SearchPoint,
     step: (u64, u64),
     ask: &mut impl FnMut(&[u64]) -> Vec<f64>,
 ) -> bool {
@@ -113,7 +113,7 @@ fn explore(
             }
             let mut values = best.values.clone();
             values[index] = moved;
-            let place = Place::at(values, ask);
+            let place = SearchPoint::at(values, ask);
             if place.cost() < best.cost() {
                 *best = place;
                 is_better = true;
@@ -146,15 +146,15 @@ const DAMPING_MAX: f64 = 1e8;
 
 /// A point of the search, with its errors.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct SearchPoint {
     pub(crate) values: Vec<u64>,
     pub(crate) errors: Vec<f64>,
 }
 
-impl Place {
+impl SearchPoint {
     /// Evaluates the errors at a point.
     pub(crate) fn at(values: Vec<u64>, ask: &mut impl FnMut(&[u64]) -> Vec<f64>) -> Self {
-        Place {
+        SearchPoint {
             errors: ask(&values),
             values,
         }
@@ -169,9 +169,9 @@ impl Place {
 /// Descends from a point.
 pub(crate) fn descend(
     spans: &[SearchSpan],
-    from: Place,
+    from: SearchPoint,
     ask: &mut impl FnMut(&[u64]) -> Vec<f64>,
-) -> Place {
+) -> SearchPoint {
     let mut best = from;
     let mut damping = DAMPING;
     let mut slopes = slopes_at(spans, &best, ask);
@@ -187,7 +187,7 @@ pub(crate) fn descend(
         if values == best.values {
             break;
         }
-        let place = Place::at(values, ask);
+        let place = SearchPoint::at(values, ask);
         if place.cost() < best.cost() {
             let is_last = place.cost() > best.cost() * (1.0 - GAIN_MIN);
             best = place;
@@ -211,7 +211,7 @@ fn scale(span: &SearchSpan, value: u64) -> f64 {
 /// Returns, for each number, the change of each error per change by the number's scale.
 fn slopes_at(
     spans: &[SearchSpan],
-    place: &Place,
+    place: &SearchPoint,
     ask: &mut impl FnMut(&[u64]) -> Vec<f64>,
 ) -> Vec<Vec<f64>> {
     let mut slopes = Vec::with_capacity(spans.len());
@@ -368,7 +368,7 @@ mod tests {
             vec![(a + 10.0 * b) / 100.0 - 500.0, (a - b) / 1000.0 - 10.0]
         };
         let values = vec![1000, 1000];
-        let from = Place::at(values, &mut ask);
+        let from = SearchPoint::at(values, &mut ask);
         let found = descend(&[WIDE; 2], from, &mut ask);
         assert!(found.values[0].abs_diff(13_636) < 5, "{found:?}");
         assert!(found.values[1].abs_diff(3_636) < 5, "{found:?}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_sim::{EmbeddedHost, HostModel};
-use nicpoll_store::{Place, Store, StoreError};
+use nicpoll_store::{Store, StoreError, StorePlace};
 use nicpoll_sys::{stdio, tell};
 
 use crate::failure::Failure;
@@ -19,18 +19,18 @@ pub struct StoreFile {
     /// File of the studies, or a team's server: postgres://HOST/DATABASE [default: studies.db in the data
     /// folder, see docs/store.md]
     #[arg(long, value_name = "FILE")]
-    pub store: Option<Place>,
+    pub store: Option<StorePlace>,
 }
 
 impl StoreFile {
     /// Returns the named store, or the user's.
-    pub fn place(&self) -> Result<Place, StoreError> {
-        self.store.clone().map_or_else(Place::of_user, Ok)
+    pub fn place(&self) -> Result<StorePlace, StoreError> {
+        self.store.clone().map_or_else(StorePlace::of_user, Ok)
     }
 
     /// Opens the store for writing. The folder of a named file must exist.
     pub fn to_write(&self) -> Result<Store, Failure> {
-        if let Some(Place::File(file)) = &self.store {
+        if let Some(StorePlace::File(file)) = &self.store {
             let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
             if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
                 return Err(Failure::Usage(format!(

@@ -12,5 +12,5 @@ mod postgres;
 mod sqlite;
 mod store;
 
-pub use place::{BUSY_MAX, Migration, Place, Reason, StoreError};
+pub use place::{BUSY_MAX, Migration, Reason, StoreError, StorePlace};
 pub use store::{Ended, Kept, OpenStore, Recording, Store, Stored, StoredPlace, Which};

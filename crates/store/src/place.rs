@@ -14,7 +14,7 @@ use thiserror::Error;
 
 /// Where studies are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StorePlace {
     /// An SQLite file.
     File(PathBuf),
     /// A PostgreSQL server, by its URL.
@@ -45,14 +45,14 @@ impl fmt::Display for Migration {
 /// Prefixes of PostgreSQL URLs.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-impl Place {
+impl StorePlace {
     /// Returns the default file, in the user's data folder (XDG Base Directory Specification).
     ///
     /// # Errors
     /// When the environment does not name it.
     pub fn of_user() -> Result<Self, StoreError> {
         let file = file_in(env::var_os("XDG_DATA_HOME"), env::var_os("HOME"));
-        file.map(Place::File).ok_or(StoreError::NoPlace(
+        file.map(StorePlace::File).ok_or(StoreError::NoPlace(
             "neither XDG_DATA_HOME nor HOME is set, so the data folder is unknown: name a file with --store FILE",
         ))
     }
@@ -67,35 +67,35 @@ fn file_in(data: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     Some(folder.join("nicpoll").join("studies.db"))
 }
 
-impl FromStr for Place {
+impl FromStr for StorePlace {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
         let is_server = SCHEMES.iter().any(|scheme| text.starts_with(scheme));
         Ok(match is_server {
-            true => Place::Server(String::from(text)),
-            false => Place::File(PathBuf::from(text)),
+            true => StorePlace::Server(String::from(text)),
+            false => StorePlace::File(PathBuf::from(text)),
         })
     }
 }
 
-impl From<&Path> for Place {
+impl From<&Path> for StorePlace {
     fn from(path: &Path) -> Self {
-        Place::File(path.to_owned())
+        StorePlace::File(path.to_owned())
     }
 }
 
-impl From<&PathBuf> for Place {
+impl From<&PathBuf> for StorePlace {
     fn from(path: &PathBuf) -> Self {
-        Place::File(path.clone())
+        StorePlace::File(path.clone())
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File(path) => write!(f, "{}", path.display()),
-            Place::Server(url) => f.write_str(&without_password(url)),
+            StorePlace::File(path) => write!(f, "{}", path.display()),
+            StorePlace::Server(url) => f.write_str(&without_password(url)),
         }
     }
 }
@@ -133,19 +133,19 @@ pub enum StoreError {
         /// The step, such as `opening`.
         doing: &'static str,
         /// Where.
-        place: Place,
+        place: StorePlace,
         /// Why it failed.
         reason: Reason,
     },
     /// The store does not exist yet.
     #[error("nothing is stored in {0} yet: 'nicpoll demo' begins it; --store names another place")]
-    Nothing(Place),
+    Nothing(StorePlace),
     /// There is no such study: its name, and the place.
     #[error("there is no study {0} in {1}; 'nicpoll study list' shows those that there are")]
-    NoStudy(String, Place),
+    NoStudy(String, StorePlace),
     /// No study is unfinished.
     #[error("{0} holds no study that could be resumed: none is unfinished")]
-    NoneUnfinished(Place),
+    NoneUnfinished(StorePlace),
     /// The study's state does not allow the request: its number, its state, and the remedy.
     #[error("study {0} {1}")]
     Unfit(i64, String),
@@ -235,7 +235,7 @@ impl StoreError {
     /// Adds step and place to a failure.
     pub(crate) fn at<E: Into<Reason>>(
         doing: &'static str,
-        place: &Place,
+        place: &StorePlace,
     ) -> impl FnOnce(E) -> StoreError {
         move |reason| StoreError::At {
             doing,
@@ -271,10 +271,10 @@ mod tests {
 
     #[test]
     fn a_server_is_told_from_a_file_and_printed_without_its_password() {
-        let place = |text: &str| text.parse::<Place>().unwrap();
+        let place = |text: &str| text.parse::<StorePlace>().unwrap();
         assert_eq!(
             place("a/postgres.db"),
-            Place::from(Path::new("a/postgres.db"))
+            StorePlace::from(Path::new("a/postgres.db"))
         );
         for (url, printed) in [
             ("postgres://ann@db/net", "postgres://ann@db/net"),
@@ -287,7 +287,7 @@ mod tests {
                 "postgres:///net?host=/run/a@b",
             ),
         ] {
-            assert!(matches!(place(url), Place::Server(_)), "{url}");
+            assert!(matches!(place(url), StorePlace::Server(_)), "{url}");
             assert_eq!(place(url).to_string(), printed);
         }
     }

@@ -15,7 +15,7 @@ use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, NoTls};
 
 use crate::database::{Database, STEPS, SqlRow, Value, transact};
-use crate::place::{BUSY_MAX, Migration, Place, Reason, StoreError, has_password};
+use crate::place::{BUSY_MAX, Migration, Reason, StoreError, StorePlace, has_password};
 use crate::sqlite::{APPLICATION, Sqlite};
 
 /// The version of the schema that this program writes.
@@ -32,8 +32,8 @@ const SESSION: &str =
 pub(crate) struct Postgres(RefCell<Client>);
 
 /// Opens a server's store for writing. Creates missing tables; copies and converts those of an older schema.
-pub(crate) fn to_write(url: &str) -> Result<(Place, Postgres, Option<Migration>), StoreError> {
-    let place = Place::Server(String::from(url));
+pub(crate) fn to_write(url: &str) -> Result<(StorePlace, Postgres, Option<Migration>), StoreError> {
+    let place = StorePlace::Server(String::from(url));
     let open = || -> Result<_, Reason> {
         let server = connect(url)?;
         let migration = match server.version()? {
@@ -48,13 +48,13 @@ pub(crate) fn to_write(url: &str) -> Result<(Place, Postgres, Option<Migration>)
 
 /// A server's store, open for reading: the server itself refuses writes. Its content has not been read.
 pub(crate) struct OpenServer {
-    place: Place,
+    place: StorePlace,
     server: Postgres,
 }
 
 /// Opens a server's store for reading.
 pub(crate) fn opened(url: &str) -> Result<OpenServer, StoreError> {
-    let place = Place::Server(String::from(url));
+    let place = StorePlace::Server(String::from(url));
     let open = || -> Result<_, Reason> {
         let server = connect(url)?;
         server.batch("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")?;
@@ -66,7 +66,7 @@ pub(crate) fn opened(url: &str) -> Result<OpenServer, StoreError> {
 
 impl OpenServer {
     /// Returns its store. One of an older schema is copied into memory and converted there.
-    pub fn checked(self) -> Result<(Place, Box<dyn Database>), StoreError> {
+    pub fn checked(self) -> Result<(StorePlace, Box<dyn Database>), StoreError> {
         let OpenServer { place, server } = self;
         // No other program converts it in between.
         let older = transact(&server, || {

@@ -10,7 +10,7 @@ use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 
 use crate::database::{Database, STEPS, SqlRow, Value};
-use crate::place::{BUSY_MAX, Migration, Place, Reason, StoreError};
+use crate::place::{BUSY_MAX, Migration, Reason, StoreError, StorePlace};
 
 /// SQLite's application id of nicpoll's databases: `nicp`.
 pub(crate) const APPLICATION: i64 = 0x6e69_6370;
@@ -47,9 +47,9 @@ impl Database for Sqlite {
 
 /// Opens a file for writing; creates it and its folder if needed. A file of an older schema is copied, then
 /// converted.
-pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite, Option<Migration>), StoreError> {
+pub(crate) fn to_write(path: &Path) -> Result<(StorePlace, Sqlite, Option<Migration>), StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
-    let place = Place::from(&path);
+    let place = StorePlace::from(&path);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(StoreError::at("making the folder of", &place))?;
     }
@@ -99,7 +99,7 @@ fn copy(connection: &Connection, path: &Path, version: i64) -> Result<PathBuf, R
 
 /// An open file whose content has not been read.
 pub(crate) struct OpenFile {
-    place: Place,
+    place: StorePlace,
     connection: Connection,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct OpenFile {
 /// who may not open the journal would read half a commit.
 pub(crate) fn opened(path: &Path) -> Result<OpenFile, StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
-    let place = Place::from(&path);
+    let place = StorePlace::from(&path);
     let Ok(facts) = fs::metadata(&path) else {
         return Err(StoreError::Nothing(place));
     };
@@ -145,7 +145,7 @@ fn has_journal(path: &Path) -> bool {
 
 impl OpenFile {
     /// Returns its store. An older schema is converted in memory.
-    pub fn checked(mut self) -> Result<(Place, Sqlite), StoreError> {
+    pub fn checked(mut self) -> Result<(StorePlace, Sqlite), StoreError> {
         let steps = STEPS.map(|step| step.sqlite);
         let read = |connection: &mut Connection| -> Result<(), Reason> {
             // The reader may not be allowed to create temporary files.

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::database::{Database, SqlRow, Value as Cell, transact};
-use crate::place::{Migration, Place, Reason, StoreError};
+use crate::place::{Migration, Reason, StoreError, StorePlace};
 #[cfg(feature = "postgres")]
 use crate::postgres;
 use crate::sqlite;
@@ -62,7 +62,7 @@ pub struct Kept<D: Stored> {
 /// A file of studies, or a server's.
 pub struct Store {
     database: Box<dyn Database>,
-    place: Place,
+    place: StorePlace,
     migration: Option<Migration>,
 }
 
@@ -80,13 +80,13 @@ impl OpenStore {
     ///
     /// # Errors
     /// When it is not there or cannot be opened.
-    pub fn of(place: impl Into<Place>) -> Result<Self, StoreError> {
+    pub fn of(place: impl Into<StorePlace>) -> Result<Self, StoreError> {
         Ok(OpenStore(match place.into() {
-            Place::File(path) => Opened::File(sqlite::opened(&path)?),
+            StorePlace::File(path) => Opened::File(sqlite::opened(&path)?),
             #[cfg(feature = "postgres")]
-            Place::Server(url) => Opened::Server(postgres::opened(&url)?),
+            StorePlace::Server(url) => Opened::Server(postgres::opened(&url)?),
             #[cfg(not(feature = "postgres"))]
-            Place::Server(_) => return Err(NO_SERVERS),
+            StorePlace::Server(_) => return Err(NO_SERVERS),
         }))
     }
 
@@ -129,19 +129,19 @@ impl Store {
     ///
     /// # Errors
     /// When it cannot be written, is damaged, or is not one that this program knows.
-    pub fn to_write(place: impl Into<Place>) -> Result<Self, StoreError> {
+    pub fn to_write(place: impl Into<StorePlace>) -> Result<Self, StoreError> {
         match place.into() {
-            Place::File(path) => {
+            StorePlace::File(path) => {
                 let (place, database, migration) = sqlite::to_write(&path)?;
                 Ok(Store::of(place, Box::new(database), migration))
             }
             #[cfg(feature = "postgres")]
-            Place::Server(url) => {
+            StorePlace::Server(url) => {
                 let (place, database, migration) = postgres::to_write(&url)?;
                 Ok(Store::of(place, Box::new(database), migration))
             }
             #[cfg(not(feature = "postgres"))]
-            Place::Server(_) => Err(NO_SERVERS),
+            StorePlace::Server(_) => Err(NO_SERVERS),
         }
     }
 
@@ -149,11 +149,11 @@ impl Store {
     ///
     /// # Errors
     /// When it is not there or cannot be read, is damaged, or is not one that this program knows.
-    pub fn to_read(place: impl Into<Place>) -> Result<Self, StoreError> {
+    pub fn to_read(place: impl Into<StorePlace>) -> Result<Self, StoreError> {
         OpenStore::of(place)?.store()
     }
 
-    fn of(place: Place, database: Box<dyn Database>, migration: Option<Migration>) -> Self {
+    fn of(place: StorePlace, database: Box<dyn Database>, migration: Option<Migration>) -> Self {
         Store {
             database,
             place,
@@ -167,7 +167,7 @@ impl Store {
     }
 
     /// Where it is.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &StorePlace {
         &self.place
     }
 
@@ -541,7 +541,7 @@ fn unfit(id: i64, is: &str) -> StoreError {
     StoreError::Unfit(id, String::from(is))
 }
 
-fn no_study(which: Which, place: &Place) -> StoreError {
+fn no_study(which: Which, place: &StorePlace) -> StoreError {
     let which = match which {
         Which::Id(id) => id.to_string(),
         Which::Last => String::from("yet"),
@@ -679,7 +679,7 @@ pub struct Ended<D, E> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPlace {
     /// The file, or the server.
-    pub place: Place,
+    pub place: StorePlace,
     /// Its number there.
     pub id: i64,
     /// Trials that are stored.

@@ -6,7 +6,7 @@ use std::thread;
 
 use kept::{Kit, append, parts};
 use nicpoll_model::{Study, StudyKind, StudyState};
-use nicpoll_store::{Place, Reason, Store, StoreError, Which};
+use nicpoll_store::{Reason, Store, StoreError, StorePlace, Which};
 use nicpoll_testkit::{PostgresServer, needs};
 use postgres::{Client, NoTls};
 use rusqlite::Connection;
@@ -16,7 +16,7 @@ fn unknown(_: &str) -> bool {
     panic!("the server knows who runs a study");
 }
 
-fn place(url: &str) -> Place {
+fn place(url: &str) -> StorePlace {
     url.parse().unwrap()
 }
 

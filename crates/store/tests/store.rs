@@ -16,21 +16,21 @@ fn nobody(_: &str) -> bool {
     false
 }
 
-struct Place {
+struct TempStore {
     _folder: tempfile::TempDir,
     file: PathBuf,
 }
 
-fn place() -> Place {
+fn place() -> TempStore {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("data").join("studies.db");
-    Place {
+    TempStore {
         _folder: folder,
         file,
     }
 }
 
-impl Place {
+impl TempStore {
     fn kit(&self) -> Kit {
         Kit::of_file(&self.file)
     }

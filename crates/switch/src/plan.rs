@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::error::{Refusal, SwitchError};
 use crate::journal::Change;
 use crate::kernel::{Abilities, GRO_FEATURE, Napi, Target, is_stacked};
-use crate::knob::row::{Phase, Place, WriteRule};
+use crate::knob::row::{KnobPlace, Phase, WriteRule};
 use crate::knob::{Knob, KnobRow, Value, table};
 use crate::request::{Order, Part, Values};
 
@@ -100,7 +100,7 @@ pub fn check(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Refusa
 }
 
 fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
-    if let Place::Sysctl(name) = row.place {
+    if let KnobPlace::Sysctl(name) = row.place {
         return facts.refusal(
             format!("its network namespace has no sysctl {name} of its own"),
             "sysctl -a lists those it has; set one of the whole machine in the host's own namespace",
@@ -159,7 +159,7 @@ fn check_kernel(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Ref
         ));
     }
     for (row, value) in values.iter() {
-        let (Place::Napi(place), Some(number)) = (&row.place, value.number()) else {
+        let (KnobPlace::Napi(place), Some(number)) = (&row.place, value.number()) else {
             continue;
         };
         let max = abilities.napi_max(place.attribute);
@@ -180,7 +180,7 @@ fn check_kernel(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Ref
 /// Whether a value has to be set on each NAPI instance, because only some are concerned or the interface's own file
 /// does not take it.
 fn is_by_instance(row: &KnobRow, value: &Value, part: &Part) -> bool {
-    let Place::Napi(place) = &row.place else {
+    let KnobPlace::Napi(place) = &row.place else {
         return false;
     };
     let takes = |(_, max): (&str, u64)| value.number().is_some_and(|number| number <= max);

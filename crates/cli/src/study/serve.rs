@@ -13,7 +13,7 @@ use clap::Args;
 use nicpoll_serve::{
     Answer, Page, PagesEnd, StoreServer, answer_to, failed, make_pages, pages_socket,
 };
-use nicpoll_store::{OpenStore, Place, StoreError};
+use nicpoll_store::{OpenStore, StoreError, StorePlace};
 use nicpoll_sys::program::confined::Confined;
 use nicpoll_sys::{stdio, tell};
 use nicpoll_traffic::signals::Stop;
@@ -88,7 +88,7 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
 }
 
 /// Refuses at the start a file that is no store. A missing one is allowed.
-fn require_store(place: &Place) -> Result<(), Failure> {
+fn require_store(place: &StorePlace) -> Result<(), Failure> {
     let open = || match OpenStore::of(place.clone()) {
         Err(StoreError::Nothing(_)) => Ok(None),
         opened => Ok(Some(opened?)),
@@ -137,7 +137,7 @@ fn answering(server: StoreServer, pages: PagesEnd) -> io::Result<Confined> {
 }
 
 /// Makes a page, in a process and a file of its own.
-fn page_of(page: &Page, place: &Place) -> io::Result<(String, bool, File)> {
+fn page_of(page: &Page, place: &StorePlace) -> io::Result<(String, bool, File)> {
     // /var/tmp is on a disk; /tmp may be memory.
     let file = tempfile::tempfile_in("/var/tmp").or_else(|_| tempfile::tempfile())?;
     let written = |answer: &Answer| -> io::Result<(String, bool)> {

@@ -11,7 +11,7 @@ use nicpoll_report::{
     Document, TextOptions, blocks_as_csv, imported_as_csv, render_document, render_html,
     render_json, render_markdown, render_studies_text, render_text, series_as_csv, trials_as_csv,
 };
-use nicpoll_store::{OpenStore, Place, Store, StoreError, Which};
+use nicpoll_store::{OpenStore, Store, StoreError, StorePlace, Which};
 use nicpoll_study::{ready_studies, shown};
 use nicpoll_sys::stdio;
 use serde::Serialize;
@@ -166,7 +166,7 @@ pub fn list(args: &ListArgs) -> Result<(), Failure> {
             Some(opened) => opened.store()?.list(still_runs)?,
             None => Studies {
                 schema: String::from(STUDIES_SCHEMA),
-                store: Place::of_user()?.to_string(),
+                store: StorePlace::of_user()?.to_string(),
                 action: StudiesAction::Listed,
                 studies: Vec::new(),
                 ready: Vec::new(),

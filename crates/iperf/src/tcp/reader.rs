@@ -57,7 +57,7 @@ impl Incoming {
             ..TcpStreamReader::new(connection, signals, intervals)
         };
         reader.counted.bytes = self.bytes_received;
-        let mut place = Place::new(stream.length_bytes, ticket);
+        let mut place = ReadBuffer::new(stream.length_bytes, ticket);
         let outcome = reader.read_to_end(&mut place, self.silence_max);
         let now = || connection.begun.elapsed();
         let elapsed = reader.silent_from.unwrap_or_else(now);
@@ -132,7 +132,7 @@ impl<'a> TcpStreamReader<'a> {
         ahead <= LOOK_EVERY
     }
 
-    fn read_to_end(&mut self, place: &mut Place, silence_max: Duration) -> Result<End, Error> {
+    fn read_to_end(&mut self, place: &mut ReadBuffer, silence_max: Duration) -> Result<End, Error> {
         loop {
             match self.read(place.bytes(), silence_max)? {
                 ReadProgress::Read(read) => place.after(read),
@@ -300,7 +300,7 @@ impl LowWater {
 }
 
 /// The read buffer of one stream.
-struct Place<'a> {
+struct ReadBuffer<'a> {
     bytes: Vec<u8>,
     /// Full length of a read.
     read_bytes: usize,
@@ -309,7 +309,7 @@ struct Place<'a> {
     _grown: Option<Grown>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ReadBuffer<'a> {
     /// A buffer that grows to `read_bytes` once the stream fills it.
     fn new(read_bytes: usize, ticket: Option<&'a Ticket>) -> Self {
         let read_bytes = read_bytes.max(1);
@@ -317,7 +317,7 @@ impl<'a> Place<'a> {
             Some(_) => read_bytes.min(STRANGER_BYTES),
             None => read_bytes,
         };
-        Place {
+        ReadBuffer {
             bytes: vec![0; first_bytes],
             read_bytes,
             ticket,
@@ -353,20 +353,20 @@ mod tests {
     fn a_place_grows_when_it_is_filled_and_nobody_counts_it_at_a_client() {
         let slots = Slots::new(false);
         let ticket = slots.take(([192, 0, 2, 1], 1).into(), 1).unwrap();
-        let mut place = Place::new(131_072, Some(&ticket));
+        let mut place = ReadBuffer::new(131_072, Some(&ticket));
         assert_eq!(place.bytes().len(), STRANGER_BYTES);
         place.after(STRANGER_BYTES - 1);
         assert_eq!(place.bytes().len(), STRANGER_BYTES);
         place.after(STRANGER_BYTES);
         assert_eq!(place.bytes().len(), 131_072);
-        assert_eq!(Place::new(131_072, None).bytes().len(), 131_072);
+        assert_eq!(ReadBuffer::new(131_072, None).bytes().len(), 131_072);
     }
 
     #[test]
     fn what_no_server_gives_stays_as_it_is() {
         let slots = Slots::new(false);
         let ticket = slots.take(([192, 0, 2, 1], 1).into(), 1).unwrap();
-        let mut place = Place::new(1 << 30, Some(&ticket));
+        let mut place = ReadBuffer::new(1 << 30, Some(&ticket));
         place.after(STRANGER_BYTES);
         assert_eq!(place.bytes().len(), STRANGER_BYTES);
     }

@@ -71,7 +71,7 @@ impl Around {
         let now = interface_values(control, interfaces)?;
         let changed = self.changed(control, interfaces)?.into_iter();
         let writes = changed.filter_map(|(name, was)| {
-            let place = Place::of(&name, interfaces)?;
+            let place = InterfaceValue::of(&name, interfaces)?;
             Some(SwitchWrite {
                 interface: String::from(place.interface),
                 netns_inode,
@@ -103,7 +103,7 @@ impl Around {
     /// Restores what it can, and returns what is still changed.
     fn put_back(&self, control: &mut Control, interfaces: &[String]) -> Result<Values, LabError> {
         for (name, was) in self.changed(control, interfaces)? {
-            if let Some(place) = Place::of(&name, interfaces) {
+            if let Some(place) = InterfaceValue::of(&name, interfaces) {
                 // The values are checked below.
                 let _ = place.put_back(control, &was);
             }
@@ -113,19 +113,19 @@ impl Around {
 }
 
 /// A value that [`interface_values`] reads: its kind, its interface and the kernel's name for it.
-struct Place<'a> {
+struct InterfaceValue<'a> {
     kind: &'a str,
     interface: &'a str,
     value: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> InterfaceValue<'a> {
     fn of(name: &'a str, interfaces: &'a [String]) -> Option<Self> {
         let (kind, value) = name.split_once(' ')?;
         let known = value.split_once(' ');
         let known = known.filter(|(first, _)| interfaces.iter().any(|one| one == first));
         let (interface, value) = known.unwrap_or((interfaces.first()?, value));
-        let place = Place {
+        let place = InterfaceValue {
             kind,
             interface,
             value,
@@ -317,7 +317,7 @@ mod tests {
             ),
             ("greatest mtu", "greatest", "em0", "mtu", None),
         ] {
-            let place = Place::of(name, &interfaces).unwrap();
+            let place = InterfaceValue::of(name, &interfaces).unwrap();
             assert_eq!(
                 (place.kind, place.interface, place.value),
                 (kind, interface, value)

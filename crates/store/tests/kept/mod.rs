@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::{Study, StudyKind, StudyState, Trial};
-use nicpoll_store::{Kept, Place, Recording, Store, StoreError, Which};
+use nicpoll_store::{Kept, Recording, Store, StoreError, StorePlace, Which};
 
 /// Owner of the studies that these tests begin.
 pub const MINE: &str = "this process";
@@ -27,7 +27,7 @@ pub fn parts() -> (Study, Vec<Trial>) {
 
 /// A store of a test, and whether its studies run.
 pub struct Kit {
-    place: Place,
+    place: StorePlace,
     /// For a file, the owner's process decides; a server knows the connection, and never asks for the process.
     runs: Option<Cell<bool>>,
 }
@@ -35,7 +35,7 @@ pub struct Kit {
 impl Kit {
     // Unused by the program for servers.
     #[allow(dead_code)]
-    pub fn of_file(place: impl Into<Place>) -> Self {
+    pub fn of_file(place: impl Into<StorePlace>) -> Self {
         Kit {
             place: place.into(),
             runs: Some(Cell::new(true)),

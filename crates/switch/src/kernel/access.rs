@@ -17,7 +17,7 @@ use nicpoll_sys::schedule;
 use super::links::Interface;
 use super::netlink::{Control, supported};
 use crate::error::SwitchError;
-use crate::knob::row::{CardTable, Place};
+use crate::knob::row::{CardTable, KnobPlace};
 use crate::knob::table::{TABLE, all_rows};
 use crate::knob::{Knob, KnobRow, Scope, Value};
 
@@ -106,39 +106,39 @@ impl Kernel for Control {
     fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError> {
         let ifindex = target.interface.ifindex;
         match (&knob.row().place, knob.scope()) {
-            (Place::Link, _) => {
+            (KnobPlace::Link, _) => {
                 let links = self.links()?;
                 let own = links.iter().find(|link| link.interface.ifindex == ifindex);
                 Ok(own.map(|link| Value::flag(link.is_up)))
             }
-            (Place::Feature(_), _) => {
+            (KnobPlace::Feature(_), _) => {
                 let wanted = self.features(ifindex)?.wanted;
                 let name = knob.feature().unwrap_or_default();
                 Ok(wanted.get(name).map(|&on| Value::flag(on)))
             }
-            (Place::Napi(_), Scope::Napi(_)) => {
+            (KnobPlace::Napi(_), Scope::Napi(_)) => {
                 let mut napis = supported(self.napis(ifindex))?.into_iter().flatten();
                 let value = napis.find_map(|napi| napi.value_of(knob));
                 Ok(value.map(Value::Number))
             }
-            (Place::Napi(place), _) => match place.file {
+            (KnobPlace::Napi(place), _) => match place.file {
                 Some((file, _)) => self.read_device(&target.interface, file),
                 None => Ok(None),
             },
-            (Place::Card(table, attribute), _) => {
+            (KnobPlace::Card(table, attribute), _) => {
                 let known = supported(self.card_numbers(*table, ifindex))?.unwrap_or_default();
                 Ok(number_of(&known, *attribute))
             }
-            (Place::Sysctl(name), _) => read_sysctl(name),
-            (Place::ThreadCpus, Scope::Thread(pid)) => {
+            (KnobPlace::Sysctl(name), _) => read_sysctl(name),
+            (KnobPlace::ThreadCpus, Scope::Thread(pid)) => {
                 let cpus = of_thread(pid, "asking for the CPUs", schedule::cpus)?;
                 Ok(cpus.map(Value::Cpus))
             }
-            (Place::ThreadPolicy, Scope::Thread(pid)) => {
+            (KnobPlace::ThreadPolicy, Scope::Thread(pid)) => {
                 let policy = of_thread(pid, "asking for the scheduling", schedule::policy)?;
                 Ok(policy.map(Value::Policy))
             }
-            (Place::ThreadCpus | Place::ThreadPolicy, _) => Ok(None),
+            (KnobPlace::ThreadCpus | KnobPlace::ThreadPolicy, _) => Ok(None),
         }
     }
 
@@ -150,34 +150,34 @@ impl Kernel for Control {
             SwitchError::of_io(doing)(io::ErrorKind::InvalidInput.into())
         };
         match (&row.place, knob.scope(), value) {
-            (Place::Link, _, Value::Number(up)) => self.set_up(ifindex, *up != 0),
-            (Place::Feature(_), _, Value::Number(on)) => {
+            (KnobPlace::Link, _, Value::Number(up)) => self.set_up(ifindex, *up != 0),
+            (KnobPlace::Feature(_), _, Value::Number(on)) => {
                 let name = String::from(knob.feature().unwrap_or_default());
                 self.set_features(ifindex, &BTreeMap::from([(name, *on != 0)]))
             }
-            (Place::Napi(place), Scope::Napi(id), Value::Number(number)) => {
+            (KnobPlace::Napi(place), Scope::Napi(id), Value::Number(number)) => {
                 self.set_napi(id, place.attribute, row.name, *number)
             }
-            (Place::Napi(place), _, Value::Number(number)) => {
+            (KnobPlace::Napi(place), _, Value::Number(number)) => {
                 let (file, _) = place.file.ok_or_else(refused)?;
                 let path = self.device_file(&target.interface, file)?;
                 let doing = format!("writing {number} to {}", path.display());
                 fs::write(&path, number.to_string()).map_err(SwitchError::of_io(doing))
             }
-            (Place::Card(table, attribute), _, Value::Number(number)) => {
+            (KnobPlace::Card(table, attribute), _, Value::Number(number)) => {
                 let number = u32::try_from(*number).map_err(|_| refused())?;
                 self.set_card_number((*table, *attribute), row, ifindex, number)
             }
-            (Place::Sysctl(name), _, Value::Text(text)) => {
+            (KnobPlace::Sysctl(name), _, Value::Text(text)) => {
                 let path = sysctl_path(name);
                 let doing = format!("writing '{text}' to {}", path.display());
                 fs::write(&path, text).map_err(SwitchError::of_io(doing))
             }
-            (Place::ThreadCpus, Scope::Thread(pid), Value::Cpus(cpus)) => {
+            (KnobPlace::ThreadCpus, Scope::Thread(pid), Value::Cpus(cpus)) => {
                 let doing = format!("binding thread {pid} to CPUs {value}");
                 schedule::set_cpus(pid, cpus).map_err(SwitchError::of_io(doing))
             }
-            (Place::ThreadPolicy, Scope::Thread(pid), Value::Policy(policy)) => {
+            (KnobPlace::ThreadPolicy, Scope::Thread(pid), Value::Policy(policy)) => {
                 let doing = format!("scheduling thread {pid} as {value}");
                 schedule::set_policy(pid, *policy).map_err(SwitchError::of_io(doing))
             }
@@ -217,7 +217,9 @@ impl Control {
     ) -> Result<Vec<(&'static KnobRow, u32)>, SwitchError> {
         let known = self.card_numbers(CardTable::Coalescing, ifindex)?;
         let of = |row: &&'static KnobRow| match row.place {
-            Place::Card(CardTable::Coalescing, attribute) => Some((*row, *known.get(&attribute)?)),
+            KnobPlace::Card(CardTable::Coalescing, attribute) => {
+                Some((*row, *known.get(&attribute)?))
+            }
             _ => None,
         };
         Ok(TABLE.iter().filter_map(of).collect())

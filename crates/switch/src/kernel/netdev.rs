@@ -9,7 +9,7 @@ use netlink_bindings::{netdev, nlctrl};
 use super::netlink::{Control, attribute, attributes, push_uint, uint_attribute};
 use crate::error::SwitchError;
 use crate::knob::Knob;
-use crate::knob::row::Place;
+use crate::knob::row::KnobPlace;
 
 /// include/uapi/linux/netdev.h
 const NETDEV_CMD_NAPI_GET: u32 = 11;
@@ -69,7 +69,7 @@ impl Napi {
     /// Returns the value of a knob of this instance; `None` if this kernel lacks it or the knob is another instance's.
     pub fn value_of(&self, knob: &Knob) -> Option<u64> {
         match knob.row().place {
-            Place::Napi(place) if knob.napi_id() == Some(self.id) => match place.attribute {
+            KnobPlace::Napi(place) if knob.napi_id() == Some(self.id) => match place.attribute {
                 NAPI_DEFER_HARD_IRQS => self.defer_hard_irqs.map(u64::from),
                 NAPI_GRO_FLUSH_TIMEOUT => self.gro_flush_timeout_ns,
                 NAPI_IRQ_SUSPEND_TIMEOUT => self.irq_suspend_timeout_ns,

@@ -14,7 +14,7 @@ pub struct KnobRow {
     /// The largest number; 1 for a switch.
     pub max: u64,
     /// Where it is read and written.
-    pub(crate) place: Place,
+    pub(crate) place: KnobPlace,
     /// How its value has to be written and restored.
     pub(crate) rule: WriteRule,
     /// How a change affects packets that arrive meanwhile.
@@ -98,7 +98,7 @@ impl Disturbance {
 
 /// Where a knob is read and written: one variant for all knobs that the kernel treats alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum KnobPlace {
     /// Whether the interface is up, over rtnetlink.
     Link,
     /// Offload features whose names match a pattern, over ethtool netlink.
@@ -188,26 +188,26 @@ impl Kind {
     }
 }
 
-impl Place {
+impl KnobPlace {
     /// When knobs here are written among those of a command; they are restored in reverse.
     pub fn phase(&self) -> Phase {
         match self {
-            Place::Sysctl(_) => Phase::Host,
-            Place::Link => Phase::Link,
-            Place::Feature(_) => Phase::Feature,
-            Place::Napi(_) => Phase::Napi,
-            Place::Card(..) => Phase::Card,
-            Place::ThreadCpus | Place::ThreadPolicy => Phase::Thread,
+            KnobPlace::Sysctl(_) => Phase::Host,
+            KnobPlace::Link => Phase::Link,
+            KnobPlace::Feature(_) => Phase::Feature,
+            KnobPlace::Napi(_) => Phase::Napi,
+            KnobPlace::Card(..) => Phase::Card,
+            KnobPlace::ThreadCpus | KnobPlace::ThreadPolicy => Phase::Thread,
         }
     }
 
     /// Returns the word before or after a knob's name that tells its kind.
     pub fn label(&self) -> Option<&'static str> {
         match self {
-            Place::Card(CardTable::Coalescing, _) => Some("coalescing"),
-            Place::Sysctl(_) => Some("sysctl"),
-            Place::ThreadCpus => Some("CPUs"),
-            Place::ThreadPolicy => Some("scheduling"),
+            KnobPlace::Card(CardTable::Coalescing, _) => Some("coalescing"),
+            KnobPlace::Sysctl(_) => Some("sysctl"),
+            KnobPlace::ThreadCpus => Some("CPUs"),
+            KnobPlace::ThreadPolicy => Some("scheduling"),
             _ => None,
         }
     }
@@ -218,29 +218,29 @@ impl Place {
         const SYSFS: &str =
             "sysfs directory of the interface; netdev netlink for single NAPI instances";
         match self {
-            Place::Link => ("link", "rtnetlink"),
-            Place::Feature(_) => ("feature", ETHTOOL),
-            Place::Napi(own) if own.file.is_some() => ("NAPI value", SYSFS),
-            Place::Napi(_) => ("NAPI value", "each NAPI instance, netdev netlink"),
-            Place::Card(CardTable::Coalescing, _) => ("coalescing parameter", ETHTOOL),
-            Place::Card(CardTable::Rings, _) => ("ring size", ETHTOOL),
-            Place::Sysctl(_) => ("sysctl", "/proc/sys"),
-            Place::ThreadCpus | Place::ThreadPolicy => ("thread", "the scheduler"),
+            KnobPlace::Link => ("link", "rtnetlink"),
+            KnobPlace::Feature(_) => ("feature", ETHTOOL),
+            KnobPlace::Napi(own) if own.file.is_some() => ("NAPI value", SYSFS),
+            KnobPlace::Napi(_) => ("NAPI value", "each NAPI instance, netdev netlink"),
+            KnobPlace::Card(CardTable::Coalescing, _) => ("coalescing parameter", ETHTOOL),
+            KnobPlace::Card(CardTable::Rings, _) => ("ring size", ETHTOOL),
+            KnobPlace::Sysctl(_) => ("sysctl", "/proc/sys"),
+            KnobPlace::ThreadCpus | KnobPlace::ThreadPolicy => ("thread", "the scheduler"),
         }
     }
 
     /// Returns the knob's key in the journal, and the kind of argument after it.
     pub fn journal_key(&self) -> (&'static str, JournalArgument) {
         match self {
-            Place::Link => ("up", JournalArgument::Nothing),
-            Place::Feature(_) => ("feature", JournalArgument::Name),
-            Place::Napi(own) if own.file.is_some() => (own.key, JournalArgument::Scope),
-            Place::Napi(own) => (own.key, JournalArgument::Napi),
-            Place::Card(CardTable::Coalescing, _) => ("moderation", JournalArgument::Name),
-            Place::Card(CardTable::Rings, _) => ("ring", JournalArgument::Name),
-            Place::Sysctl(_) => ("sysctl", JournalArgument::Name),
-            Place::ThreadCpus => ("thread_cpus", JournalArgument::Thread),
-            Place::ThreadPolicy => ("thread_policy", JournalArgument::Thread),
+            KnobPlace::Link => ("up", JournalArgument::Nothing),
+            KnobPlace::Feature(_) => ("feature", JournalArgument::Name),
+            KnobPlace::Napi(own) if own.file.is_some() => (own.key, JournalArgument::Scope),
+            KnobPlace::Napi(own) => (own.key, JournalArgument::Napi),
+            KnobPlace::Card(CardTable::Coalescing, _) => ("moderation", JournalArgument::Name),
+            KnobPlace::Card(CardTable::Rings, _) => ("ring", JournalArgument::Name),
+            KnobPlace::Sysctl(_) => ("sysctl", JournalArgument::Name),
+            KnobPlace::ThreadCpus => ("thread_cpus", JournalArgument::Thread),
+            KnobPlace::ThreadPolicy => ("thread_policy", JournalArgument::Thread),
         }
     }
 }
@@ -281,17 +281,17 @@ impl KnobRow {
 
     /// Whether it is an offload.
     pub fn is_offload(&self) -> bool {
-        matches!(self.place, Place::Feature(_))
+        matches!(self.place, KnobPlace::Feature(_))
     }
 
     /// Whether only physical cards have it: ring sizes and interrupt moderation.
     pub fn is_of_card(&self) -> bool {
-        matches!(self.place, Place::Card(..))
+        matches!(self.place, KnobPlace::Card(..))
     }
 
     /// Whether it is a parameter of interrupt moderation.
     pub fn is_moderation(&self) -> bool {
-        matches!(self.place, Place::Card(CardTable::Coalescing, _))
+        matches!(self.place, KnobPlace::Card(CardTable::Coalescing, _))
     }
 
     /// Returns where its values are accessed, as text.
@@ -301,7 +301,7 @@ impl KnobRow {
 
     /// Whether it covers an offload feature.
     pub fn stands_for(&self, feature: &str) -> bool {
-        let Place::Feature(pattern) = self.place else {
+        let KnobPlace::Feature(pattern) = self.place else {
             return false;
         };
         match pattern.split_once('*') {
@@ -317,15 +317,15 @@ impl KnobRow {
     /// Returns the kind of name that the row was created for; `None` for a row of the table.
     pub fn named_kind(&self) -> Option<Kind> {
         match self.place {
-            Place::Sysctl(_) => Some(Kind::Sysctl),
-            Place::Feature(name) if name == self.name => Some(Kind::Feature),
+            KnobPlace::Sysctl(_) => Some(Kind::Sysctl),
+            KnobPlace::Feature(name) if name == self.name => Some(Kind::Feature),
             _ => None,
         }
     }
 
     /// Whether the interface has a value of its own that the kernel copies to every NAPI instance.
     pub(crate) fn has_file(&self) -> bool {
-        matches!(&self.place, Place::Napi(own) if own.file.is_some())
+        matches!(&self.place, KnobPlace::Napi(own) if own.file.is_some())
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::row::{
-    CardTable, Disturbance, Kind, KnobOption, KnobRow, Lacking, NapiPlace, Place, WriteRule,
+    CardTable, Disturbance, Kind, KnobOption, KnobPlace, KnobRow, Lacking, NapiPlace, WriteRule,
 };
 use super::value::{KnobUnit, Value, ValueError, parse_cpus, parse_fifo, parse_nice, parse_share};
 
@@ -20,7 +20,7 @@ const ROW: KnobRow = KnobRow {
     name: "",
     unit: KnobUnit::Count,
     max: u32::MAX as u64,
-    place: Place::Link,
+    place: KnobPlace::Link,
     rule: WriteRule::Plain,
     disturbs: Disturbance::Quiet,
     freebsd: None,
@@ -47,7 +47,7 @@ const fn option(
 pub(crate) static UP: KnobRow = KnobRow {
     name: "up",
     unit: KnobUnit::Switch,
-    place: Place::Link,
+    place: KnobPlace::Link,
     disturbs: Disturbance::TakesLinkDown,
     freebsd: Some("ifconfig IF up"),
     help: "whether the interface is up",
@@ -58,7 +58,7 @@ pub(crate) static UP: KnobRow = KnobRow {
 pub static GRO: KnobRow = KnobRow {
     name: "gro",
     unit: KnobUnit::Switch,
-    place: Place::Feature("rx-gro"),
+    place: KnobPlace::Feature("rx-gro"),
     disturbs: Disturbance::ResetsQueues,
     help: "generic receive offload (GRO): received packets are merged",
     ..ROW
@@ -68,7 +68,7 @@ pub static GRO: KnobRow = KnobRow {
 pub static TSO: KnobRow = KnobRow {
     name: "tso",
     unit: KnobUnit::Switch,
-    place: Place::Feature("tx-tcp*-segmentation"),
+    place: KnobPlace::Feature("tx-tcp*-segmentation"),
     freebsd: Some("ifconfig IF tso"),
     help: "TCP segmentation offload (TSO): the card cuts TCP segments",
     ..ROW
@@ -78,7 +78,7 @@ pub static TSO: KnobRow = KnobRow {
 pub static THREADED: KnobRow = KnobRow {
     name: "threaded",
     max: THREADED_BUSY_POLL,
-    place: Place::Napi(NapiPlace {
+    place: KnobPlace::Napi(NapiPlace {
         // The file takes 0 and 1 only.
         file: Some(("threaded", 1)),
         key: "threaded",
@@ -120,7 +120,7 @@ pub static THREADED: KnobRow = KnobRow {
 pub static DEFER_HARD_IRQS: KnobRow = KnobRow {
     name: "napi_defer_hard_irqs",
     max: DEFER_HARD_IRQS_MAX as u64,
-    place: Place::Napi(NapiPlace {
+    place: KnobPlace::Napi(NapiPlace {
         file: Some(("napi_defer_hard_irqs", u64::MAX)),
         key: "defer_hard_irqs",
         attribute: 5,
@@ -142,7 +142,7 @@ pub static GRO_FLUSH_TIMEOUT: KnobRow = KnobRow {
     name: "gro_flush_timeout",
     unit: KnobUnit::Time,
     max: u64::MAX,
-    place: Place::Napi(NapiPlace {
+    place: KnobPlace::Napi(NapiPlace {
         file: Some(("gro_flush_timeout", u64::MAX)),
         key: "gro_flush_timeout",
         attribute: 6,
@@ -165,7 +165,7 @@ pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
     name: "irq-suspend-timeout",
     unit: KnobUnit::Time,
     max: u64::MAX,
-    place: Place::Napi(NapiPlace {
+    place: KnobPlace::Napi(NapiPlace {
         file: None,
         key: "irq_suspend_timeout",
         attribute: 7,
@@ -189,7 +189,7 @@ pub static IRQ_SUSPEND_TIMEOUT: KnobRow = KnobRow {
 const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
     KnobRow {
         name,
-        place: Place::Card(CardTable::Coalescing, attribute),
+        place: KnobPlace::Card(CardTable::Coalescing, attribute),
         disturbs: Disturbance::DependsOnDriver,
         help,
         ..ROW
@@ -248,7 +248,7 @@ pub(crate) static ADAPTIVE_TX: KnobRow =
 const fn ring(name: &'static str, attribute: u16, help: &'static str) -> KnobRow {
     KnobRow {
         name,
-        place: Place::Card(CardTable::Rings, attribute),
+        place: KnobPlace::Card(CardTable::Rings, attribute),
         disturbs: Disturbance::ResetsQueues,
         help,
         ..ROW
@@ -267,7 +267,7 @@ pub(crate) static TX_RING: KnobRow = ring("tx-ring", 9, "slots of each transmit 
 pub static THREAD_CPUS: KnobRow = KnobRow {
     name: "thread_cpus",
     unit: KnobUnit::Cpus,
-    place: Place::ThreadCpus,
+    place: KnobPlace::ThreadCpus,
     options: &[option(
         "threaded-cpus",
         Some("LIST"),
@@ -282,7 +282,7 @@ pub static THREAD_CPUS: KnobRow = KnobRow {
 pub static THREAD_POLICY: KnobRow = KnobRow {
     name: "thread_policy",
     unit: KnobUnit::Scheduling,
-    place: Place::ThreadPolicy,
+    place: KnobPlace::ThreadPolicy,
     freebsd: Some("100 - kern.polling.user_frac (share)"),
     options: &[
         option(
@@ -412,14 +412,14 @@ fn named_row(kind: Kind, name: &'static str) -> KnobRow {
         Kind::Sysctl => KnobRow {
             name,
             unit: KnobUnit::Text,
-            place: Place::Sysctl(name),
+            place: KnobPlace::Sysctl(name),
             help: "a sysctl",
             ..ROW
         },
         Kind::Feature => KnobRow {
             name,
             unit: KnobUnit::Switch,
-            place: Place::Feature(name),
+            place: KnobPlace::Feature(name),
             disturbs: Disturbance::ResetsQueues,
             help: "an offload feature",
             ..ROW
