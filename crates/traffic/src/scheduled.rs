@@ -22,7 +22,7 @@ use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use serde::{Deserialize, Serialize};
 
 use crate::netrate::sending::{connect_first, number, set_up};
-use crate::netrate::workload::Receiver;
+use crate::netrate::workload::NetreceiveEnd;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, RefusedSends, SocketBuffer};
 use crate::workload::{EndBooks, EndTerms, Payload, PreparedEnd, Workload, WorkloadError};
@@ -149,7 +149,7 @@ impl Workload for PulseWorkload {
     fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => Box::new(ScheduledSender::new(schedule(*self), end)?),
-            Side::Receiver => Box::new(Receiver::at(end.receiver, self.receive_buffer_bytes)?),
+            Side::Receiver => Box::new(NetreceiveEnd::at(end.receiver, self.receive_buffer_bytes)?),
         })
     }
 }
@@ -227,7 +227,7 @@ impl Workload for ReplayWorkload {
                 let datagrams = datagrams.map_err(WorkloadError::failed)?;
                 Box::new(ScheduledSender::new(over_and_over(datagrams), end)?)
             }
-            Side::Receiver => Box::new(Receiver::at(end.receiver, self.receive_buffer_bytes)?),
+            Side::Receiver => Box::new(NetreceiveEnd::at(end.receiver, self.receive_buffer_bytes)?),
         })
     }
 }
