@@ -13,7 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
-use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
+use nicpoll_engine::blast::{
+    Blast, BlastPath, BlastSettings, FrameReceiver, LinkSettings, LinkTraffic,
+};
 use nicpoll_engine::{
     Choice, DeviceChoice, Drive, EngineApplication, EngineError, EngineSettings, FRAMES_MAX,
     Forward, ForwardPath, ForwardSettings, KernelSide, Named, RunnerSettings, RunningEngine, Sink,
@@ -384,7 +386,7 @@ fn send(veth: &Veth, cpu: u32, path: BlastPath, to: &Program) -> Outcome<Blast> 
             interface: String::from("em0"),
             cpu,
             traffic: LinkTraffic::Datagrams {
-                receiver: Receiver {
+                receiver: FrameReceiver {
                     to: SocketAddr::new(to, PORT),
                     from,
                     mac,
