@@ -10,9 +10,9 @@ use nicpoll_study::StudyProgress;
 use nicpoll_sys::stdio;
 
 /// A line that follows a study; invisible when standard error is not a terminal.
-pub struct Line(Spinner);
+pub struct StudyLine(Spinner);
 
-impl Line {
+impl StudyLine {
     /// Starts the line of a plan, and prints how long the study takes at most.
     pub fn new(plan: &Plan) -> Self {
         let line = Spinner::new();
@@ -21,7 +21,7 @@ impl Line {
             line.0.set_style(style);
         }
         line.say(format!("This {}.", plan.time()));
-        Line(line)
+        StudyLine(line)
     }
 
     /// Shows an event of the study.

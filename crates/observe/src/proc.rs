@@ -24,11 +24,11 @@ pub struct ProcError {
 
 /// A line of a file, for error messages.
 #[derive(Clone, Copy)]
-struct Line(&'static str, usize);
+struct ProcLine(&'static str, usize);
 
-impl Line {
+impl ProcLine {
     fn lacks(self, expected: &'static str) -> ProcError {
-        let Line(file, line) = self;
+        let ProcLine(file, line) = self;
         ProcError {
             file,
             line,
@@ -38,10 +38,10 @@ impl Line {
 }
 
 /// Iterates over the lines of a file.
-fn lines<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = (Line, &'a str)> {
+fn lines<'a>(file: &'static str, text: &'a str) -> impl Iterator<Item = (ProcLine, &'a str)> {
     (1..)
         .zip(text.lines())
-        .map(move |(number, line)| (Line(file, number), line))
+        .map(move |(number, line)| (ProcLine(file, number), line))
 }
 
 /// Parses the leading counts of a line; `None` if there are fewer.
@@ -130,7 +130,7 @@ pub fn parse_stat(text: &str) -> Result<CpuSample, ProcError> {
             _ => {}
         }
     }
-    let end = Line(STAT, text.lines().count());
+    let end = ProcLine(STAT, text.lines().count());
     if cores.is_empty() {
         return Err(end.lacks("a line for each core was expected"));
     }
@@ -192,7 +192,7 @@ pub fn parse_softnet(text: &str) -> Result<Vec<Softnet>, ProcError> {
     });
     let cores: Vec<Softnet> = cores.collect::<Result<_, _>>()?;
     if cores.is_empty() {
-        return Err(Line(SOFTNET, 0).lacks("a line for each core was expected"));
+        return Err(ProcLine(SOFTNET, 0).lacks("a line for each core was expected"));
     }
     Ok(cores)
 }
@@ -342,8 +342,8 @@ impl InterruptLine {
 pub fn parse_interrupts(text: &str) -> Result<Vec<InterruptLine>, ProcError> {
     let mut lines = lines(FILE, text);
     let cpus = lines.next().and_then(|(_, line)| parse_cpus(line));
-    let cpus =
-        cpus.ok_or_else(|| Line(FILE, 1).lacks("the names of CPUs were expected, such as CPU0"))?;
+    let cpus = cpus
+        .ok_or_else(|| ProcLine(FILE, 1).lacks("the names of CPUs were expected, such as CPU0"))?;
     let mut sources = Vec::new();
     for (at, line) in lines {
         let (irq, rest) = line
@@ -406,7 +406,7 @@ pub fn parse_task_stat(text: &str) -> Result<(&str, char), ProcError> {
         Some((name, state))
     };
     let expected = "a number, a name in parentheses and a letter were expected";
-    parse().ok_or_else(|| Line("/proc/PID/stat", 1).lacks(expected))
+    parse().ok_or_else(|| ProcLine("/proc/PID/stat", 1).lacks(expected))
 }
 
 /// Returns `Cpus_allowed_list` of `/proc/PID/status`.

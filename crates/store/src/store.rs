@@ -117,7 +117,7 @@ const ENTRY: &str = "SELECT id, kind, state, reason, owner, started_at, \
      (SELECT count(*) FROM trial WHERE study = study.id), schema FROM study";
 
 /// A study's line in the list, with its owner and layout.
-struct Line {
+struct ListedStudy {
     entry: StudyEntry,
     owner: Option<String>,
     schema: String,
@@ -289,8 +289,8 @@ impl Store {
         }
     }
 
-    fn lines(&self, is_running: &impl Fn(&str) -> bool) -> Result<Vec<Line>, StoreError> {
-        let read = || -> Result<Vec<Line>, Reason> {
+    fn lines(&self, is_running: &impl Fn(&str) -> bool) -> Result<Vec<ListedStudy>, StoreError> {
+        let read = || -> Result<Vec<ListedStudy>, Reason> {
             let held = self.database.held()?;
             let rows = self.database.run(&format!("{ENTRY} ORDER BY id"), &[])?;
             let lines = rows.iter().map(|row| {
@@ -411,8 +411,12 @@ impl Store {
         Ok(self.studies(StudiesAction::Deleted, entries.into_iter()))
     }
 
-    fn line(&self, which: Which, is_running: &impl Fn(&str) -> bool) -> Result<Line, StoreError> {
-        let found = || -> Result<Option<Line>, Reason> {
+    fn line(
+        &self,
+        which: Which,
+        is_running: &impl Fn(&str) -> bool,
+    ) -> Result<ListedStudy, StoreError> {
+        let found = || -> Result<Option<ListedStudy>, Reason> {
             let held = self.database.held()?;
             let found = match which {
                 Which::Id(id) => self.line_of(id)?,
@@ -424,11 +428,11 @@ impl Store {
         found.ok_or_else(|| no_study(which, &self.place))
     }
 
-    fn line_of(&self, id: i64) -> Result<Option<Line>, Reason> {
+    fn line_of(&self, id: i64) -> Result<Option<ListedStudy>, Reason> {
         self.first(&format!("{ENTRY} WHERE id = $1"), &[id.into()])
     }
 
-    fn first(&self, sql: &str, values: &[Cell]) -> Result<Option<Line>, Reason> {
+    fn first(&self, sql: &str, values: &[Cell]) -> Result<Option<ListedStudy>, Reason> {
         let rows = self.database.run(sql, values)?;
         rows.first().map(line).transpose()
     }
@@ -471,7 +475,7 @@ struct Texts {
     trials: Vec<(f64, String)>,
 }
 
-impl Line {
+impl ListedStudy {
     /// Sets the state of a study whose owner may be gone. `held` are the running studies, if the database knows them.
     fn with_state(mut self, held: Option<&[i64]>, is_running: &impl Fn(&str) -> bool) -> Self {
         let runs = match held {
@@ -486,9 +490,9 @@ impl Line {
 }
 
 /// One row of [`ENTRY`].
-fn line(row: &SqlRow) -> Result<Line, Reason> {
+fn line(row: &SqlRow) -> Result<ListedStudy, Reason> {
     let kind = row.text(1)?;
-    Ok(Line {
+    Ok(ListedStudy {
         entry: StudyEntry {
             id: row.integer(0)?,
             kind: StudyKind::from_name(&kind)
@@ -514,8 +518,8 @@ fn line(row: &SqlRow) -> Result<Line, Reason> {
 
 const RUNNING: &str = "is running in another process";
 
-/// Refuses to resume a study in another state, which [`Line::with_state`] has set.
-fn fit_to_resume(line: &Line, kinds: &[StudyKind]) -> Result<(), StoreError> {
+/// Refuses to resume a study in another state, which [`ListedStudy::with_state`] has set.
+fn fit_to_resume(line: &ListedStudy, kinds: &[StudyKind]) -> Result<(), StoreError> {
     let (id, state, kind) = (line.entry.id, line.entry.state, line.entry.kind);
     if !kinds.contains(&kind) || kind == StudyKind::Imported {
         let is = match kind {

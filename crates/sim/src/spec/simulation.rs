@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use nicpoll_model::line::{DatagramFrame, Line as LineRate, Packet};
+use nicpoll_model::line::{DatagramFrame, Packet, PathLine as LineRate};
 use nicpoll_model::sim::{SimPlan, SimStop};
 
 use super::discipline::ReceiveDiscipline;
@@ -204,7 +204,7 @@ impl Simulation {
             );
         }
         self.check_veth()?;
-        let lines = Line::all(self);
+        let lines = PathLine::all(self);
         let first_bytes = lines[0].mtu_bytes;
         shapes(&self.workload, first_bytes)?;
         if let Some(other) = lines.iter().find(|line| line.mtu_bytes != first_bytes) {
@@ -280,18 +280,18 @@ const VETH_ALONE: &str = "a host file with veth.pair = 1 is one of two processor
 
 /// A line, as both its ends agree on it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct PathLine {
     pub(crate) bits_per_second: u64,
     pub(crate) mtu_bytes: u64,
     pub(crate) delay_ns: u64,
     pub(crate) is_half_duplex: bool,
 }
 
-impl Line {
+impl PathLine {
     /// Returns each host's line to the next, or a single host's lines to its far ends.
-    pub(crate) fn all(plan: &Simulation) -> Vec<Line> {
+    pub(crate) fn all(plan: &Simulation) -> Vec<PathLine> {
         let links: Vec<_> = plan.stops.iter().map(|stop| stop.applied().link).collect();
-        let line = |one: usize, other: usize| Line {
+        let line = |one: usize, other: usize| PathLine {
             bits_per_second: links[one].bits_per_second.min(links[other].bits_per_second),
             mtu_bytes: links[one].mtu_bytes.min(links[other].mtu_bytes),
             delay_ns: links[one].delay_ns.max(links[other].delay_ns),

@@ -113,7 +113,7 @@ fn write_command(part: &mut Part, compared: &LiveAb) {
 }
 
 /// A measure with its label, two figures, their ratio, and its ink.
-type Line = (Measure, String, [String; 2], Option<Span>, Ink);
+type MeasureLine = (Measure, String, [String; 2], Option<Span>, Ink);
 
 fn write_intervals(part: &mut Part, compared: &LiveAb) {
     let lines = lines(&compared.answer);
@@ -154,7 +154,7 @@ fn value(span: Span) -> String {
     }
 }
 
-fn lines(answer: &AbAnswer) -> Vec<Line> {
+fn lines(answer: &AbAnswer) -> Vec<MeasureLine> {
     use Measure::{Cost, Rate};
     let line = |measure, label: &str, figures: [f64; 2], ratio: Option<Span>, ink: Ink| {
         let label = String::from(label);
