@@ -78,7 +78,7 @@ const WORDS: [[&str; 2]; 5] = [
 
 /// Everything found that can drop.
 #[derive(Default)]
-struct Found {
+struct DropFilters {
     /// Packets counted and dropped, with the chains that dropped them.
     counted: Vec<(Vec<Name>, u64)>,
     /// Number of drops without a counter, by chain and cause.
@@ -98,7 +98,7 @@ struct Found {
 /// # Errors
 /// `EOPNOTSUPP` or `EPROTONOSUPPORT` when the kernel has no nftables, `EPERM` without CAP_NET_ADMIN.
 fn read_nftables(socket: &mut NetlinkSocket) -> io::Result<Filter> {
-    let mut found = Found::default();
+    let mut found = DropFilters::default();
     read_chains(socket, &mut found)?;
     read_rules(socket, &mut found)?;
     if !found.named.is_empty() {
@@ -132,7 +132,7 @@ fn read_nftables(socket: &mut NetlinkSocket) -> io::Result<Filter> {
     })
 }
 
-impl Found {
+impl DropFilters {
     fn add(&mut self, chain: &Name, count: Count) {
         match count {
             Count::Packets(packets) => self.counted.push((vec![chain.clone()], packets)),
@@ -238,7 +238,7 @@ fn verdict_map(lookup: &IterableExprLookupAttrs<'_>) -> Option<String> {
 }
 
 /// Reads the hooks of chains, and chains whose policy is to drop. Such a chain may have counters, for iptables-nft.
-fn read_chains(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
+fn read_chains(socket: &mut NetlinkSocket, found: &mut DropFilters) -> io::Result<()> {
     each_chain(socket, |this, chain| {
         if let Ok(number) = chain.get_hook().and_then(|hook| hook.get_num()) {
             let ways = ways_of_hook(this.0, number);
@@ -285,7 +285,7 @@ fn each_rule(
     Ok(())
 }
 
-fn read_rules(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
+fn read_rules(socket: &mut NetlinkSocket, found: &mut DropFilters) -> io::Result<()> {
     each_rule(socket, |chain, rule| {
         if let Ok(expressions) = rule.get_expressions() {
             found.add_rule(&chain, expressions);
@@ -294,7 +294,7 @@ fn read_rules(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
 }
 
 /// Adds the counts of named counters, each once even if several rules share it.
-fn add_named(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
+fn add_named(socket: &mut NetlinkSocket, found: &mut DropFilters) -> io::Result<()> {
     let mut counters = BTreeMap::new();
     let request = nftables::Request::new().op_getobj_dump(&Nfgenmsg::default());
     let mut reply = socket.request(&request)?;
@@ -327,7 +327,7 @@ fn read_map(
     socket: &mut NetlinkSocket,
     (family, table, map): &Name,
     chain: &Name,
-    found: &mut Found,
+    found: &mut DropFilters,
 ) -> io::Result<bool> {
     let header = Nfgenmsg {
         nfgen_family: *family,

@@ -158,7 +158,7 @@ pub(crate) struct VerdictRule {
 }
 
 /// The results of pairs.
-pub(crate) struct Found {
+pub(crate) struct PairResults {
     differences: Vec<f64>,
     estimate: Option<f64>,
     interval: Result<Interval, NoInterval>,
@@ -174,7 +174,7 @@ pub(crate) struct Shown {
 
 impl VerdictRule {
     /// Returns the results of these pairs.
-    pub fn apply(&self, pairs: &[Pair]) -> Found {
+    pub fn apply(&self, pairs: &[Pair]) -> PairResults {
         let kind = self.metric.kind();
         let differences = match kind {
             MetricKind::Ratio => log_differences(pairs),
@@ -187,7 +187,7 @@ impl VerdictRule {
             MetricKind::Ratio => interval.exponentiated().ok_or(NoInterval::OutOfRange),
             MetricKind::Points => Ok(interval),
         });
-        Found {
+        PairResults {
             estimate: estimate_by(self.method, &differences),
             difference_p: p_by(self.method, &differences),
             differences,
@@ -196,7 +196,7 @@ impl VerdictRule {
     }
 
     /// Returns the verdict from an interval; `None` for metrics that get none.
-    pub fn word(&self, found: &Found) -> Option<Verdict> {
+    pub fn word(&self, found: &PairResults) -> Option<Verdict> {
         let oriented = found
             .interval
             .ok()
@@ -230,7 +230,7 @@ impl VerdictRule {
     }
 }
 
-impl Found {
+impl PairResults {
     /// Returns the estimate and the ends on the reported scale.
     pub fn shown(&self, kind: MetricKind) -> Shown {
         Shown {

@@ -14,7 +14,7 @@ use super::check::{Outcome, absent, good, group, unknown};
 use crate::error::InspectError;
 
 /// An interface with its readable facts.
-pub struct Found {
+pub struct ExaminedInterface {
     pub link: LinkInfo,
     /// Number of receive NAPI instances with an id.
     pub napis: Option<usize>,
@@ -37,7 +37,7 @@ pub enum Polling {
 }
 
 /// Reads every interface of the namespace except the loopback.
-pub fn look() -> Result<Vec<Found>, InspectError> {
+pub fn look() -> Result<Vec<ExaminedInterface>, InspectError> {
     let mut control = Control::new();
     let mut switch = Switch::new(Journal::of_this_machine());
     let entered = switch.enter(None);
@@ -46,7 +46,7 @@ pub fn look() -> Result<Vec<Found>, InspectError> {
     let read = |link: LinkInfo| {
         let Interface { ifindex, name, .. } = &link.interface;
         let features = control.features(*ifindex).ok();
-        Found {
+        ExaminedInterface {
             napis: control.napis(*ifindex).ok().map(|napis| napis.len()),
             moderation: control.moderation(*ifindex).ok(),
             features: features.map(|features| features.active),
@@ -85,7 +85,7 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
     }
 }
 
-type Look = fn(&Found) -> Outcome;
+type Look = fn(&ExaminedInterface) -> Outcome;
 
 /// Checks of an interface that is up.
 const CHECKS: [(&str, Look); 6] = [
@@ -97,8 +97,8 @@ const CHECKS: [(&str, Look); 6] = [
     ("XDP", of_xdp),
 ];
 
-pub fn checks(found: &[Found]) -> Vec<Check> {
-    let of = |one: &Found| {
+pub fn checks(found: &[ExaminedInterface]) -> Vec<Check> {
+    let of = |one: &ExaminedInterface| {
         let outcomes = match one.link.is_up {
             true => CHECKS.map(|(name, look)| (name, look(one))).into(),
             false => vec![("link", unknown("down: what it can do shows when it is up"))],
@@ -112,7 +112,7 @@ pub fn checks(found: &[Found]) -> Vec<Check> {
     found.iter().flat_map(of).collect()
 }
 
-fn of_driver(found: &Found) -> Outcome {
+fn of_driver(found: &ExaminedInterface) -> Outcome {
     let Some(driver) = &found.driver else {
         return unknown("the driver does not report its name");
     };
@@ -122,7 +122,7 @@ fn of_driver(found: &Found) -> Outcome {
     }
 }
 
-fn of_polling(found: &Found) -> Outcome {
+fn of_polling(found: &ExaminedInterface) -> Outcome {
     let command = format!("'nicpoll set {} polling'", found.link.interface.name);
     match &found.polling {
         Polling::Works => good(format!("{command} can switch it on")),
@@ -133,7 +133,7 @@ fn of_polling(found: &Found) -> Outcome {
     }
 }
 
-fn of_napi(found: &Found) -> Outcome {
+fn of_napi(found: &ExaminedInterface) -> Outcome {
     let Interface { name, driver, .. } = &found.link.interface;
     match found.napis {
         None => unknown("this kernel does not list NAPI instances"),
@@ -145,7 +145,7 @@ fn of_napi(found: &Found) -> Outcome {
     }
 }
 
-fn of_moderation(found: &Found) -> Outcome {
+fn of_moderation(found: &ExaminedInterface) -> Outcome {
     let values = found.moderation.iter().flatten();
     let names: Vec<&str> = values.map(|(row, _)| row.name).collect();
     match names.is_empty() {
@@ -154,7 +154,7 @@ fn of_moderation(found: &Found) -> Outcome {
     }
 }
 
-fn of_offloads(found: &Found) -> Outcome {
+fn of_offloads(found: &ExaminedInterface) -> Outcome {
     let Some(features) = &found.features else {
         return unknown("its features cannot be read");
     };
@@ -172,7 +172,7 @@ fn of_offloads(found: &Found) -> Outcome {
     good(finding)
 }
 
-fn of_xdp(found: &Found) -> Outcome {
+fn of_xdp(found: &ExaminedInterface) -> Outcome {
     match found.xdp.map(|xdp| (xdp.has_zero_copy, xdp.is_native)) {
         None => unknown("this kernel does not report it"),
         Some((true, _)) => good("in the driver, AF_XDP without copying"),
@@ -186,8 +186,8 @@ mod tests {
     use super::*;
     use nicpoll_model::CheckStatus;
 
-    fn found(kind: &str, is_up: bool) -> Found {
-        Found {
+    fn found(kind: &str, is_up: bool) -> ExaminedInterface {
+        ExaminedInterface {
             link: LinkInfo {
                 interface: Interface {
                     name: String::from("em0"),

@@ -11,7 +11,7 @@ use nicpoll_switch::Journal;
 use nicpoll_switch::persist::{files_left, orphans_here};
 
 use super::check::{Outcome, disturbs, good, group, unknown};
-use super::interfaces::Found;
+use super::interfaces::ExaminedInterface;
 use crate::error::{Doing, InspectError};
 use crate::host_facts::is_read_in_user_mode;
 use crate::interrupts::{STORM_THRESHOLD, look_for_storms};
@@ -32,7 +32,10 @@ const TIMER_SLACK_NS: u64 = 50_000;
 const CPU: &str = "/sys/devices/system/cpu";
 
 /// Reads the machine's state over a second, and judges it. Unreadable state is not a disturbance.
-pub fn checks(host: &HostFacts, interfaces: &[Found]) -> Result<Vec<Check>, InspectError> {
+pub fn checks(
+    host: &HostFacts,
+    interfaces: &[ExaminedInterface],
+) -> Result<Vec<Check>, InspectError> {
     let exact = look_for_storms(STORM_THRESHOLD).ok();
     let (busy_ratio, steal_ratio) = read_load()?;
     // Counted since the look began.
@@ -79,8 +82,8 @@ fn boot_files() -> Outcome {
 }
 
 /// Interfaces with adaptive interrupt moderation.
-fn adaptive(interfaces: &[Found]) -> Vec<&str> {
-    let adapts = |found: &&Found| {
+fn adaptive(interfaces: &[ExaminedInterface]) -> Vec<&str> {
+    let adapts = |found: &&ExaminedInterface| {
         let values = found.moderation.iter().flatten();
         let mut adaptive = values.filter(|(row, _)| row.is_adaptive());
         adaptive.any(|(_, value)| *value != 0)

@@ -347,9 +347,9 @@ fn close_if_empty(entry: Entry<HostRecord>) -> Result<(), SwitchError> {
 }
 
 /// The changes of an interface: the record, the host, and the result that [`restore`] would have.
-type Found = (Entry<HostRecord>, FreebsdHost, FreebsdRestored);
+type HostChanges = (Entry<HostRecord>, FreebsdHost, FreebsdRestored);
 
-fn find(journal: &Journal, target: &FreebsdTarget) -> Result<Option<Found>, SwitchError> {
+fn find(journal: &Journal, target: &FreebsdTarget) -> Result<Option<HostChanges>, SwitchError> {
     let Some(entry) = lock(journal, target)? else {
         return Ok(None);
     };
