@@ -9,7 +9,7 @@ use crate::discipline::{THREADED_BUSY_POLL, is_timed};
 use crate::error::InspectError;
 
 /// A variable's name without the prefix `kern.polling.`, and how it is derived.
-type Variable = (&'static str, fn(&Sources) -> Reading);
+type Variable = (&'static str, fn(&Sources) -> VariableRow);
 
 /// All variables in order of display: `enable`, which older releases have, the tick rate, which is `kern.hz` in
 /// FreeBSD, and FreeBSD's knobs.
@@ -115,24 +115,24 @@ pub struct Sources<'a> {
 }
 
 /// A value, its source, and a note.
-type Reading = (Option<f64>, ValueSource, &'static str);
+type VariableRow = (Option<f64>, ValueSource, &'static str);
 
 /// The note of a value that needs a look when there was none.
 pub const NOT_WATCHED: &str = "polls were not watched";
-const NOT_LOOKED: Reading = missing(NOT_WATCHED);
-const NO_LIST: Reading = missing("the NAPI instances cannot be listed");
-const NO_POLL: Reading = missing("it did not poll");
-const NO_TIMER: Reading = missing("no timer is set to compare rounds with");
+const NOT_LOOKED: VariableRow = missing(NOT_WATCHED);
+const NO_LIST: VariableRow = missing("the NAPI instances cannot be listed");
+const NO_POLL: VariableRow = missing("it did not poll");
+const NO_TIMER: VariableRow = missing("no timer is set to compare rounds with");
 
-const fn missing(why: &'static str) -> Reading {
+const fn missing(why: &'static str) -> VariableRow {
     (None, ValueSource::None, why)
 }
 
-fn set(value: u64, note: &'static str) -> Reading {
+fn set(value: u64, note: &'static str) -> VariableRow {
     (Some(value as f64), ValueSource::Set, note)
 }
 
-fn measured(value: f64, note: &'static str) -> Reading {
+fn measured(value: f64, note: &'static str) -> VariableRow {
     (Some(value), ValueSource::Measured, note)
 }
 
@@ -154,21 +154,21 @@ fn is_handler(napi: &NapiShow) -> bool {
     is_timed(napi.defer_hard_irqs, napi.gro_flush_timeout_ns)
 }
 
-fn enable(sources: &Sources) -> Reading {
+fn enable(sources: &Sources) -> VariableRow {
     sources.napis.map_or(NO_LIST, |napis| {
         let all = !napis.is_empty() && napis.iter().all(is_handler);
         set(all.into(), "1 when a timer is set to poll all of it")
     })
 }
 
-fn handlers(sources: &Sources) -> Reading {
+fn handlers(sources: &Sources) -> VariableRow {
     sources.napis.map_or(NO_LIST, |napis| {
         let polled = napis.iter().filter(|napi| is_handler(napi)).count();
         set(polled as u64, "NAPI instances that a timer is set to poll")
     })
 }
 
-fn hz(sources: &Sources) -> Reading {
+fn hz(sources: &Sources) -> VariableRow {
     let Some(rhythm) = sources.rhythm else {
         return NOT_LOOKED;
     };
@@ -181,7 +181,7 @@ fn hz(sources: &Sources) -> Reading {
     }
 }
 
-fn idle_poll(sources: &Sources) -> Reading {
+fn idle_poll(sources: &Sources) -> VariableRow {
     let Some(napis) = sources.napis else {
         return NO_LIST;
     };
@@ -195,7 +195,7 @@ fn idle_poll(sources: &Sources) -> Reading {
     )
 }
 
-fn idlepoll_sleeping(sources: &Sources) -> Reading {
+fn idlepoll_sleeping(sources: &Sources) -> VariableRow {
     let threads = sources.napis.into_iter().flatten();
     let mut threads = threads.filter_map(|napi| napi.thread.as_ref()).peekable();
     if threads.peek().is_none() {
@@ -205,27 +205,27 @@ fn idlepoll_sleeping(sources: &Sources) -> Reading {
     measured(u8::from(sleeps).into(), "1 when no polling thread runs")
 }
 
-fn burst_max(sources: &Sources) -> Reading {
+fn burst_max(sources: &Sources) -> VariableRow {
     match sources.ring_slots {
         Some(slots) => set(slots.into(), "slots of a receive ring"),
         None => missing("the driver does not report its ring size"),
     }
 }
 
-fn residual_burst(sources: &Sources) -> Reading {
+fn residual_burst(sources: &Sources) -> VariableRow {
     sources.rhythm.map_or(NOT_LOOKED, |rhythm| {
         measured(rhythm.full_polls as f64, "polls that used up their budget")
     })
 }
 
-fn each_burst(sources: &Sources) -> Reading {
+fn each_burst(sources: &Sources) -> VariableRow {
     sources.rhythm.map_or(NOT_LOOKED, |rhythm| {
         let read = |budget: u32| measured(budget.into(), "budget of a poll");
         rhythm.budget.map_or(NO_POLL, read)
     })
 }
 
-fn burst(sources: &Sources) -> Reading {
+fn burst(sources: &Sources) -> VariableRow {
     match sources.rhythm {
         None => NOT_LOOKED,
         Some(rhythm) if rhythm.rounds == 0 => NO_POLL,
@@ -236,7 +236,7 @@ fn burst(sources: &Sources) -> Reading {
     }
 }
 
-fn of_gaps(sources: &Sources, read: fn(&PollRhythm) -> u64, note: &'static str) -> Reading {
+fn of_gaps(sources: &Sources, read: fn(&PollRhythm) -> u64, note: &'static str) -> VariableRow {
     let Some(napis) = sources.napis else {
         return NO_LIST;
     };

@@ -29,7 +29,7 @@ pub struct Polls {
 }
 
 /// Counters at one moment, except `polls`, which is since the previous reading.
-pub struct Reading {
+pub struct WatchReading {
     pub at: Instant,
     /// The watched interfaces, by index.
     pub watched: Vec<u32>,
@@ -97,7 +97,7 @@ impl WatchReader {
     }
 
     /// Takes a reading.
-    pub fn read(&mut self) -> Result<Reading, InspectError> {
+    pub fn read(&mut self) -> Result<WatchReading, InspectError> {
         let links = self.control.links()?;
         let watched = self.watched(&links);
         let instances = instances(&mut self.control, &watched);
@@ -112,7 +112,7 @@ impl WatchReader {
             }
         }
         let exact = self.exact.as_ref();
-        Ok(Reading {
+        Ok(WatchReading {
             at: Instant::now(),
             watched,
             namespace: self.counters.snapshot(),

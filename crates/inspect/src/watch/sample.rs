@@ -8,7 +8,7 @@ use nicpoll_model::{
 };
 use nicpoll_observe::{Account, InterfaceCounters, LinkCounters};
 
-use super::read::{Polls, Reading};
+use super::read::{Polls, WatchReading};
 use crate::discipline::{of_rhythm, without_polls};
 use crate::interrupts::{description, is_storm};
 
@@ -36,8 +36,8 @@ const PROTOCOLS: [&str; 18] = [
 
 /// State kept between intervals.
 pub struct History {
-    began: Reading,
-    then: Option<Reading>,
+    began: WatchReading,
+    then: Option<WatchReading>,
     peaks: BTreeMap<u32, [Peak; 2]>,
     dropped: BTreeMap<LossPlace, u64>,
 }
@@ -51,7 +51,7 @@ struct Peak {
 
 impl History {
     /// Starts with a first reading.
-    pub fn new(began: Reading) -> Self {
+    pub fn new(began: WatchReading) -> Self {
         History {
             began,
             then: None,
@@ -61,7 +61,7 @@ impl History {
     }
 
     /// Computes the sample since the previous reading. `bpf_cpu_ratio` is passed through.
-    pub fn sample(&mut self, now: Reading, bpf_cpu_ratio: Option<f64>) -> WatchSample {
+    pub fn sample(&mut self, now: WatchReading, bpf_cpu_ratio: Option<f64>) -> WatchSample {
         let then = self.then.as_ref().unwrap_or(&self.began);
         let seconds = now.at.duration_since(then.at).as_secs_f64();
         let (cpu_source, cpu, switches) = cpu(then, &now);
@@ -69,7 +69,7 @@ impl History {
             before: &then.namespace,
             after: &now.namespace,
         };
-        let used = |reading: &Reading| reading.process.user + reading.process.system;
+        let used = |reading: &WatchReading| reading.process.user + reading.process.system;
         let used = used(&now).saturating_sub(used(then));
         let sample = WatchSample {
             elapsed_seconds: now.at.duration_since(self.began.at).as_secs_f64(),
@@ -92,8 +92,8 @@ impl History {
 }
 
 fn interfaces(
-    then: &Reading,
-    now: &Reading,
+    then: &WatchReading,
+    now: &WatchReading,
     seconds: f64,
     peaks: &mut BTreeMap<u32, [Peak; 2]>,
 ) -> Option<Vec<WatchInterface>> {
@@ -175,7 +175,7 @@ fn flow(
 }
 
 /// Returns each core's states. Steal time, which no event shows, is always taken from `/proc/stat`.
-fn cpu(then: &Reading, now: &Reading) -> (CpuSource, Vec<CpuStates>, u64) {
+fn cpu(then: &WatchReading, now: &WatchReading) -> (CpuSource, Vec<CpuStates>, u64) {
     let sampled = now.cpu.since(&then.cpu, &now.cpu.cores());
     let (Some(before), Some(after)) = (&then.exact, &now.exact) else {
         return (
@@ -193,7 +193,11 @@ fn cpu(then: &Reading, now: &Reading) -> (CpuSource, Vec<CpuStates>, u64) {
     (CpuSource::Exact, states.collect(), sampled.context_switches)
 }
 
-fn interrupts(then: &Reading, now: &Reading, seconds: f64) -> Option<Vec<WatchInterrupt>> {
+fn interrupts(
+    then: &WatchReading,
+    now: &WatchReading,
+    seconds: f64,
+) -> Option<Vec<WatchInterrupt>> {
     let before = then.interrupts.as_deref().unwrap_or_default();
     let lines = now.interrupts.as_ref()?.iter();
     let came = lines.filter(|line| line.total() > 0).map(|line| {
@@ -233,9 +237,14 @@ fn add_drops(
     found.0.iter().map(add).collect()
 }
 
-fn protocols(began: &Reading, then: &Reading, now: &Reading, seconds: f64) -> Vec<WatchCounter> {
+fn protocols(
+    began: &WatchReading,
+    then: &WatchReading,
+    now: &WatchReading,
+    seconds: f64,
+) -> Vec<WatchCounter> {
     let counter = |name: &&str| {
-        let of = |reading: &Reading| reading.namespace.protocols.get(*name).copied();
+        let of = |reading: &WatchReading| reading.namespace.protocols.get(*name).copied();
         let count = of(now)?;
         Some(WatchCounter {
             name: String::from(*name),

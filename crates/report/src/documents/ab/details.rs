@@ -315,9 +315,9 @@ fn write_changes(part: &mut Part, compared: &LiveAb) {
 }
 
 /// A figure of a block: its name, and a function that reads it.
-type Reading = (&'static str, fn(&AbBlock) -> Option<f64>);
+type BlockFigure = (&'static str, fn(&AbBlock) -> Option<f64>);
 
-const READINGS: [Reading; 5] = [
+const READINGS: [BlockFigure; 5] = [
     ("busy cores", |block| block.window.busy_cores()),
     ("packets a second, both ways", |block| {
         Some(block.window.packets_per_second())
@@ -340,7 +340,7 @@ pub fn figures(compared: &LiveAb) -> impl Iterator<Item = Figure> {
 }
 
 /// Plots a figure of each block over the time of the run; `None` if no block has it, or it is 0 in all.
-fn over_time(compared: &LiveAb, (name, read): Reading) -> Option<Figure> {
+fn over_time(compared: &LiveAb, (name, read): BlockFigure) -> Option<Figure> {
     let names = [&*compared.reference.name, &*compared.judged.name];
     let blocks: [fn(&AbPair) -> &AbBlock; 2] = [|pair| &pair.reference, |pair| &pair.judged];
     let counting = || {

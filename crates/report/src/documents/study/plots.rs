@@ -38,35 +38,35 @@ type Read = fn(&TrialFigures) -> Option<f64>;
 
 /// A figure of a trial: its name with its unit, a function that reads it, and the unit's size in that of the reading.
 #[derive(Clone, Copy)]
-struct Reading(&'static str, Read, f64);
+struct TrialFigure(&'static str, Read, f64);
 
 /// Counters of a trial that are drawn unchanged.
-const EVENTS: [Reading; 3] = [
-    Reading(
+const EVENTS: [TrialFigure; 3] = [
+    TrialFigure(
         "interrupts a second, whole machine",
         |it| it.interrupts_per_second,
         1.0,
     ),
-    Reading(
+    TrialFigure(
         "context switches a second, whole machine",
         |it| Some(it.context_switches_per_second),
         1.0,
     ),
-    Reading("polls a second, receiver", |it| it.polls_per_second, 1.0),
+    TrialFigure("polls a second, receiver", |it| it.polls_per_second, 1.0),
 ];
 
-impl Reading {
+impl TrialFigure {
     /// Returns the judged rate of a workload, in a unit that suits the greatest one.
     fn rate(facts: &WorkloadFacts, arms: &[Arm]) -> Self {
         if facts.unit == WorkUnit::Transactions {
             let read: Read = |it| Some(it.round_trip?.transactions_per_second);
-            return Reading("transactions a second", read, 1.0);
+            return TrialFigure("transactions a second", read, 1.0);
         }
         let read: Read = |it| Some(it.delivered_bits_per_second);
         let greatest = arms.iter().filter_map(|arm| arm.group.range(read));
         match greatest.map(|(_, most)| most).fold(0.0, f64::max) >= 1e9 {
-            true => Reading("delivered, Gbit/s of payload", read, 1e9),
-            false => Reading("delivered, Mbit/s of payload", read, 1e6),
+            true => TrialFigure("delivered, Gbit/s of payload", read, 1e9),
+            false => TrialFigure("delivered, Mbit/s of payload", read, 1e6),
         }
     }
 
@@ -86,7 +86,7 @@ impl Reading {
             Metric::CpuNsPerByte => |it| it.cpu.as_ref()?.busy_ns_per_byte,
             _ => return None,
         };
-        Some(Reading(metric.facts().label, read, 1.0))
+        Some(TrialFigure(metric.facts().label, read, 1.0))
     }
 
     /// Returns the figure of a trial, in the unit of its name; `None` if it was not measured.
@@ -98,7 +98,7 @@ impl Reading {
 /// Returns the plots for which a workload's trials have figures.
 pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
     let arms = arms(study, facts);
-    let rate = Reading::rate(facts, &arms);
+    let rate = TrialFigure::rate(facts, &arms);
     let first = [
         each_trial(study, facts, &arms, &rate),
         ratios(study, facts, &arms),
@@ -131,7 +131,7 @@ fn each_trial(
     study: &Study,
     facts: &WorkloadFacts,
     arms: &[Arm],
-    reading: &Reading,
+    reading: &TrialFigure,
 ) -> Option<Figure> {
     let read = |figures: &TrialFigures| reading.of(figures);
     let ranges = arms.iter().filter_map(|arm| arm.group.range(read));
@@ -187,7 +187,7 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> 
     let workload = &facts.workload;
     let mut pairs = Pair::of(study).into_iter();
     let metric = pairs.find_map(|pair| Some(intervals(study, pair, workload).ok()?.first()?.0))?;
-    let reading = &Reading::of_metric(metric)?;
+    let reading = &TrialFigure::of_metric(metric)?;
     let pairs = Pair::of(study).into_iter().filter_map(|pair| {
         let lines = intervals(study, pair, workload).ok()?;
         let (_, line) = lines.into_iter().find(|(own, _)| *own == metric)?;
@@ -239,7 +239,7 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> 
 
 /// Returns the ratios of the blocks in which all trials have a result; of several pairs of settings the mean of the
 /// logarithms.
-fn block_ratios(arms: &[Arm], pair: Pair, reading: &Reading) -> Ratios {
+fn block_ratios(arms: &[Arm], pair: Pair, reading: &TrialFigure) -> Ratios {
     let of = |setting: &str| -> Ratios {
         let arm = arms.iter().find(|arm| arm.name == setting);
         let trials = arm.into_iter().flat_map(|arm| &arm.group.good);
@@ -291,7 +291,7 @@ fn in_order(
     study: &Study,
     facts: &WorkloadFacts,
     arms: &[Arm],
-    reading: &Reading,
+    reading: &TrialFigure,
 ) -> Option<Figure> {
     let series = arms.iter().map(|arm| {
         let good = arm.group.good.iter();
