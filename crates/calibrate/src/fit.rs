@@ -47,13 +47,13 @@ pub struct FitPlan {
     pub costs: BTreeMap<String, u64>,
     /// Groups of parameters that are fitted together, in this order.
     #[serde(default, rename = "group")]
-    pub groups: Vec<Group>,
+    pub groups: Vec<FitGroup>,
 }
 
 /// Parameters that are fitted together.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Group {
+pub struct FitGroup {
     /// Its name in tables.
     pub name: String,
     /// Its parameters.
@@ -251,7 +251,7 @@ pub fn fit(library: &Library) -> Result<Fit, SimError> {
     Ok(Fit { groups, library })
 }
 
-fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), SimError> {
+fn fit_group(library: &Library, group: &FitGroup) -> Result<(GroupFit, Vec<u64>), SimError> {
     let runs: Vec<&PublishedRun> = library.runs_of(&group.name).collect();
     let figures: usize = runs.iter().map(|run| fitted_figures(run)).sum();
     let spans: Vec<SearchSpan> = group
@@ -382,7 +382,7 @@ impl Library {
     }
 
     /// Checks that a group has more fitted figures than parameters.
-    fn check_group(&self, group: &Group) -> Result<(), SimError> {
+    fn check_group(&self, group: &FitGroup) -> Result<(), SimError> {
         let figures: usize = self.runs_of(&group.name).map(fitted_figures).sum();
         let parameters = group.parameters.len();
         if parameters < figures {

@@ -312,15 +312,15 @@ pub fn settings(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
 }
 
 /// Knobs that are recorded together, with their new values; `None` for a knob that is only recorded.
-type Group<'a> = Vec<(&'static KnobRow, Option<&'a Value>)>;
+type KnobGroup<'a> = Vec<(&'static KnobRow, Option<&'a Value>)>;
 
 /// Groups the values of NAPI instances. The deferral knobs form one group: restoring one disturbs the others.
-fn napi_groups(values: &Values) -> Vec<Group<'_>> {
+fn napi_groups(values: &Values) -> Vec<KnobGroup<'_>> {
     let is_deferral = |row: &KnobRow| row.rule == WriteRule::FromRest;
     let rows = table::TABLE
         .iter()
         .filter(|row| row.place.phase() == Phase::Napi);
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<KnobGroup> = Vec::new();
     for row in rows {
         let to = values.get(row);
         let group = groups.last_mut().filter(|group| {
@@ -341,7 +341,7 @@ fn written(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Writ
 }
 
 /// Writes the interface's own values. The kernel copies them to every instance, so those are recorded too.
-fn of_device(facts: &InterfaceFacts, group: &Group) -> Vec<Write> {
+fn of_device(facts: &InterfaceFacts, group: &KnobGroup) -> Vec<Write> {
     let mut writes = Vec::new();
     for (row, to) in group {
         let knob = Knob::of_interface(row);
@@ -362,7 +362,7 @@ fn of_device(facts: &InterfaceFacts, group: &Group) -> Vec<Write> {
     }
 }
 
-fn of_instances(target: &Target, napis: &[&Napi], group: &Group) -> Vec<Write> {
+fn of_instances(target: &Target, napis: &[&Napi], group: &KnobGroup) -> Vec<Write> {
     napis
         .iter()
         .map(|napi| of_instance(target, napi, group))
@@ -371,7 +371,7 @@ fn of_instances(target: &Target, napis: &[&Napi], group: &Group) -> Vec<Write> {
         .collect()
 }
 
-fn of_instance(target: &Target, napi: &Napi, group: &Group) -> Vec<Write> {
+fn of_instance(target: &Target, napi: &Napi, group: &KnobGroup) -> Vec<Write> {
     let of = |(row, to): &(&'static KnobRow, Option<&Value>)| {
         let knob = Knob::of_napi(row, napi.id);
         let from = Value::Number(napi.value_of(&knob)?);

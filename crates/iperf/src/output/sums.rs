@@ -52,7 +52,7 @@ impl Sum {
 /// Streams that are summed up together: those with the same peer address that run at the same time and, if the
 /// sides are summed separately, have the same side.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Group {
+struct SumGroup {
     peer: IpAddr,
     is_later: bool,
     is_sender: Option<bool>,
@@ -77,7 +77,7 @@ struct Gathered {
 pub struct SummedStream<T> {
     pub connected: Connected,
     pub known: T,
-    group: Group,
+    group: SumGroup,
     /// The group's interval in which the stream began,
     first: u64,
     /// and that of its next record.
@@ -102,7 +102,7 @@ pub struct Streams<T> {
     /// A client's own streams that have neither begun nor failed; until all have, no interval is complete.
     awaited: u32,
     streams: BTreeMap<StreamKey, SummedStream<T>>,
-    groups: BTreeMap<Group, Gathered>,
+    groups: BTreeMap<SumGroup, Gathered>,
 }
 
 impl<T: Copy> Streams<T> {
@@ -127,14 +127,14 @@ impl<T: Copy> Streams<T> {
         if !self.has_number(key.number) {
             self.awaited = self.awaited.saturating_sub(1);
         }
-        let mut group = Group {
+        let mut group = SumGroup {
             peer: connected.peer.ip(),
             is_later: key.is_later,
             is_sender: self.is_side_apart.then_some(connected.is_sender),
             generation: u32::MAX,
         };
-        let alike = |of: &Group| {
-            Group {
+        let alike = |of: &SumGroup| {
+            SumGroup {
                 generation: u32::MAX,
                 ..*of
             } == group
@@ -209,7 +209,7 @@ impl<T: Copy> Streams<T> {
         let Some(stream) = self.streams.get_mut(&key) else {
             // A stream that never began.
             self.awaited = self.awaited.saturating_sub(1);
-            let groups: Vec<Group> = self.groups.keys().copied().collect();
+            let groups: Vec<SumGroup> = self.groups.keys().copied().collect();
             return groups.into_iter().map(|group| self.due(group)).collect();
         };
         stream.is_done = true;
@@ -221,7 +221,7 @@ impl<T: Copy> Streams<T> {
     }
 
     /// The complete sums of a group. Removes the group if all its streams have ended.
-    fn due(&mut self, group: Group) -> Due {
+    fn due(&mut self, group: SumGroup) -> Due {
         let mut due = Due::default();
         let running = self.streams.values();
         let running = running.filter(|stream| stream.group == group && !stream.is_done);

@@ -89,10 +89,10 @@ fn compare_settings(imported: &mut Imported) {
 }
 
 /// The trials of a setting.
-type Group<'a> = (&'a str, Rc<[&'a ImportedTrial]>);
+type SettingTrials<'a> = (&'a str, Rc<[&'a ImportedTrial]>);
 
 /// Returns the workload, the reference and the setting of each comparison, and the number of those beyond the limit.
-fn contrasts(imported: &Imported) -> (Vec<(&str, Group<'_>, Group<'_>)>, u32) {
+fn contrasts(imported: &Imported) -> (Vec<(&str, SettingTrials<'_>, SettingTrials<'_>)>, u32) {
     let settings = imported.settings();
     let order: HashMap<&str, usize> = settings.into_iter().zip(0..).collect();
     let (mut found, mut left_out) = (Vec::new(), 0);
@@ -100,7 +100,8 @@ fn contrasts(imported: &Imported) -> (Vec<(&str, Group<'_>, Group<'_>)>, u32) {
         let groups = ImportedTrial::by_setting(trials).into_iter();
         let has_value = |of: &[&ImportedTrial]| of.iter().any(|it| it.value.is_some());
         let groups = groups.filter(|(name, of)| *name != NOT_SAID && has_value(of));
-        let mut groups: Vec<Group> = groups.map(|(name, of)| (name, Rc::from(of))).collect();
+        let mut groups: Vec<SettingTrials> =
+            groups.map(|(name, of)| (name, Rc::from(of))).collect();
         groups.sort_by_key(|(name, _)| order[name]);
         let interrupt = groups.iter().position(|(name, _)| *name == "interrupt");
         if groups.is_empty() {

@@ -460,7 +460,7 @@ impl Run<'_> {
 
     /// Runs a workload's trials of one block, except finished ones and those that no comparison needs any more.
     /// Returns false if the study's time ends in a trial, which then does not count.
-    fn block(&mut self, group: &Group<'_>) -> Result<bool, StudyError> {
+    fn block(&mut self, group: &BlockTrials<'_>) -> Result<bool, StudyError> {
         for (workload, setting) in group.trials {
             if !self.schedule.is_needed(workload, setting)
                 || is_done(&self.done, group.block, workload, setting)
@@ -549,21 +549,21 @@ fn failing(done: &[Trial]) -> BTreeSet<(&str, &str)> {
 }
 
 /// A workload's trials of one block, which follow one another in the plan.
-struct Group<'a> {
+struct BlockTrials<'a> {
     block: u32,
     trials: &'a [(String, String)],
 }
 
 /// Returns the groups of a plan from the last begun one on. Earlier ones were finished or left out.
-fn remaining<'a>(plan: &'a Plan, settings: usize, done: &[Trial]) -> Vec<Group<'a>> {
+fn remaining<'a>(plan: &'a Plan, settings: usize, done: &[Trial]) -> Vec<BlockTrials<'a>> {
     let per_block = plan.workloads.len();
     let groups = plan.order.chunks(settings).enumerate();
     let groups = groups.map(|(index, trials)| {
         let block = (index / per_block) as u32 + 1;
-        Group { block, trials }
+        BlockTrials { block, trials }
     });
-    let mut groups: Vec<Group<'_>> = groups.collect();
-    let is_begun = |group: &Group<'_>| {
+    let mut groups: Vec<BlockTrials<'_>> = groups.collect();
+    let is_begun = |group: &BlockTrials<'_>| {
         let mut trials = group.trials.iter();
         trials.any(|(workload, setting)| is_done(done, group.block, workload, setting))
     };

@@ -12,7 +12,7 @@ use nicpoll_model::{
 
 use super::comparisons::{found, margin_percent, to_find_margin, value};
 use super::phrases::{Shown, named, outcome};
-use super::trials::{Group, Pair};
+use super::trials::{Pair, TrialGroup};
 use crate::lists::{capital, distinct, grouped, joined, listed};
 use crate::page::{Block, Ink, Interval, IntervalGroup, Intervals, Level, Part, Span};
 use nicpoll_model::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent, span};
@@ -216,7 +216,7 @@ fn deliver_all(study: &Study, pair: Pair, workload: &str) -> bool {
     let is_judged = pair.judged_all(study, workload).any(is_share);
     is_judged
         && both.all(|setting| {
-            let group = Group::of(study, workload, setting);
+            let group = TrialGroup::of(study, workload, setting);
             let least = group.range(|it| {
                 Some(it.delivered_packets? as f64 / it.offered_packets.filter(|it| *it > 0)? as f64)
             });
@@ -496,7 +496,7 @@ fn latencies(study: &Study) -> impl Iterator<Item = String> {
     let timed = timed.filter(|facts| facts.unit == WorkUnit::Transactions);
     timed.filter_map(|facts| {
         let medians = study.settings.iter().map(|setting| {
-            let group = Group::of(study, &facts.workload, &setting.setting);
+            let group = TrialGroup::of(study, &facts.workload, &setting.setting);
             let p50 = group.median(|trial| Some(trial.round_trip?.quantiles.p50_ns? as f64 / 1e3));
             (setting.setting.as_str(), p50)
         });
@@ -519,7 +519,7 @@ const ABOUT_ONE: std::ops::RangeInclusive<f64> = 0.7..=1.4;
 /// Returns that the timer's period is the floor, if a setting adds about that to the round trip.
 fn floor(study: &Study, workload: &str) -> Option<String> {
     let median = |setting: &str, read: fn(&TrialFigures) -> Option<f64>| {
-        Group::of(study, workload, setting).median(read)
+        TrialGroup::of(study, workload, setting).median(read)
     };
     let trip = |setting: &str| median(setting, |it| Some(it.round_trip?.quantiles.p50_ns? as f64));
     let pairs = Pair::of(study).into_iter().flat_map(Pair::settings);

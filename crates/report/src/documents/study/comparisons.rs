@@ -9,7 +9,7 @@ use nicpoll_model::{
     TrialFigures, Verdict, WorkUnit, WorkloadFacts,
 };
 
-use super::trials::{Group, Pair};
+use super::trials::{Pair, TrialGroup};
 use crate::lists::{distinct, listed};
 use crate::page::{Align, Cell, Ink, Part, Row, Table};
 
@@ -197,8 +197,8 @@ fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     if !is_timed || pair.effect.is_some() {
         return String::new();
     }
-    let judged = Group::of(study, &comparison.workload, pair.setting);
-    let other = Group::of(study, &comparison.workload, pair.reference);
+    let judged = TrialGroup::of(study, &comparison.workload, pair.setting);
+    let other = TrialGroup::of(study, &comparison.workload, pair.reference);
     let both = |read: fn(&TrialFigures) -> Option<f64>| {
         let [judged, other] = [&judged, &other].map(|it| figure_or_missing(it.median(read)));
         format!("{judged} us against {other} us")

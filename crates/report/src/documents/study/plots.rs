@@ -12,7 +12,7 @@ use nicpoll_model::{
 };
 
 use super::answer::intervals;
-use super::trials::{Arm, Group, Pair, arms};
+use super::trials::{Arm, Pair, TrialGroup, arms};
 use super::within;
 use super::workload::{AccountLine, Sums, account_unit, core_name, cores, cores_of, source};
 use crate::lists::{capital, joined};
@@ -409,7 +409,7 @@ const STATES_HIGH: f64 = 22.0;
 
 /// Plots each core's time by state: a bar for each setting. `None` if CPU time was not measured.
 fn cpu_time(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
-    let groups = Group::of_workload(study, &facts.workload);
+    let groups = TrialGroup::of_workload(study, &facts.workload);
     let cores = cores(&groups);
     cores.first()?;
     let mut strips = Strips::new();
@@ -450,7 +450,7 @@ fn cpu_time(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure
 }
 
 /// Returns the mean share of each state over the trials that have it: means add up, medians do not.
-fn shares(group: &Group, core: u32) -> Option<[f64; 4]> {
+fn shares(group: &TrialGroup, core: u32) -> Option<[f64; 4]> {
     let states = group.results().flat_map(cores_of);
     let of_core: Vec<&CpuStates> = states.filter(|states| states.core == core).collect();
     let count = of_core.len() as f64;

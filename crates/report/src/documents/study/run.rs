@@ -10,7 +10,7 @@ use nicpoll_model::numbers::{MISSING, counted, span};
 use nicpoll_model::{HostFacts, Plan, SettingFacts, Side, Study, StudyPlan};
 
 use super::notes;
-use super::trials::Group;
+use super::trials::TrialGroup;
 use crate::documents::switch;
 use crate::fields::{cells, filled, told, told_or_missing};
 use crate::lists::{distinct, grouped, joined, listed};
@@ -119,7 +119,7 @@ fn placement(study: &Study) -> String {
 /// Returns the cores on which polls ran in any good trial under a setting.
 fn poll_cpus(study: &Study, setting: &str) -> Vec<u32> {
     let workloads = study.plan.workloads.iter();
-    let trials = workloads.flat_map(|workload| Group::of(study, workload, setting).good);
+    let trials = workloads.flat_map(|workload| TrialGroup::of(study, workload, setting).good);
     let cpus = trials.flat_map(|trial| trial.placement.poll_cpus.iter().copied());
     cpus.collect::<BTreeSet<u32>>().into_iter().collect()
 }

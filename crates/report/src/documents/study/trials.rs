@@ -103,18 +103,18 @@ impl<'a> Pair<'a> {
 }
 
 /// The trials of one workload under one setting.
-pub struct Group<'a> {
+pub struct TrialGroup<'a> {
     /// The trials that count and gave a result.
     pub good: Vec<&'a Trial>,
 }
 
-impl<'a> Group<'a> {
+impl<'a> TrialGroup<'a> {
     /// Gathers the trials.
     pub fn of(study: &'a Study, workload: &str, setting: &str) -> Self {
         let alike = study.trials.iter().filter(|trial| {
             trial.workload == workload && trial.setting == setting && trial.result().is_some()
         });
-        Group {
+        TrialGroup {
             good: alike.collect(),
         }
     }
@@ -123,7 +123,7 @@ impl<'a> Group<'a> {
     pub fn of_workload(study: &'a Study, workload: &str) -> Vec<Self> {
         let settings = study.settings.iter();
         settings
-            .map(|facts| Group::of(study, workload, &facts.setting))
+            .map(|facts| TrialGroup::of(study, workload, &facts.setting))
             .collect()
     }
 
@@ -170,7 +170,7 @@ pub struct Arm<'a> {
     pub name: &'a str,
     /// Its colour and mark.
     pub look: Look,
-    pub group: Group<'a>,
+    pub group: TrialGroup<'a>,
 }
 
 /// The settings of a study under a workload, in the order of the study.
@@ -181,7 +181,7 @@ pub fn arms<'a>(study: &'a Study, facts: &WorkloadFacts) -> Vec<Arm<'a>> {
     arms.map(|(name, look)| Arm {
         name,
         look,
-        group: Group::of(study, &facts.workload, name),
+        group: TrialGroup::of(study, &facts.workload, name),
     })
     .collect()
 }

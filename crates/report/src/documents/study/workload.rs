@@ -10,7 +10,7 @@ use nicpoll_model::{
 };
 
 use super::comparisons;
-use super::trials::{Group, middle};
+use super::trials::{TrialGroup, middle};
 use crate::lists::{distinct, joined};
 use crate::page::{Align, Block, Figure, Ink, Part, Row, Table};
 
@@ -27,7 +27,7 @@ type Read = fn(&TrialFigures) -> Option<f64>;
 /// Writes the part of a workload, with its plots.
 pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec<Figure>) {
     let workload = &facts.workload;
-    let groups = Group::of_workload(study, workload);
+    let groups = TrialGroup::of_workload(study, workload);
     part.heading(format!("{workload}: {}", facts.description));
     comparisons::write_sentences(part, study, workload);
     let uneven = uneven_rates(study, workload).into_iter();
@@ -54,19 +54,23 @@ pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec
 }
 
 /// Makes a row with the median of a figure for each setting.
-fn median_row(label: &str, groups: &[Group], read: impl Fn(&TrialFigures) -> Option<f64>) -> Row {
+fn median_row(
+    label: &str,
+    groups: &[TrialGroup],
+    read: impl Fn(&TrialFigures) -> Option<f64>,
+) -> Row {
     let medians = groups.iter().map(|group| group.median(&read));
     Row::plain(label, medians.map(figure_or_missing))
 }
 
 /// Makes rows of medians.
-fn median_rows(figures: &[Reading], groups: &[Group]) -> impl Iterator<Item = Row> {
+fn median_rows(figures: &[Reading], groups: &[TrialGroup]) -> impl Iterator<Item = Row> {
     let figures = figures.iter();
     figures.map(|(label, read)| median_row(label, groups, read))
 }
 
 /// Makes rows of medians, without rows that no setting has.
-fn measured_rows(figures: &[Reading], groups: &[Group]) -> impl Iterator<Item = Row> {
+fn measured_rows(figures: &[Reading], groups: &[TrialGroup]) -> impl Iterator<Item = Row> {
     let is_measured = |(_, read): &&Reading| groups.iter().any(|it| it.range(read).is_some());
     let measured = figures.iter().filter(is_measured);
     measured.map(|(label, read)| median_row(label, groups, read))
@@ -75,7 +79,7 @@ fn measured_rows(figures: &[Reading], groups: &[Group]) -> impl Iterator<Item = 
 /// Makes a row with the median of a figure for each setting, and one with the trials' range.
 fn spread_rows(
     label: &str,
-    groups: &[Group],
+    groups: &[TrialGroup],
     read: impl Fn(&TrialFigures) -> Option<f64>,
 ) -> impl Iterator<Item = Row> {
     let ranges: Vec<_> = groups.iter().map(|group| group.range(&read)).collect();
@@ -88,7 +92,7 @@ fn spread_rows(
     iter::once(median_row(label, groups, &read)).chain(measured.then_some(spread))
 }
 
-fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
+fn traffic_rows(unit: WorkUnit, groups: &[TrialGroup]) -> Vec<Row> {
     if unit == WorkUnit::Transactions {
         let rate = spread_rows("transactions/s", groups, |trial| {
             Some(trial.round_trip?.transactions_per_second)
@@ -166,8 +170,8 @@ fn one_way_us(trial: &TrialFigures, share: f64) -> Option<f64> {
 }
 
 /// Makes a row with the median loss of each setting. No loss seen is not a loss of 0.
-fn loss_row(groups: &[Group]) -> Row {
-    let cell = |group: &Group| match &group.losses()[..] {
+fn loss_row(groups: &[TrialGroup]) -> Row {
+    let cell = |group: &TrialGroup| match &group.losses()[..] {
         [] => String::from(MISSING),
         [.., 0.0] => String::from("none seen"),
         losses => figure_or_missing(middle(losses).map(|loss| loss * 100.0)),
@@ -180,7 +184,7 @@ type Share = fn(&CpuStates) -> f64;
 /// Reads the states of a trial's cores.
 type States = fn(&TrialFigures) -> &[CpuStates];
 
-fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
+fn cpu_rows(study: &Study, groups: &[TrialGroup]) -> Vec<Row> {
     let source = source(groups);
     let sampled: States = |trial| &trial.cpu_tick_sampled;
     let mut states: Vec<(&str, States, Share)> = vec![
@@ -210,8 +214,8 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
 }
 
 /// Returns the cores whose time was measured, in their order.
-pub fn cores(groups: &[Group]) -> Vec<u32> {
-    let trials = groups.iter().flat_map(Group::results);
+pub fn cores(groups: &[TrialGroup]) -> Vec<u32> {
+    let trials = groups.iter().flat_map(TrialGroup::results);
     let cores = trials.flat_map(|trial| cores_of(trial).iter().map(|cpu| cpu.core));
     cores.collect::<BTreeSet<u32>>().into_iter().collect()
 }
@@ -234,15 +238,15 @@ pub fn core_name(study: &Study, core: u32) -> String {
 }
 
 /// Returns how CPU time was measured, which is the same throughout a study. A study without good trials shows none.
-pub fn source(groups: &[Group]) -> CpuSource {
-    let mut results = groups.iter().flat_map(Group::results);
+pub fn source(groups: &[TrialGroup]) -> CpuSource {
+    let mut results = groups.iter().flat_map(TrialGroup::results);
     results
         .find_map(|trial| trial.cpu.as_ref())
         .map_or(CpuSource::TickSampled, |cpu| cpu.source)
 }
 
 /// Formats the share of one state on each of the cores: ` 52 |   3`.
-fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> String {
+fn core_shares(group: &TrialGroup, cores: &[u32], states: States, read: Share) -> String {
     let shares = cores.iter().map(|core| {
         let share = group.median(|trial| {
             let states = states(trial).iter().find(|states| states.core == *core)?;
@@ -253,7 +257,7 @@ fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> Str
     joined(shares, " | ")
 }
 
-fn cost_rows(facts: &WorkloadFacts, groups: &[Group]) -> impl Iterator<Item = Row> {
+fn cost_rows(facts: &WorkloadFacts, groups: &[TrialGroup]) -> impl Iterator<Item = Row> {
     let (what, read): Reading = match facts.unit {
         // A nanosecond a byte is a second a GB.
         WorkUnit::Bytes => ("s/GB", |it| it.cpu.as_ref()?.busy_ns_per_byte),
@@ -529,7 +533,7 @@ pub struct Sums {
 
 impl Sums {
     /// Returns the sums; `None` without a good trial.
-    pub fn of(group: &Group) -> Option<Self> {
+    pub fn of(group: &TrialGroup) -> Option<Self> {
         let ledgers = || group.good.iter().filter_map(|trial| trial.ledger());
         ledgers().next()?;
         let mut lines = BTreeMap::new();
@@ -594,8 +598,8 @@ impl Sums {
 }
 
 /// Returns the unit of accounts: packets, or bytes of TCP.
-pub fn account_unit<'a>(groups: impl Iterator<Item = &'a Group<'a>>) -> &'static str {
-    let mut results = groups.flat_map(Group::results);
+pub fn account_unit<'a>(groups: impl Iterator<Item = &'a TrialGroup<'a>>) -> &'static str {
+    let mut results = groups.flat_map(TrialGroup::results);
     match results.any(|trial| trial.ledger.is_in_bytes()) {
         true => "bytes",
         false => "packets",
@@ -603,7 +607,7 @@ pub fn account_unit<'a>(groups: impl Iterator<Item = &'a Group<'a>>) -> &'static
 }
 
 /// Makes the rows of each setting's account. The printed lines add up.
-fn loss_rows(groups: &[Group]) -> Vec<Row> {
+fn loss_rows(groups: &[TrialGroup]) -> Vec<Row> {
     let unit = account_unit(groups.iter());
     let sums: Vec<Option<Sums>> = groups.iter().map(Sums::of).collect();
     let row = |label: String, read: &dyn Fn(&Sums) -> String| {
@@ -637,7 +641,7 @@ fn loss_rows(groups: &[Group]) -> Vec<Row> {
 /// Returns which settings' accounts leave trials out, and why.
 fn open_accounts(study: &Study, workload: &str) -> Vec<String> {
     let settings = study.settings.iter().filter_map(|facts| {
-        let group = Group::of(study, workload, &facts.setting);
+        let group = TrialGroup::of(study, workload, &facts.setting);
         let mut reasons = group.good.iter();
         let why = reasons.find_map(|trial| trial.validity.ledger_void.as_deref())?;
         let (setting, closed, all) = (&facts.setting, group.closed().count(), group.good.len());
