@@ -49,11 +49,11 @@ pub struct Connection {
     stream: TcpStream,
     own: SocketAddr,
     until: Instant,
-    state: State,
+    state: ConnectionState,
 }
 
 #[derive(Debug)]
-enum State {
+enum ConnectionState {
     /// So much of the request has come.
     Asking(Vec<u8>),
     /// It waits for a page.
@@ -72,7 +72,7 @@ impl Connection {
             own: stream.local_addr()?,
             stream,
             until: Instant::now() + REQUEST_MAX,
-            state: State::Asking(Vec::new()),
+            state: ConnectionState::Asking(Vec::new()),
         })
     }
 
@@ -88,18 +88,18 @@ impl Connection {
 
     /// Whether the other end has to say something.
     pub fn is_asking(&self) -> bool {
-        matches!(self.state, State::Asking(_))
+        matches!(self.state, ConnectionState::Asking(_))
     }
 
     /// Whether the other end has to take something.
     pub fn is_answering(&self) -> bool {
-        matches!(self.state, State::Answering { .. })
+        matches!(self.state, ConnectionState::Answering { .. })
     }
 
     /// The page that it waits for.
     pub fn awaited(&self) -> Option<&Page> {
         match &self.state {
-            State::Waiting(asked) => Some(&asked.page),
+            ConnectionState::Waiting(asked) => Some(&asked.page),
             _ => None,
         }
     }
@@ -107,7 +107,7 @@ impl Connection {
     /// The page that it is sent.
     pub fn page(&self) -> Option<&Arc<MadePage>> {
         match &self.state {
-            State::Answering { body, .. } => body.as_ref().map(|(page, _)| page),
+            ConnectionState::Answering { body, .. } => body.as_ref().map(|(page, _)| page),
             _ => None,
         }
     }
@@ -117,7 +117,7 @@ impl Connection {
     /// # Errors
     /// When the connection is over.
     pub fn read(&mut self, token: Option<&str>) -> io::Result<()> {
-        let State::Asking(head) = &mut self.state else {
+        let ConnectionState::Asking(head) = &mut self.state else {
             return Ok(());
         };
         let mut part = [0; 1024];
@@ -142,7 +142,7 @@ impl Connection {
             }
             Ok(Some(asked)) => {
                 self.until = Instant::now() + PAGE_MAX;
-                self.state = State::Waiting(asked);
+                self.state = ConnectionState::Waiting(asked);
             }
             Err(refusal) => self.say(refusal.status(), "", &words(&refusal.to_string())),
         }
@@ -151,7 +151,7 @@ impl Connection {
 
     /// Answers with a page that was made.
     pub fn answer(&mut self, page: &Arc<MadePage>) {
-        let State::Waiting(asked) = &self.state else {
+        let ConnectionState::Waiting(asked) = &self.state else {
             return;
         };
         let refresh = match page.is_live {
@@ -178,7 +178,7 @@ impl Connection {
         let head =
             format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{more}{HEADERS}\r\n{html}");
         self.until = Instant::now() + ANSWER_MAX;
-        self.state = State::Answering {
+        self.state = ConnectionState::Answering {
             head: head.into_bytes(),
             body,
         };
@@ -189,7 +189,7 @@ impl Connection {
     /// # Errors
     /// When the connection is over.
     pub fn write(&mut self) -> io::Result<bool> {
-        let State::Answering { head, body } = &mut self.state else {
+        let ConnectionState::Answering { head, body } = &mut self.state else {
             return Ok(false);
         };
         while !head.is_empty() {

@@ -77,7 +77,7 @@ fn is_wanted(args: &WatchArgs, watch: &Watch) -> bool {
 }
 
 /// The state that keys change.
-struct State {
+struct WatchState {
     start: WatchStart,
     sample: Option<WatchSample>,
     scale: WatchScale,
@@ -88,7 +88,7 @@ struct State {
 
 /// Shows the watch until it ends, is quit or is signalled.
 fn run_screen(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure> {
-    let mut state = State {
+    let mut state = WatchState {
         message: String::from(render_watch_start(watch.start()).trim_end()),
         start: watch.start().clone(),
         sample: None,
@@ -124,7 +124,7 @@ fn put_back() -> io::Result<()> {
 fn show(
     args: &WatchArgs,
     watch: &mut Watch,
-    state: &mut State,
+    state: &mut WatchState,
     terminal: &mut DefaultTerminal,
     stop: &Stop,
 ) -> Result<(), Failure> {
@@ -140,7 +140,7 @@ fn show(
 /// Handles keys until the deadline. Returns `false` when the watch is over.
 fn wait(
     until: Instant,
-    state: &mut State,
+    state: &mut WatchState,
     terminal: &mut DefaultTerminal,
     stop: &Stop,
 ) -> Result<bool, Failure> {
@@ -168,7 +168,7 @@ fn wait(
     }
 }
 
-impl State {
+impl WatchState {
     fn draw(&self, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
         let view = WatchView {
             start: &self.start,

@@ -394,9 +394,9 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Fi
 }
 
 /// A CPU state: its name, its colour's index, and a function that reads it. Idle, the rest, has no colour.
-type State = (&'static str, Option<usize>, fn(&CpuStates) -> f64);
+type DrawnState = (&'static str, Option<usize>, fn(&CpuStates) -> f64);
 
-const STATES: [State; 4] = [
+const STATES: [DrawnState; 4] = [
     ("user", Some(2), |cpu| cpu.user + cpu.nice),
     ("system", Some(3), |cpu| cpu.system),
     ("interrupt (irq + softirq)", Some(5), |cpu| {
