@@ -50,7 +50,7 @@ impl Figure {
 
 /// A simulation behind rows: of a run, or of a run with a change.
 #[derive(Clone, Debug)]
-pub struct Job<'a> {
+pub struct SimulationJob<'a> {
     library: &'a Library,
     table: &'a PublishedTable,
     run: &'a PublishedRun,
@@ -74,7 +74,7 @@ enum Change {
     },
 }
 
-/// The result of a [`Job`].
+/// The result of a [`SimulationJob`].
 #[derive(Clone, Debug)]
 pub struct Done {
     /// `None` when the run is not simulated.
@@ -83,7 +83,7 @@ pub struct Done {
     values: Vec<Option<f64>>,
 }
 
-impl<'a> Job<'a> {
+impl<'a> SimulationJob<'a> {
     /// Returns the simulations of a run: its own, those with other tick phases if it sits on a knife's edge, and with
     /// `has_sensitivity` those with each parameter changed.
     pub fn of_run(
@@ -91,8 +91,8 @@ impl<'a> Job<'a> {
         table: &'a PublishedTable,
         run: &'a PublishedRun,
         has_sensitivity: bool,
-    ) -> Vec<Job<'a>> {
-        let job = |change| Job {
+    ) -> Vec<SimulationJob<'a>> {
+        let job = |change| SimulationJob {
             library,
             table,
             run,
@@ -146,7 +146,7 @@ impl<'a> Job<'a> {
 }
 
 /// Returns the rows of jobs and their results. A run's own job must precede those with its changes.
-pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
+pub fn rows_of(jobs: &[SimulationJob<'_>], done: &[Done]) -> Vec<PublishedRow> {
     let mut rows: Vec<PublishedRow> = Vec::new();
     let mut before: &[Option<f64>] = &[];
     for (job, done) in jobs.iter().zip(done) {
@@ -241,7 +241,7 @@ fn not_run(figure: &Figure) -> Option<f64> {
 }
 
 fn row(
-    job: &Job<'_>,
+    job: &SimulationJob<'_>,
     figure: &Figure,
     value: Option<f64>,
     outcome: Option<&Outcome>,

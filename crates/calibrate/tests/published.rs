@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nicpoll_calibrate::{FitPlan, Job, Library, Mode, PublishedRun, PublishedTable, rows_of};
+use nicpoll_calibrate::{
+    FitPlan, Library, Mode, PublishedRun, PublishedTable, SimulationJob, rows_of,
+};
 use nicpoll_model::sim::{PublishedRow, RowKind};
 use nicpoll_sim::HostModel;
 
@@ -40,8 +42,8 @@ fn library() -> Library {
 }
 
 fn rows(library: &Library, table: &PublishedTable, run: &PublishedRun) -> Vec<PublishedRow> {
-    let jobs = Job::of_run(library, table, run, false);
-    let done: Result<Vec<_>, _> = jobs.iter().map(Job::simulate).collect();
+    let jobs = SimulationJob::of_run(library, table, run, false);
+    let done: Result<Vec<_>, _> = jobs.iter().map(SimulationJob::simulate).collect();
     rows_of(&jobs, &done.expect("it runs"))
 }
 

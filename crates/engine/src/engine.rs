@@ -21,7 +21,7 @@ use crate::names::Named;
 use crate::runner::idle::{Scheduling, start_on};
 use crate::runner::{PortRunner, RunnerSettings};
 
-type Job<I> = Box<dyn FnOnce(&mut PortRunner<I>) + Send>;
+type PortJob<I> = Box<dyn FnOnce(&mut PortRunner<I>) + Send>;
 
 /// A running engine. It ends with this value.
 pub struct Engine<I> {
@@ -36,7 +36,7 @@ impl<I: PacketInput + Send + 'static> Engine<I> {
     /// # Errors
     /// When the CPU cannot be had.
     pub fn start(runner: PortRunner<I>, cpu: u32) -> Result<Self, EngineError> {
-        let (jobs, inbox) = mpsc::channel::<Job<I>>();
+        let (jobs, inbox) = mpsc::channel::<PortJob<I>>();
         let wanted = runner.settings().drive.scheduling();
         let work = move |scheduling| work_through(runner, scheduling, &inbox);
         let (thread, scheduling) =
@@ -78,7 +78,7 @@ impl<I> Engine<I> {
 }
 
 /// Where jobs for an engine go, from any thread.
-struct Jobs<I>(mpsc::Sender<Job<I>>);
+struct Jobs<I>(mpsc::Sender<PortJob<I>>);
 
 impl<I: 'static> Jobs<I> {
     /// As [`Engine::ask`].
@@ -87,7 +87,7 @@ impl<I: 'static> Jobs<I> {
         job: impl FnOnce(&mut PortRunner<I>) -> T + Send + 'static,
     ) -> Result<T, EngineEnded> {
         let (answer, result) = mpsc::channel();
-        let job: Job<I> = Box::new(move |runner| {
+        let job: PortJob<I> = Box::new(move |runner| {
             let _ = answer.send(job(runner));
         });
         self.0.send(job).map_err(|_| EngineEnded)?;
@@ -104,7 +104,7 @@ impl<I> Drop for Engine<I> {
 fn work_through<I: PacketInput>(
     mut runner: PortRunner<I>,
     scheduling: Scheduling,
-    inbox: &mpsc::Receiver<Job<I>>,
+    inbox: &mpsc::Receiver<PortJob<I>>,
 ) -> PortRunner<I> {
     runner.begin(scheduling);
     loop {

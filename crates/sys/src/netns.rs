@@ -175,14 +175,14 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(())
 }
 
-type Job<S> = Box<dyn FnOnce(&mut S) + Send>;
+type NamespaceJob<S> = Box<dyn FnOnce(&mut S) + Send>;
 
 /// A thread inside a network namespace that runs one job after another on a shared state. The namespace lives at least
 /// as long as this value.
 #[derive(Debug)]
 pub struct NetnsThread<S> {
     netns_inode: u64,
-    jobs: Option<mpsc::Sender<Job<S>>>,
+    jobs: Option<mpsc::Sender<NamespaceJob<S>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -225,7 +225,7 @@ impl<S: 'static> NetnsThread<S> {
         enter: impl FnOnce() -> io::Result<()> + Send + 'static,
         state: impl FnOnce() -> S + Send + 'static,
     ) -> io::Result<Self> {
-        let (jobs, inbox) = mpsc::channel::<Job<S>>();
+        let (jobs, inbox) = mpsc::channel::<NamespaceJob<S>>();
         let (ready, entered) = mpsc::channel();
         let thread = named("netns").spawn(move || {
             let entering = enter();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{
-    FitPlan, Job, Length, Library, PublishedTable, fit, rows_of, score_of, with_fitted,
+    FitPlan, Length, Library, PublishedTable, SimulationJob, fit, rows_of, score_of, with_fitted,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::sim::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
@@ -91,7 +91,7 @@ pub fn published(args: &PublishedArgs) -> Result<u8, Failure> {
 fn rows(library: &Library, has_sensitivity: bool) -> Result<Vec<PublishedRow>, Failure> {
     let runs = library.runs();
     let jobs: Vec<_> = runs
-        .flat_map(|(table, run)| Job::of_run(library, table, run, has_sensitivity))
+        .flat_map(|(table, run)| SimulationJob::of_run(library, table, run, has_sensitivity))
         .collect();
     let spinner = Spinner::new();
     let begun = AtomicUsize::new(0);

@@ -168,7 +168,7 @@ impl Shard {
 }
 
 /// A run to make.
-struct Job {
+struct SweepJob {
     value: u64,
     plan: Simulation,
 }
@@ -210,12 +210,12 @@ pub fn print(sweep: &SimSweep, form: &Form) -> Result<(), Failure> {
 }
 
 /// Returns every run of the sweep; refuses the sweep if one run is impossible.
-fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
+fn jobs(args: &SweepArgs) -> Result<Vec<SweepJob>, Failure> {
     let host = read_host(&args.host)?;
     let mut jobs = Vec::new();
     for discipline in &args.disciplines {
         for &value in &args.over.values {
-            let mut job = Job {
+            let mut job = SweepJob {
                 value,
                 plan: Simulation {
                     stops: vec![PathHost {
@@ -249,7 +249,7 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
 }
 
 /// Returns the runs of a part: every `of`th.
-fn own(jobs: Vec<Job>, shard: Option<Shard>) -> Vec<Job> {
+fn own(jobs: Vec<SweepJob>, shard: Option<Shard>) -> Vec<SweepJob> {
     let Some(shard) = shard else {
         return jobs;
     };
@@ -260,7 +260,7 @@ fn own(jobs: Vec<Job>, shard: Option<Shard>) -> Vec<Job> {
 
 impl Shard {
     /// Returns the part's identity among all runs of the sweep.
-    fn of_jobs(self, jobs: &[Job]) -> SimShard {
+    fn of_jobs(self, jobs: &[SweepJob]) -> SimShard {
         let mut sweep = DefaultHasher::new();
         for job in jobs {
             job.value.hash(&mut sweep);
@@ -276,7 +276,7 @@ impl Shard {
 }
 
 /// Estimates the peak memory: the largest runs at once, and the results of all.
-fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
+fn memory_bytes(jobs: &[SweepJob], workers: usize) -> f64 {
     /// Bytes of a point with its lists and names.
     const POINT_BYTES: f64 = 8192.0;
     let each = jobs.iter().map(|job| job.plan.memory_bytes());
@@ -286,7 +286,7 @@ fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
     running + POINT_BYTES * jobs.len() as f64
 }
 
-fn point(job: &Job) -> Result<SimPoint, SimError> {
+fn point(job: &SweepJob) -> Result<SimPoint, SimError> {
     Ok(SimPoint {
         value: job.value as f64,
         plan: job.plan.facts(),

@@ -11,7 +11,7 @@ use nicpoll_sys::tell;
 use nicpoll_traffic::sockets::{self, kernel_words};
 use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
-use super::run::{Job, begin_realtime, listen, run_streams, spawn};
+use super::run::{StreamJob, begin_realtime, listen, run_streams, spawn};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::events::{Event, Kept, Output, Reporter, Settings, StreamKey};
 use crate::options::Options;
@@ -229,7 +229,7 @@ impl<'a> Client<'a> {
     }
 
     /// Compares a stream's result with the amount requested.
-    fn judged(self, run: Run) -> Job<'a> {
+    fn judged(self, run: Run) -> StreamJob<'a> {
         Box::new(move |reporter| {
             let outcome = run(self.signals, reporter);
             let mut total = reporter.kept(outcome)?;
@@ -368,7 +368,7 @@ impl<'a> Client<'a> {
         });
     }
 
-    fn take_one(self, listener: &mut dyn Listen) -> Result<Option<Job<'a>>, Error> {
+    fn take_one(self, listener: &mut dyn Listen) -> Result<Option<StreamJob<'a>>, Error> {
         let Some(taken) = listener.accept(self.signals, LOOK_EVERY)? else {
             return Ok(None);
         };

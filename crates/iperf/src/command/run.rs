@@ -20,7 +20,7 @@ use crate::stream::{Error, SPEAKER};
 use crate::{tcp, udp};
 
 /// Runs one stream.
-pub type Job<'a> = Box<dyn FnOnce(&mut Reporter) -> Result<Total, Error> + Send + 'a>;
+pub type StreamJob<'a> = Box<dyn FnOnce(&mut Reporter) -> Result<Total, Error> + Send + 'a>;
 
 /// Runs `run` on its own thread.
 ///
@@ -35,7 +35,7 @@ pub fn spawn<'scope, T: Send + 'scope>(
 }
 
 /// Runs streams in parallel to their ends, the last one on the caller's thread.
-pub fn run_streams(mut streams: Vec<(StreamKey, Job<'_>)>, events: &mpsc::Sender<Event>) {
+pub fn run_streams(mut streams: Vec<(StreamKey, StreamJob<'_>)>, events: &mpsc::Sender<Event>) {
     thread::scope(|scope| {
         let last = streams.pop();
         for (key, job) in streams {

@@ -17,7 +17,7 @@ use nicpoll_sys::stdio::Daemon;
 use nicpoll_sys::tell;
 use nicpoll_traffic::{ClientRefusal, CloseAccount, Notices, Signals, sockets};
 
-use super::run::{Job, begin_realtime, listen, run_streams, spawn};
+use super::run::{StreamJob, begin_realtime, listen, run_streams, spawn};
 use crate::config::ListenerConfig;
 use crate::events::{Event, Reporter, Settings, StreamKey};
 use crate::options::Options;
@@ -168,7 +168,8 @@ impl<'a> Server<'a> {
 
     /// Runs the streams of one test to their ends.
     fn run(self, key: StreamKey, test: Streams, numbers: &AtomicU32, events: &mpsc::Sender<Event>) {
-        let job = |run: Run| -> Job<'a> { Box::new(move |reporter| run(self.signals, reporter)) };
+        let job =
+            |run: Run| -> StreamJob<'a> { Box::new(move |reporter| run(self.signals, reporter)) };
         let outgoing_key = match test.incoming {
             Some(_) => key.reversed(),
             None => key,
@@ -184,7 +185,7 @@ impl<'a> Server<'a> {
                 is_later,
                 ..StreamKey::new(number).reversed()
             };
-            let job: Job<'a> = Box::new(move |reporter| {
+            let job: StreamJob<'a> = Box::new(move |reporter| {
                 let (connected, run) = (back.connect)(self.signals)?;
                 let settings = Settings::WayBack(connected, back.length_bytes, back.rate);
                 reporter.send(Event::Settings(settings));
