@@ -90,7 +90,7 @@ pub(super) const FCS_BYTES: u32 = nicpoll_model::line::FCS_BYTES as u32;
 #[derive(Clone, Debug)]
 pub(super) struct FrameStream {
     path: UdpPath,
-    kinds: Vec<Kind>,
+    kinds: Vec<FrameKind>,
     pub(super) flows: u16,
     /// What the first flow is called in its marks: another link has flows of its own.
     pub(super) first_flow: u16,
@@ -99,7 +99,7 @@ pub(super) struct FrameStream {
 
 /// Frames of one length.
 #[derive(Clone, Debug)]
-struct Kind {
+struct FrameKind {
     template: UdpTemplate,
     bytes: Vec<u8>,
 }
@@ -127,7 +127,7 @@ impl FrameStream {
         let kind = |frame_bytes: &u32| {
             let mut bytes = vec![0; (frame_bytes - FCS_BYTES) as usize];
             let template = UdpTemplate::new(path, &mut bytes)?;
-            Ok(Kind { template, bytes })
+            Ok(FrameKind { template, bytes })
         };
         Ok(FrameStream {
             path: *path,

@@ -24,9 +24,9 @@ const TIMES_MAX: f64 = 1.8;
 const TRIES: usize = 4;
 
 /// A kind of text: its name, and its piece with this number, of this many.
-type Kind = (&'static str, fn(usize, usize) -> String);
+type TextKind = (&'static str, fn(usize, usize) -> String);
 
-const KINDS: [Kind; 16] = [
+const KINDS: [TextKind; 16] = [
     ("prompts, each of another host", |i, _| {
         format!("h{i}:/# iperf -s\n")
     }),
@@ -106,7 +106,7 @@ const KINDS: [Kind; 16] = [
     }),
 ];
 
-fn text((_, piece): &Kind, pieces: usize) -> String {
+fn text((_, piece): &TextKind, pieces: usize) -> String {
     (0..pieces).map(|index| piece(index, pieces)).collect()
 }
 

@@ -33,11 +33,11 @@ pub const SHARES: [(&str, f64); 7] = [
 pub struct Axis {
     low: f64,
     high: f64,
-    kind: Kind,
+    kind: AxisKind,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum AxisKind {
     /// Linear, with the distance of lines.
     Linear(f64),
     /// Logarithmic; `low` and `high` are logarithms.
@@ -61,7 +61,7 @@ pub struct Tick {
 }
 
 impl Axis {
-    fn new(low: f64, high: f64, kind: Kind) -> Self {
+    fn new(low: f64, high: f64, kind: AxisKind) -> Self {
         Axis { low, high, kind }
     }
 
@@ -71,7 +71,7 @@ impl Axis {
         Axis::new(
             0.0,
             (most / step).ceil().max(1.0) * step,
-            Kind::Linear(step),
+            AxisKind::Linear(step),
         )
     }
 
@@ -87,13 +87,13 @@ impl Axis {
         Axis::new(
             (least / step).floor() * step,
             (most / step).ceil() * step,
-            Kind::Linear(step),
+            AxisKind::Linear(step),
         )
     }
 
     /// Makes an axis of shares from 0 to 1, in percent.
     pub fn percent() -> Self {
-        Axis::new(0.0, 1.0, Kind::Percent)
+        Axis::new(0.0, 1.0, AxisKind::Percent)
     }
 
     /// Makes an [`Axis::around`] all values; `None` without any.
@@ -104,15 +104,15 @@ impl Axis {
 
     /// Makes a logarithmic axis for figures above 0, with some room on both sides.
     pub fn decades(least: f64, most: f64) -> Self {
-        Axis::logarithmic(least, most, Kind::Decades)
+        Axis::logarithmic(least, most, AxisKind::Decades)
     }
 
     /// The same for ratios around 1.
     pub fn ratios(least: f64, most: f64) -> Self {
-        Axis::logarithmic(least, most, Kind::Ratios)
+        Axis::logarithmic(least, most, AxisKind::Ratios)
     }
 
-    fn logarithmic(least: f64, most: f64, kind: Kind) -> Self {
+    fn logarithmic(least: f64, most: f64, kind: AxisKind) -> Self {
         let (low, high) = (least.max(1e-12).ln(), most.max(1e-12).ln());
         let room = ((high - low) * 0.06).max(0.01);
         Axis {
@@ -124,7 +124,7 @@ impl Axis {
 
     /// Makes an axis of the shares that this many samples can resolve.
     pub fn nines(samples: u64) -> Self {
-        Axis::new(0.0, (samples.max(10) as f64).log10(), Kind::Nines)
+        Axis::new(0.0, (samples.max(10) as f64).log10(), AxisKind::Nines)
     }
 
     /// Returns whether it begins at 0, so lengths can be compared.
@@ -146,9 +146,9 @@ impl Axis {
     pub fn along(&self, figure: f64, length: f64) -> f64 {
         let of = |figure: f64| length * (figure - self.low) / (self.high - self.low);
         match self.kind {
-            Kind::Linear(_) | Kind::Percent => of(figure),
-            Kind::Decades | Kind::Ratios => of(figure.max(1e-12).ln()).clamp(0.0, length),
-            Kind::Nines => length * (-(1.0 - figure).max(1e-12).log10() / self.high).min(1.0),
+            AxisKind::Linear(_) | AxisKind::Percent => of(figure),
+            AxisKind::Decades | AxisKind::Ratios => of(figure.max(1e-12).ln()).clamp(0.0, length),
+            AxisKind::Nines => length * (-(1.0 - figure).max(1e-12).log10() / self.high).min(1.0),
         }
     }
 
@@ -160,7 +160,7 @@ impl Axis {
             is_first: false,
         };
         match self.kind {
-            Kind::Linear(step) => {
+            AxisKind::Linear(step) => {
                 let count = ((self.high - self.low) / step).round() as u32;
                 let figures = (0..=count).map(|index| self.low + f64::from(index) * step);
                 let ticks = figures.map(|figure| Tick {
@@ -169,23 +169,23 @@ impl Axis {
                 });
                 ticks.collect()
             }
-            Kind::Percent => {
+            AxisKind::Percent => {
                 let quarters = (0..=4).map(|it| f64::from(it) / 4.0);
                 quarters
                     .map(|it| tick(it, (100.0 * it).to_string()))
                     .collect()
             }
-            Kind::Decades => {
+            AxisKind::Decades => {
                 let lines = self.decade_lines().into_iter();
                 lines.map(|figure| tick(figure, short(figure))).collect()
             }
-            Kind::Ratios => {
+            AxisKind::Ratios => {
                 let mut held = RATIOS.to_vec();
                 held.sort_by(|one, other| one.ln().abs().total_cmp(&other.ln().abs()));
                 let lines = self.spread(held.into_iter(), RATIOS_GAP).into_iter();
                 lines.map(|ratio| tick(ratio, ratio.to_string())).collect()
             }
-            Kind::Nines => {
+            AxisKind::Nines => {
                 let samples = 10f64.powf(self.high) * (1.0 + 1e-9);
                 let told = SHARES.iter().filter(|(_, it)| (1.0 - it) * samples >= 1.0);
                 let ticks = told.map(|(name, share)| match *share == 0.0 {
@@ -253,7 +253,7 @@ mod tests {
             let axis = Axis::up_to(most);
             assert!(axis.high >= most);
             assert!((axis.high / end - 1.0).abs() < 1e-9, "{most}: {axis:?}");
-            let Kind::Linear(own) = axis.kind else {
+            let AxisKind::Linear(own) = axis.kind else {
                 panic!("{axis:?}")
             };
             assert!((own / step - 1.0).abs() < 1e-9, "{most}: {axis:?}");
