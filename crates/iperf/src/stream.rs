@@ -20,7 +20,7 @@ use crate::slots::Proof;
 use crate::wire::Amount;
 
 /// Runs one stream to its end; returns its total or why it failed.
-pub type Run = Box<dyn FnOnce(&Signals, &mut dyn Observer) -> Result<Total, Error> + Send>;
+pub type StreamRun = Box<dyn FnOnce(&Signals, &mut dyn Observer) -> Result<Total, Error> + Send>;
 
 /// Starts something.
 pub type Begin<T> = Box<dyn FnOnce(&Signals) -> Result<T, Error> + Send>;
@@ -29,9 +29,9 @@ pub type Begin<T> = Box<dyn FnOnce(&Signals) -> Result<T, Error> + Send>;
 #[derive(Default)]
 pub struct Streams {
     /// Receives over the test's socket.
-    pub incoming: Option<Run>,
+    pub incoming: Option<StreamRun>,
     /// Sends over the same socket.
-    pub outgoing: Option<Run>,
+    pub outgoing: Option<StreamRun>,
     /// Sends over a socket of its own; servers only.
     pub back: Option<Back>,
 }
@@ -45,7 +45,7 @@ pub struct Back {
     /// Send rate; UDP only.
     pub rate: Option<Rate>,
     /// Connects.
-    pub connect: Begin<(Connected, Run)>,
+    pub connect: Begin<(Connected, StreamRun)>,
 }
 
 /// A client whose test may start.

@@ -21,7 +21,7 @@ pub struct Printed<T> {
 
 /// The lines that one run of a tool printed.
 #[derive(Clone, Debug)]
-pub struct Run<T> {
+pub struct PrintedRun<T> {
     pub place: SourcePlace,
     pub host: Host,
     pub command: Option<Rc<Command>>,
@@ -29,10 +29,10 @@ pub struct Run<T> {
 }
 
 /// A run of netblast or netsend.
-pub type Blast = Run<(BlastField, Printed<f64>)>;
+pub type Blast = PrintedRun<(BlastField, Printed<f64>)>;
 
 /// Lines of netreceive between silent ones: packets and seconds of each.
-pub type Stretch = Run<(f64, f64, Printed<f64>)>;
+pub type Stretch = PrintedRun<(f64, f64, Printed<f64>)>;
 
 /// A line of CPU states.
 #[derive(Clone, Debug)]

@@ -11,7 +11,8 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Command, Connected, Seen, T
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    Blast, Block, CpuLine, Found, Host, Knob, Line, Printed, Run, Stretch, Switch, Taken, unplaced,
+    Blast, Block, CpuLine, Found, Host, Knob, Line, Printed, PrintedRun, Stretch, Switch, Taken,
+    unplaced,
 };
 use crate::transcript::setting::Map;
 
@@ -424,12 +425,12 @@ impl<'a> Walk<'a> {
 
 /// Adds a line to a run, or starts one with it.
 fn add_to<T>(
-    run: &mut Option<Run<T>>,
+    run: &mut Option<PrintedRun<T>>,
     (host, command): (Host, Option<Rc<Command>>),
     place: SourcePlace,
     line: T,
 ) {
-    let run = run.get_or_insert_with(|| Run {
+    let run = run.get_or_insert_with(|| PrintedRun {
         place,
         host,
         command,

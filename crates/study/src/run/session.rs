@@ -294,7 +294,7 @@ impl Session {
         trials.end_by(begin + traffic_ends(&plan));
         let names = done.iter().map(|trial| trial.workload.as_str());
         let schedule = StudySchedule::new(&plan).after(names.zip(taken));
-        let mut run = Run {
+        let mut run = StudyRun {
             design: &design,
             plan: &plan,
             schedule,
@@ -410,7 +410,7 @@ fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
 }
 
 /// A study while its trials run.
-struct Run<'a> {
+struct StudyRun<'a> {
     design: &'a Design,
     plan: &'a Plan,
     trials: Trials<'a>,
@@ -424,7 +424,7 @@ struct Run<'a> {
     progress: &'a mut dyn FnMut(StudyProgress<'_>),
 }
 
-impl Run<'_> {
+impl StudyRun<'_> {
     fn blocks(&mut self) -> Result<(), StudyError> {
         // A begun round is completed.
         let mut round = self.done.last().map_or(0, |trial| trial.block);

@@ -186,7 +186,7 @@ struct Test<'a> {
 }
 
 /// The outcome of a run.
-struct Run {
+struct SendOutcome {
     sent: Sent,
     /// How it fell short, and why.
     error: Option<String>,
@@ -210,10 +210,13 @@ impl<'a> Test<'a> {
     }
 
     /// Sends while the account of this host is open.
-    fn run(&self, send: impl FnOnce(&Self) -> io::Result<(Sent, Reach)>) -> io::Result<Run> {
+    fn run(
+        &self,
+        send: impl FnOnce(&Self) -> io::Result<(Sent, Reach)>,
+    ) -> io::Result<SendOutcome> {
         let account = (self.open_account)();
         let (sent, reach) = send(self)?;
-        Ok(Run {
+        Ok(SendOutcome {
             host: account.and_then(|close| close()),
             error: sent
                 .count
@@ -274,7 +277,7 @@ impl<'a> Test<'a> {
     }
 
     /// Prints a run's lines (unless a document has them) and its error. Returns the exit status.
-    fn tell(&self, run: &Run, lines: impl FnOnce() -> String) -> io::Result<u8> {
+    fn tell(&self, run: &SendOutcome, lines: impl FnOnce() -> String) -> io::Result<u8> {
         if !self.options.json {
             print(&lines())?;
             let lost = run.host.as_ref();
@@ -289,7 +292,7 @@ impl<'a> Test<'a> {
     }
 
     /// The fields common to both senders' documents. Rates are over the actual sending time.
-    fn sender(&self, run: &Run) -> NetrateSender {
+    fn sender(&self, run: &SendOutcome) -> NetrateSender {
         let (options, peer, count) = (self.options, self.peer, &run.sent.count);
         let seconds = run.sent.elapsed.as_secs_f64();
         let per_second = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
