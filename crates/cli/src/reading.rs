@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 
 /// The answer of that process: a result, or the exit code and the text of a failure.
-type Answer<T> = Result<T, (u8, String)>;
+type ConfinedAnswer<T> = Result<T, (u8, String)>;
 
 /// Opens something with the caller's rights, and reads it in a process without any.
 pub fn confined<O, T: Serialize + DeserializeOwned>(
@@ -26,7 +26,7 @@ pub fn confined_within<O, T: Serialize + DeserializeOwned>(
     read: impl FnOnce(O) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let answered = |opened: Result<O, Failure>| {
-        let answer: Answer<T> = opened
+        let answer: ConfinedAnswer<T> = opened
             .and_then(read)
             .map_err(|failure| (failure.code(), failure.to_string()));
         serde_json::to_vec(&answer).unwrap_or_default()
@@ -34,6 +34,6 @@ pub fn confined_within<O, T: Serialize + DeserializeOwned>(
     let bytes = Confined::start(cpu_seconds, open, answered)
         .map_err(ConfinedError::NotMade)
         .and_then(Confined::answer)?;
-    let answer: Answer<T> = serde_json::from_slice(&bytes)?;
+    let answer: ConfinedAnswer<T> = serde_json::from_slice(&bytes)?;
     answer.map_err(|(code, words)| Failure::told(code, words))
 }

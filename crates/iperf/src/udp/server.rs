@@ -106,7 +106,7 @@ impl Listener {
     }
 
     /// What to do for the sender of a datagram; `None` opens no session.
-    fn answer(&mut self, First { head, asked }: &First) -> Option<Answer> {
+    fn answer(&mut self, First { head, asked }: &First) -> Option<RequestDecision> {
         self.clients.retain(|client| client.strong_count() > 0);
         let is_known = self
             .clients
@@ -118,7 +118,7 @@ impl Listener {
             return None;
         }
         let answer = answer(asked.as_ref(), source, &self.config);
-        if let Answer::Refused(_) = answer {
+        if let RequestDecision::Refused(_) = answer {
             self.refused.get_or_insert(head.source);
         }
         (answer.streams() > 0).then_some(answer)
@@ -126,7 +126,7 @@ impl Listener {
 
     /// Turns the socket into a session and binds a new one for further clients. `None` when the client is
     /// refused or cannot be reached: neither may end the server.
-    fn open(&mut self, first: First, answer: Answer) -> Result<Option<Accepted>, Error> {
+    fn open(&mut self, first: First, answer: RequestDecision) -> Result<Option<Accepted>, Error> {
         let begun = Instant::now();
         let peer = first.head.source;
         let Some(ticket) = self.slots.take(peer, answer.streams()) else {
@@ -310,7 +310,7 @@ struct Accepted {
     queued: Vec<Head>,
     /// When the first datagram was processed.
     begun: Instant,
-    answer: Answer,
+    answer: RequestDecision,
     asked: Option<ClientHeader>,
     client: Arc<SocketAddr>,
     ticket: Ticket,
@@ -321,22 +321,22 @@ impl Accepted {
     fn open(self) -> Result<Streams, Error> {
         let mut streams = Streams::default();
         let (direction, is_answered) = match (self.answer, &self.asked) {
-            (Answer::Granted(Directions::Reverse), Some(asked)) => {
+            (RequestDecision::Granted(Directions::Reverse), Some(asked)) => {
                 let outgoing = self.outgoing(Direction::Reverse, asked)?;
                 streams.outgoing = Some(outgoing.boxed());
                 return Ok(streams);
             }
-            (Answer::Granted(Directions::FullDuplex), Some(asked)) => {
+            (RequestDecision::Granted(Directions::FullDuplex), Some(asked)) => {
                 let outgoing = self.outgoing(Direction::FullDuplex, asked)?;
                 streams.outgoing = Some(outgoing.boxed());
                 (Direction::FullDuplex, false)
             }
-            (Answer::Granted(Directions::Dual { port, is_at_once }), Some(asked)) => {
+            (RequestDecision::Granted(Directions::Dual { port, is_at_once }), Some(asked)) => {
                 streams.back = Some(self.back(port, is_at_once, asked)?);
                 (Direction::Forward, true)
             }
             // A full-duplex client takes any answer for data.
-            (Answer::Refused(Directions::FullDuplex), _) => (Direction::Forward, false),
+            (RequestDecision::Refused(Directions::FullDuplex), _) => (Direction::Forward, false),
             _ => (Direction::Forward, true),
         };
         let incoming = Incoming {
@@ -444,34 +444,38 @@ const IPV6_HEADER_SURPLUS: usize = 20;
 
 /// The decision on a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum RequestDecision {
     /// The client gets what it requests.
     Granted(Directions),
     /// The client gets no data; the server only receives.
     Refused(Directions),
 }
 
-impl Answer {
+impl RequestDecision {
     /// How many streams the client gets.
     fn streams(self) -> usize {
         match self {
-            Answer::Refused(Directions::Reverse) => 0,
-            Answer::Granted(Directions::FullDuplex | Directions::Dual { .. }) => 2,
-            Answer::Granted(_) | Answer::Refused(_) => 1,
+            RequestDecision::Refused(Directions::Reverse) => 0,
+            RequestDecision::Granted(Directions::FullDuplex | Directions::Dual { .. }) => 2,
+            RequestDecision::Granted(_) | RequestDecision::Refused(_) => 1,
         }
     }
 }
 
 /// Decides on the request in the first datagram from `source`.
-fn answer(asked: Option<&ClientHeader>, source: IpAddr, config: &ListenerConfig) -> Answer {
+fn answer(
+    asked: Option<&ClientHeader>,
+    source: IpAddr,
+    config: &ListenerConfig,
+) -> RequestDecision {
     // An invalid port requests nothing.
     let directions = asked.and_then(|asked| asked.directions().ok());
     let directions = directions.unwrap_or_default();
     let is_allowed = config.allow.iter().any(|network| network.contains(source));
     if directions == Directions::Forward || is_allowed {
-        Answer::Granted(directions)
+        RequestDecision::Granted(directions)
     } else {
-        Answer::Refused(directions)
+        RequestDecision::Refused(directions)
     }
 }
 

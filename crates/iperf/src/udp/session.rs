@@ -52,7 +52,7 @@ const SILENCE_AFTER_FIN: Duration = Duration::from_millis(250);
 const SILENCE_AFTER_OLD_FIN: Duration = Duration::from_secs(1);
 
 /// The payload of an answer to a FIN.
-type Answer = [u8; ServerReport::BYTES];
+type FinAnswer = [u8; ServerReport::BYTES];
 
 #[derive(Debug)]
 pub struct Session {
@@ -113,7 +113,11 @@ impl Session {
 
     /// Takes a datagram. Returns its header in the client's dialect and, for a FIN, the answer due. `None` when
     /// the client cannot have sent it.
-    pub fn take(&mut self, head: &Head, now: Instant) -> Option<(DatagramHeader, Option<Answer>)> {
+    pub fn take(
+        &mut self,
+        head: &Head,
+        now: Instant,
+    ) -> Option<(DatagramHeader, Option<FinAnswer>)> {
         let highest_id = (self.sequence.highest() + self.first_id).saturating_sub(1);
         let header = self.dialect.header(&head.raw, highest_id)?;
         let answer = if header.id >= 0 {
@@ -148,7 +152,7 @@ impl Session {
     }
 
     /// Takes a FIN; returns the answer due, or `None` when enough were sent.
-    fn fin(&mut self, header: &DatagramHeader, head: &Head, now: Instant) -> Option<Answer> {
+    fn fin(&mut self, header: &DatagramHeader, head: &Head, now: Instant) -> Option<FinAnswer> {
         self.fins_received += 1;
         self.fin_bytes += head.payload_bytes as u64;
         if self.closing.is_none() {
