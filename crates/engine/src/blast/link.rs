@@ -91,13 +91,13 @@ impl LinkProgress {
 }
 
 /// A link that is ready to send, and ends with this value.
-pub(super) struct Link {
+pub(super) struct ReadyLink {
     progress: Arc<LinkProgress>,
     go: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<Option<BlastLinkEnd>>>,
 }
 
-impl Link {
+impl ReadyLink {
     /// Starts the thread, which sends once it is [told to go](Self::go).
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Link {
         let (thread, _) = thread.map_err(|source| {
             EngineError::io(&format!("starting to send on CPU {cpu}"), &source)
         })?;
-        Ok(Link {
+        Ok(ReadyLink {
             progress,
             go: Some(go),
             thread: Some(thread),
@@ -153,7 +153,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for ReadyLink {
     fn drop(&mut self) {
         self.join();
     }

@@ -48,7 +48,7 @@ pub fn run_client(
     signals: &Signals,
     observer: &mut dyn Observer,
 ) -> Result<Total, Error> {
-    let link = Link::connect(config, signals)?;
+    let link = ServerConnection::connect(config, signals)?;
     link.outgoing(Direction::Forward)?.run(signals, observer)
 }
 
@@ -58,7 +58,7 @@ pub fn run_client(
 /// # Errors
 /// When the connection fails.
 pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Error> {
-    let link = Link::connect(config, signals)?;
+    let link = ServerConnection::connect(config, signals)?;
     let mut streams = Streams::default();
     let direction = match config.stream.directions {
         Directions::Forward | Directions::Dual { .. } => Direction::Forward,
@@ -77,12 +77,12 @@ pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Erro
 }
 
 /// A connection to a server.
-struct Link<'a> {
+struct ServerConnection<'a> {
     config: &'a ClientConfig,
     connection: Connection,
 }
 
-impl<'a> Link<'a> {
+impl<'a> ServerConnection<'a> {
     /// Connects; the signals can end every wait.
     fn connect(config: &'a ClientConfig, signals: &Signals) -> Result<Self, Error> {
         let peer = config.peer;
@@ -106,7 +106,7 @@ impl<'a> Link<'a> {
             remarks: Remarks::of(&config.stream, None),
             ticket: None,
         };
-        Ok(Link { config, connection })
+        Ok(ServerConnection { config, connection })
     }
 
     /// Sends the request to a server that is to send.
@@ -178,7 +178,7 @@ const LISTENER_WAITS_MS: [u64; 5] = [50, 100, 200, 400, 800];
 pub fn connect_back(config: &ClientConfig, signals: &Signals) -> Result<Outgoing, Error> {
     let mut waits = LISTENER_WAITS_MS.into_iter();
     loop {
-        let tried = Link::connect(config, signals);
+        let tried = ServerConnection::connect(config, signals);
         let wait = match &tried {
             Err(Error::Connect { source, .. }) if source.kind() == ErrorKind::ConnectionRefused => {
                 waits.next()
