@@ -1,6 +1,6 @@
 //! `nicpoll show`: the abilities and activity of interfaces, at one moment and over a short look.
 //!
-//! [`show`] makes the document. [`Look`] reads the interfaces and watches their polls for a time; [`watch_polls`] uses
+//! [`show`] makes the document. [`Observation`] reads the interfaces and watches their polls for a time; [`watch_polls`] uses
 //! it to prove settings. `variables` derives FreeBSD's `kern.polling` from the result.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub fn show(
     origin: Origin,
     netns: Option<&str>,
 ) -> Result<Show, InspectError> {
-    let mut looked = Look::new(&options.interfaces, options.storm_threshold)?;
+    let mut looked = Observation::new(&options.interfaces, options.storm_threshold)?;
     let look_seconds = looked.watch(options.look)?;
     let look_cost = looked.cost();
     let (interfaces, unseen) = looked.finish();
@@ -80,7 +80,7 @@ pub fn show(
 pub fn watch_polls(interfaces: &[String], time: Duration) -> Result<Sightings, Refused> {
     let watch = || {
         // Storms prove nothing about a setting.
-        let mut look = Look::new(interfaces, 0)?;
+        let mut look = Observation::new(interfaces, 0)?;
         Ok((look.watch(time)?, look.finish()))
     };
     let (seconds, (interfaces, unseen)) =
@@ -113,7 +113,7 @@ fn rounds_of(interface: &InterfaceShow) -> u64 {
 }
 
 /// Interfaces under observation.
-struct Look {
+struct Observation {
     control: Control,
     /// Names of the requested interfaces, in order.
     shown: Vec<String>,
@@ -168,7 +168,7 @@ impl Watched {
     }
 }
 
-impl Look {
+impl Observation {
     /// Finds the named interfaces of the caller's namespace, or all but the loopback without names.
     fn new(names: &[String], storm_threshold: u64) -> Result<Self, InspectError> {
         let mut control = Control::new();
@@ -216,7 +216,7 @@ impl Look {
                 }
             }
         }
-        Ok(Look {
+        Ok(Observation {
             control,
             shown,
             below,

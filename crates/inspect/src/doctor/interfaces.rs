@@ -85,10 +85,10 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
     }
 }
 
-type Look = fn(&ExaminedInterface) -> Outcome;
+type InterfaceLook = fn(&ExaminedInterface) -> Outcome;
 
 /// Checks of an interface that is up.
-const CHECKS: [(&str, Look); 6] = [
+const CHECKS: [(&str, InterfaceLook); 6] = [
     ("driver", of_driver),
     ("polling", of_polling),
     ("NAPI ids", of_napi),

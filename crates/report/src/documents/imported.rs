@@ -16,7 +16,7 @@ use crate::lists::listed;
 use crate::page::{Align, Document, Figure, Ink, Level, Medium, Page, Part, Row, Table};
 use crate::plots::axis::Axis;
 use crate::plots::curves::{Series, scatter, values};
-use crate::plots::svg::{Look, looks};
+use crate::plots::svg::{CurveLook, looks};
 
 /// Width of the labels.
 const LABEL: usize = 26;
@@ -169,7 +169,7 @@ fn figures(imported: &Imported) -> Vec<Figure> {
 fn plot(
     workload: &str,
     trials: &[&ImportedTrial],
-    looks: &HashMap<&str, Look>,
+    looks: &HashMap<&str, CurveLook>,
     end: f64,
 ) -> Option<Figure> {
     let (_, name, scale) = unit(trials);

@@ -3,7 +3,7 @@
 use nicpoll_model::numbers::figure;
 
 use super::axis::Axis;
-use super::svg::{self, LEFT, LETTERS, Look, RIGHT, mark, text};
+use super::svg::{self, CurveLook, LEFT, LETTERS, RIGHT, mark, text};
 use crate::lists;
 
 /// Top and bottom of the curves' area, within a page of HTML.
@@ -90,14 +90,14 @@ pub fn above_diagonal(letters: u32) -> f64 {
 pub struct Series<'a> {
     /// Their name in the legend.
     pub name: &'a str,
-    pub look: Look,
+    pub look: CurveLook,
     /// Their positions.
     pub points: Vec<(f64, f64)>,
 }
 
 impl<'a> Series<'a> {
     /// Makes a series; one without points is drawn elsewhere as a curve, and only named in the legend.
-    pub fn of(name: &'a str, look: Look, points: Vec<(f64, f64)>) -> Self {
+    pub fn of(name: &'a str, look: CurveLook, points: Vec<(f64, f64)>) -> Self {
         Series { name, look, points }
     }
 

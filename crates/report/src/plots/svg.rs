@@ -76,7 +76,7 @@ pub fn colours(names: &[&str]) -> Vec<usize> {
 
 /// The look of a curve's points. Marks distinguish curves without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct CurveLook {
     /// Index of its colour.
     pub colour: usize,
     /// Number of its mark.
@@ -84,10 +84,10 @@ pub struct Look {
 }
 
 /// Returns the look of each name of a plot.
-pub fn looks(names: &[&str]) -> Vec<Look> {
+pub fn looks(names: &[&str]) -> Vec<CurveLook> {
     let colours = colours(names).into_iter().enumerate();
     colours
-        .map(|(mark, colour)| Look { colour, mark })
+        .map(|(mark, colour)| CurveLook { colour, mark })
         .collect()
 }
 
@@ -196,7 +196,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Draws a mark: disc, square, triangle or diamond, in turn.
-pub fn mark(svg: &mut String, look: Look, (x, y): (f64, f64)) {
+pub fn mark(svg: &mut String, look: CurveLook, (x, y): (f64, f64)) {
     let fill = fill(look.colour);
     let corners: &[(f64, f64)] = match look.mark % 4 {
         0 => &[],

@@ -228,9 +228,9 @@ fn both(rates: [Option<f64>; 2]) -> String {
     rates.map(figure_or_missing).join(" : ")
 }
 
-type Look = fn(&AbWindow) -> Option<f64>;
+type CurveLook = fn(&AbWindow) -> Option<f64>;
 
-const OF_LOOK: [(&str, Look); 4] = [
+const OF_LOOK: [(&str, CurveLook); 4] = [
     ("packets/s", |it| Some(it.packets_per_second())),
     ("Mbit/s of frames", |it| {
         Some(it.bytes() as f64 * 8.0 / it.seconds / 1e6)

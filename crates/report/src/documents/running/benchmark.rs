@@ -11,7 +11,7 @@ use nicpoll_model::numbers::{MISSING, count, percent};
 use crate::fields::filled;
 use crate::plots::axis::Axis;
 use crate::plots::chart::{Chart, Curve, Panel};
-use crate::plots::svg::{self, LEFT, LINE, Look, RIGHT, TEXT, mark, text};
+use crate::plots::svg::{self, CurveLook, LEFT, LINE, RIGHT, TEXT, mark, text};
 
 /// A percentile: its name, and a function that reads it in nanoseconds.
 type Percentile = (&'static str, fn(&DisciplineDelay) -> Option<f64>);
@@ -63,7 +63,7 @@ pub fn plot_delays(delays: &Delays) -> String {
     }
     for (index, (name, _)) in PERCENTILES.iter().enumerate() {
         let at = LEFT + LEGEND_STEP * index as f64;
-        let look = Look {
+        let look = CurveLook {
             colour: svg::COLOURS.len() - 1,
             mark: index,
         };
@@ -88,7 +88,7 @@ fn rows(svg: &mut String, load: &DelaysAtLoad, x: impl Fn(f64) -> f64, y: &mut f
         let points = known.iter().map(|(_, x)| (*x, line_y));
         svg::curve(svg, points, &svg::stroke(colour));
         for (mark_of, x) in known {
-            let look = Look {
+            let look = CurveLook {
                 colour,
                 mark: mark_of,
             };

@@ -10,7 +10,7 @@ use crate::fields::filled;
 use crate::lists::distinct;
 use crate::plots::axis::Axis;
 use crate::plots::curves::Frame;
-use crate::plots::svg::{self, LEFT, LINE, Look, RIGHT, TEXT, looks, mark, text, wrapped};
+use crate::plots::svg::{self, CurveLook, LEFT, LINE, RIGHT, TEXT, looks, mark, text, wrapped};
 use crate::text::aligned_lines;
 
 /// Height of the area of the curves.
@@ -83,7 +83,7 @@ fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
     }
 }
 
-fn curve(svg: &mut String, frame: &Frame, look: Look, points: &[&SimPoint]) {
+fn curve(svg: &mut String, frame: &Frame, look: CurveLook, points: &[&SimPoint]) {
     let points = points.iter();
     let figures = points.map(|point| (point.value, point.figures.delivered_pps));
     frame.curve(svg, figures.clone(), &svg::stroke(look.colour));
@@ -93,7 +93,7 @@ fn curve(svg: &mut String, frame: &Frame, look: Look, points: &[&SimPoint]) {
 }
 
 /// Draws a curve's line of the legend at `y`, and moves `y` to the next one.
-fn legend(svg: &mut String, look: Look, y: &mut f64, name: &str) {
+fn legend(svg: &mut String, look: CurveLook, y: &mut f64, name: &str) {
     let stroke = svg::stroke(look.colour);
     svg::straight(svg, "", (LEFT, *y), (LEFT + 28.0, *y), &stroke);
     mark(svg, look, (LEFT + 14.0, *y));

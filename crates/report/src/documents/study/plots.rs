@@ -20,7 +20,7 @@ use crate::page::{Figure, Interval};
 use crate::plots::axis::{Axis, SHARES};
 use crate::plots::curves::{Curves, Series, scatter, values};
 use crate::plots::strips::{LINE, Strips};
-use crate::plots::svg::{self, LETTERS, Look, mark, text};
+use crate::plots::svg::{self, CurveLook, LETTERS, mark, text};
 
 /// Note for an axis on which lengths cannot be compared.
 const CUT: &str = " The axis does not begin at 0.";
@@ -266,7 +266,7 @@ fn block_ratios(arms: &[Arm], pair: Pair, reading: &TrialFigure) -> Ratios {
         .collect()
 }
 
-fn strip(svg: &mut String, line: &Interval, ratios: &Ratios, axis: &Axis, look: Look, y: f64) {
+fn strip(svg: &mut String, line: &Interval, ratios: &Ratios, axis: &Axis, look: CurveLook, y: f64) {
     let x = |ratio: f64| Strips::x(axis.share(ratio));
     let (top, bottom) = (y - STRIP / 2.0, y + STRIP / 2.0);
     if let Some(span) = line.span {

@@ -5,7 +5,7 @@
 
 use nicpoll_model::{Comparison, MainEffect, Study, Trial, TrialFigures, WorkloadFacts};
 
-use crate::plots::svg::{Look, looks};
+use crate::plots::svg::{CurveLook, looks};
 
 /// A compared pair: two settings, or two levels of a factor over all combinations of the other factors.
 #[derive(Clone, Copy)]
@@ -169,7 +169,7 @@ pub struct Arm<'a> {
     /// The name of the setting.
     pub name: &'a str,
     /// Its colour and mark.
-    pub look: Look,
+    pub look: CurveLook,
     pub group: TrialGroup<'a>,
 }
 

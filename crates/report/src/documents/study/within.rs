@@ -13,7 +13,7 @@ use super::workload::core_name;
 use crate::page::Figure;
 use crate::plots::axis::Axis;
 use crate::plots::curves::{Curves, Frame, Series, TOP};
-use crate::plots::svg::{self, Look};
+use crate::plots::svg::{self, CurveLook};
 
 /// A step is a burst of drops if at least this share of its sent datagrams was dropped.
 const BURST_RATIO: f64 = 0.01;
@@ -24,7 +24,7 @@ const SECONDS: &str = "seconds since the traffic began";
 /// The series of the trials of a setting.
 struct Trials<'a> {
     name: &'a str,
-    look: Look,
+    look: CurveLook,
     series: Vec<&'a TrialSeries>,
     unit: WorkUnit,
 }
