@@ -28,14 +28,14 @@ type Cell<'t> = (Range<usize>, &'t str);
 /// A table: its columns, and the range of its rows.
 pub struct TranscriptTable {
     file: u32,
-    columns: Vec<Column>,
+    columns: Vec<ColumnHeading>,
     /// The line of the first row.
     line: u32,
     rows: Range<usize>,
 }
 
 /// The heading of a column.
-struct Column {
+struct ColumnHeading {
     name: String,
     unit: Option<(MeasuredUnit, f64)>,
     is_polling: Option<bool>,
@@ -64,7 +64,7 @@ pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Transcri
                 let from = cells.len().saturating_sub(columns);
                 found.push(TranscriptTable {
                     file,
-                    columns: cells[from..].iter().map(Column::of).collect(),
+                    columns: cells[from..].iter().map(ColumnHeading::of).collect(),
                     line: number + 1,
                     rows: at..at,
                 });
@@ -112,9 +112,9 @@ fn beginning(text: &str) -> &str {
     &text[..end]
 }
 
-impl Column {
+impl ColumnHeading {
     fn of((_, heading): &Cell) -> Self {
-        Column {
+        ColumnHeading {
             name: beginning(heading).chars().take(NAME_MAX).collect(),
             unit: unit_of(heading),
             is_polling: loose::setting(beginning(heading)),

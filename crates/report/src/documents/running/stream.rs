@@ -129,10 +129,10 @@ where
 }
 
 /// A column of interval lines: its name, its width, and a function of an interval and its length in seconds.
-pub(super) type Column<I> = (&'static str, usize, fn(&I, f64) -> String);
+pub(super) type IntervalColumn<I> = (&'static str, usize, fn(&I, f64) -> String);
 
 /// Renders the columns' names, below an empty line.
-pub(super) fn heads<I>(columns: &[Column<I>]) -> String {
+pub(super) fn heads<I>(columns: &[IntervalColumn<I>]) -> String {
     let heads = columns.iter();
     let heads: String = heads
         .map(|(name, width, _)| format!(" {name:>width$}"))
@@ -141,7 +141,11 @@ pub(super) fn heads<I>(columns: &[Column<I>]) -> String {
 }
 
 /// Renders an interval between two times.
-pub(super) fn line<I>(columns: &[Column<I>], interval: &I, [start, end]: [f64; 2]) -> String {
+pub(super) fn line<I>(
+    columns: &[IntervalColumn<I>],
+    interval: &I,
+    [start, end]: [f64; 2],
+) -> String {
     let cells = columns.iter();
     let cells: String = cells
         .map(|(_, width, read)| format!(" {:>width$}", read(interval, end - start)))

@@ -71,7 +71,7 @@ fn answer(study: &Study, first: Option<Pair>) -> Vec<String> {
 }
 
 /// A column right of the bars.
-struct Column {
+struct BarColumn {
     head: [&'static str; 2],
     width: usize,
     /// It shows the first of these metrics that was compared without a verdict.
@@ -80,8 +80,8 @@ struct Column {
     is_shown: fn(&WorkloadFacts) -> bool,
 }
 
-const COLUMNS: [Column; 3] = [
-    Column {
+const COLUMNS: [BarColumn; 3] = [
+    BarColumn {
         head: ["CPU", "cost"],
         width: 7,
         metrics: &[
@@ -91,13 +91,13 @@ const COLUMNS: [Column; 3] = [
         ],
         is_shown: |facts| !facts.judged.iter().any(|it| it.measure() == Measure::Cost),
     },
-    Column {
+    BarColumn {
         head: ["one-way", "delay"],
         width: 8,
         metrics: &[Metric::OneWayDelayP50Ns],
         is_shown: |facts| facts.asked_per_second.is_some(),
     },
-    Column {
+    BarColumn {
         head: ["p99", "trip"],
         width: 6,
         metrics: &[Metric::RoundTripP99Ns],
@@ -109,7 +109,7 @@ const COLUMNS: [Column; 3] = [
 const COLUMNS_MAX: usize = 2;
 
 /// Returns the columns for which a comparison of the study has a figure.
-fn columns(study: &Study) -> impl Iterator<Item = &'static Column> {
+fn columns(study: &Study) -> impl Iterator<Item = &'static BarColumn> {
     let found = COLUMNS.iter().filter(|column| {
         let workloads = study
             .workloads
@@ -247,7 +247,7 @@ pub fn intervals(
         true => text + "*",
         false => text,
     };
-    let cell = |column: &Column| {
+    let cell = |column: &BarColumn| {
         let found = column.metrics.iter().find_map(|metric| {
             let mut all = pair.all(study, workload).filter(|one| !one.primary);
             let one = all.find(|one| one.metric == *metric)?;

@@ -32,9 +32,10 @@ pub fn write(part: &mut Part, study: &Study, sweep: &Sweep) {
         sweep.sweep
     ));
     let all = || sweep.settings.iter().flat_map(|one| &one.points);
-    let is_shown =
-        |(_, read, is_optional): &&Column| !is_optional || all().any(|point| read(point).is_some());
-    let columns: Vec<&Column> = COLUMNS.iter().filter(is_shown).collect();
+    let is_shown = |(_, read, is_optional): &&SweepColumn| {
+        !is_optional || all().any(|point| read(point).is_some())
+    };
+    let columns: Vec<&SweepColumn> = COLUMNS.iter().filter(is_shown).collect();
     let points = sweep.settings.first().map_or(0, |one| one.points.len());
     let settings = (0..points).flat_map(|index| sweep.settings.iter().map(move |it| (index, it)));
     let rows = settings.filter_map(|(index, setting)| {
@@ -73,9 +74,9 @@ pub fn write(part: &mut Part, study: &Study, sweep: &Sweep) {
 }
 
 /// A column of the table: its name, a function that reads it, and whether it is left out if no rate has the figure.
-type Column = (&'static str, fn(&SweepPoint) -> Option<String>, bool);
+type SweepColumn = (&'static str, fn(&SweepPoint) -> Option<String>, bool);
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [SweepColumn; 6] = [
     ("offered", |it| it.offered_per_second.map(figure), false),
     ("delivered", |it| it.delivered_per_second.map(figure), false),
     ("arrived", |it| percent(it.delivered_ratio?, 1), false),
