@@ -58,19 +58,19 @@ pub struct SinkSettings {
 }
 
 /// Counts the packets of one queue.
-struct Counter {
+struct PollerCounter {
     work: Work,
     packets: u64,
     bytes: u64,
     streams: Option<Box<CheckedStreams>>,
 }
 
-impl Counter {
+impl PollerCounter {
     /// Makes a counter for each queue.
     fn of(settings: &SinkSettings) -> impl FnMut() -> Self {
         let work = Work::of_ns(settings.work_ns);
         let check = settings.check;
-        move || Counter {
+        move || PollerCounter {
             work,
             packets: 0,
             bytes: 0,
@@ -79,7 +79,7 @@ impl Counter {
     }
 }
 
-impl PacketInput for Counter {
+impl PacketInput for PollerCounter {
     fn packet(&mut self, frame: &[u8]) {
         self.packets += 1;
         self.bytes += frame.len() as u64;
@@ -95,7 +95,7 @@ struct Receiving {
     // Declared first: nobody asks an engine that has ended.
     knobs: Option<KnobServer>,
     // The engines' threads end before the device leaves the interface.
-    engines: Engines<Counter>,
+    engines: Engines<PollerCounter>,
     intake: Box<dyn Intake>,
     // Put back last: taking the program off may take NAPI instances along.
     granted: Option<Box<dyn GrantedSetup>>,
@@ -122,7 +122,9 @@ impl Receiving {
             frames: settings.frames,
             transmit_frames: 0,
         };
-        let opened = settings.device.receive(&reception, Counter::of(settings))?;
+        let opened = settings
+            .device
+            .receive(&reception, PollerCounter::of(settings))?;
         let queues = opened.ports.len() as u32;
         let engines = Engines::start(&settings.engine, opened.ports, helpers)?;
         let (knobs, knobs_refused) = engines.serve_knobs(interface)?;
@@ -191,7 +193,7 @@ impl Receiving {
 /// What one stretch of receiving came to.
 struct Received {
     look: SinkInterval,
-    runners: Vec<PortRunner<Counter>>,
+    runners: Vec<PortRunner<PollerCounter>>,
     granted: Option<Box<dyn GrantedSetup>>,
 }
 
@@ -412,13 +414,13 @@ fn account_of(look: &SinkInterval, waiting_packets: u64) -> SinkAccount {
     }
 }
 
-fn waiting(runner: &PortRunner<Counter>) -> u64 {
+fn waiting(runner: &PortRunner<PollerCounter>) -> u64 {
     let ports = runner.ports().iter();
     ports.map(|port| u64::from(port.queue.waiting())).sum()
 }
 
 /// What one engine has counted until now.
-fn look_at(runner: &PortRunner<Counter>) -> (Instant, SinkInterval) {
+fn look_at(runner: &PortRunner<PollerCounter>) -> (Instant, SinkInterval) {
     let tallies = runner.tallies();
     let mut look = SinkInterval {
         counts: tallies.counts,
@@ -540,7 +542,7 @@ mod tests {
 
     fn engine(received_packets: u64, burst: u32, lost_polls: u32) -> (Instant, SinkInterval) {
         let mut look = SinkInterval {
-            polling: polling_of_all::<Counter>(&[]),
+            polling: polling_of_all::<PollerCounter>(&[]),
             ..SinkInterval::default()
         };
         for variable in &mut look.polling {

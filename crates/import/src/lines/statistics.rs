@@ -117,10 +117,10 @@ packets received
 packets sent";
 
 /// The name of a counter, and its words in the plural and the singular.
-type Counter = (String, [String; 2]);
+type CounterName = (String, [String; 2]);
 
 /// The rows of [`COUNTERS`] by their words' first byte.
-static COUNTER_ROWS: LazyLock<Vec<Vec<Counter>>> = LazyLock::new(|| {
+static COUNTER_ROWS: LazyLock<Vec<Vec<CounterName>>> = LazyLock::new(|| {
     let mut by_first = vec![Vec::new(); 128];
     for row in COUNTERS.lines() {
         let (protocol, words) = match row.split_once(": ") {
