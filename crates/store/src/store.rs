@@ -67,9 +67,9 @@ pub struct Store {
 }
 
 /// An open place whose content has not been read: reading it needs no right to open it.
-pub struct OpenStore(Opened);
+pub struct OpenStore(OpenedDatabase);
 
-enum Opened {
+enum OpenedDatabase {
     File(sqlite::OpenFile),
     #[cfg(feature = "postgres")]
     Server(postgres::OpenServer),
@@ -82,9 +82,9 @@ impl OpenStore {
     /// When it is not there or cannot be opened.
     pub fn of(place: impl Into<StorePlace>) -> Result<Self, StoreError> {
         Ok(OpenStore(match place.into() {
-            StorePlace::File(path) => Opened::File(sqlite::opened(&path)?),
+            StorePlace::File(path) => OpenedDatabase::File(sqlite::opened(&path)?),
             #[cfg(feature = "postgres")]
-            StorePlace::Server(url) => Opened::Server(postgres::opened(&url)?),
+            StorePlace::Server(url) => OpenedDatabase::Server(postgres::opened(&url)?),
             #[cfg(not(feature = "postgres"))]
             StorePlace::Server(_) => return Err(NO_SERVERS),
         }))
@@ -96,12 +96,12 @@ impl OpenStore {
     /// When it is damaged, or is not one that this program knows.
     pub fn store(self) -> Result<Store, StoreError> {
         match self.0 {
-            Opened::File(file) => {
+            OpenedDatabase::File(file) => {
                 let (place, database) = file.checked()?;
                 Ok(Store::of(place, Box::new(database), None))
             }
             #[cfg(feature = "postgres")]
-            Opened::Server(server) => {
+            OpenedDatabase::Server(server) => {
                 let (place, database) = server.checked()?;
                 Ok(Store::of(place, database, None))
             }

@@ -63,7 +63,7 @@ fn no(path: BlastPath, interface: &Interface, why: &str) -> EngineError {
 }
 
 /// A way that was opened.
-pub(super) struct Opened {
+pub(super) struct OpenedPath {
     pub(super) path: BlastPath,
     pub(super) outlet: Box<dyn Outlet>,
     /// Why frames are not handed over joined, for the kernel to cut up, where they could be.
@@ -83,7 +83,7 @@ pub(super) fn open(
     interface: &Interface,
     frames: &Frames,
     frames_per_second: Option<f64>,
-) -> Result<Opened, EngineError> {
+) -> Result<OpenedPath, EngineError> {
     let suited = |path| match wanted {
         Choice::Auto if !suits(path, frames_per_second) => {
             let why = "at this rate frames are better sent one by one";
@@ -97,7 +97,7 @@ pub(super) fn open(
         path: String::from(name),
         why,
     });
-    Ok(Opened {
+    Ok(OpenedPath {
         refused: refused.collect(),
         ..opened
     })
@@ -107,7 +107,7 @@ fn suits(path: BlastPath, frames_per_second: Option<f64>) -> bool {
     path != BlastPath::Live || frames_per_second.is_none_or(|rate| rate > ONE_BY_ONE_MAX)
 }
 
-fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<Opened, EngineError> {
+fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<OpenedPath, EngineError> {
     let mut joined = None;
     let outlet = match (path, frames) {
         (BlastPath::Live, Frames::Stream(stream)) => {
@@ -138,7 +138,7 @@ fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<Opened
             }
         }
     };
-    Ok(Opened {
+    Ok(OpenedPath {
         path,
         outlet,
         is_cut_by_kernel: joined == Some(Ok(())),
