@@ -76,7 +76,7 @@ enum Change {
 
 /// The result of a [`SimulationJob`].
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct SimulationResult {
     /// `None` when the run is not simulated.
     outcome: Option<Outcome>,
     /// Its figures, in basic units.
@@ -121,9 +121,9 @@ impl<'a> SimulationJob<'a> {
     ///
     /// # Errors
     /// Why its hosts cannot run it.
-    pub fn simulate(&self) -> Result<Done, SimError> {
+    pub fn simulate(&self) -> Result<SimulationResult, SimError> {
         if self.run.workload.is_none() {
-            return Ok(Done {
+            return Ok(SimulationResult {
                 outcome: None,
                 values: self.run.figures.iter().map(not_run).collect(),
             });
@@ -138,7 +138,7 @@ impl<'a> SimulationJob<'a> {
         let values = values(simulate, self.table, self.run);
         let (outcome, values) = values
             .map_err(|error| format!("table {}, {}: {error}", self.table.name, self.run.name))?;
-        Ok(Done {
+        Ok(SimulationResult {
             outcome: Some(outcome),
             values,
         })
@@ -146,7 +146,7 @@ impl<'a> SimulationJob<'a> {
 }
 
 /// Returns the rows of jobs and their results. A run's own job must precede those with its changes.
-pub fn rows_of(jobs: &[SimulationJob<'_>], done: &[Done]) -> Vec<PublishedRow> {
+pub fn rows_of(jobs: &[SimulationJob<'_>], done: &[SimulationResult]) -> Vec<PublishedRow> {
     let mut rows: Vec<PublishedRow> = Vec::new();
     let mut before: &[Option<f64>] = &[];
     for (job, done) in jobs.iter().zip(done) {

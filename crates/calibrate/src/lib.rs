@@ -18,7 +18,7 @@ mod search;
 mod table;
 mod this_machine;
 
-pub use compare::{Done, SimulationJob, rows_of, score_of};
+pub use compare::{SimulationJob, SimulationResult, rows_of, score_of};
 pub use fit::{
     Fit, FitGroup, FitPlan, GroupFit, Library, Parameter, fit, fitted_fields, with_fitted,
 };

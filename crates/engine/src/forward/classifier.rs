@@ -19,7 +19,7 @@ const REASONS: usize = PASSED.len() - 1;
 
 /// What became of the frames of an interface that the program sent on or took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Done {
+pub(super) struct ClassifierResult {
     /// Handed to their exits.
     pub(super) forwarded: u64,
     /// Given back to the kernel: their exit was gone.
@@ -28,8 +28,8 @@ pub(super) struct Done {
     pub(super) lost: Lost,
 }
 
-impl Done {
-    pub(super) fn add(&mut self, more: &Done) {
+impl ClassifierResult {
+    pub(super) fn add(&mut self, more: &ClassifierResult) {
         self.forwarded += more.forwarded;
         self.given_back += more.given_back;
         self.lost.add(&more.lost);
@@ -86,7 +86,7 @@ impl Classifier {
     }
 
     /// What became of all frames that came to the interface so far, of which `done` is known already.
-    pub(super) fn account(&self, done: &Done) -> Result<ForwardAccount, EngineError> {
+    pub(super) fn account(&self, done: &ClassifierResult) -> Result<ForwardAccount, EngineError> {
         let [taken, passed @ ..] = self.program.frames::<{ REASONS + 1 }>()?;
         let frames = taken + passed.iter().sum::<u64>();
         let mut fates = [done.given_back; PASSED.len()];

@@ -21,7 +21,7 @@ use nicpoll_wire::frame::{ETHERNET_BYTES, Mac};
 use crate::device::interface::Interface;
 use crate::device::port::{PacketInput, Port};
 use crate::device::xdp::XdpQueue;
-use crate::forward::classifier::Done;
+use crate::forward::classifier::ClassifierResult;
 
 /// Where the type is in a frame, and the exit's place in its stead.
 const TYPE_AT: usize = 12;
@@ -254,7 +254,7 @@ pub(super) struct Router {
     batch: Batch,
     memory: Vec<u8>,
     /// What became of its frames once they were received.
-    pub(super) done: Done,
+    pub(super) done: ClassifierResult,
 }
 
 impl Router {
@@ -266,7 +266,7 @@ impl Router {
             ways,
             batch: Batch::default(),
             memory: Vec::new(),
-            done: Done::default(),
+            done: ClassifierResult::default(),
         }
     }
 

@@ -19,12 +19,12 @@ use nicpoll_sys::bpf_maps::NextHop;
 use crate::background::Background;
 use crate::device::interface::ask;
 use crate::error::EngineError;
-use crate::forward::classifier::{Classifier, Done, NextHops};
+use crate::forward::classifier::{Classifier, ClassifierResult, NextHops};
 
 /// How frames get from one interface to another.
 pub(super) trait Path: Send {
     /// What became until now of the frames of each interface that its program sent on or took.
-    fn done(&self) -> Result<Vec<Done>, EngineError>;
+    fn done(&self) -> Result<Vec<ClassifierResult>, EngineError>;
 
     /// Has the programs adapt to interfaces that changed.
     fn look_around(&mut self, _classifiers: &mut [Classifier]) -> Result<(), EngineError> {

@@ -13,7 +13,7 @@ use crate::device::port::Port;
 use crate::device::xdp::{FRAMES_MAX, config, open_sockets};
 use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
-use crate::forward::classifier::{Classifier, Done, TAKES};
+use crate::forward::classifier::{Classifier, ClassifierResult, TAKES};
 use crate::forward::exits::{Leftovers, Router, Ways};
 use crate::forward::path::{Path, PathEnd, Started, keep_fresh};
 use crate::knob_socket::KnobServer;
@@ -101,7 +101,7 @@ fn ports(
 }
 
 /// What each port of a runner did, by the place of its interface.
-fn done_of(runner: &PortRunner<Router>) -> Vec<(usize, Done)> {
+fn done_of(runner: &PortRunner<Router>) -> Vec<(usize, ClassifierResult)> {
     let ports = runner.ports().iter().map(|port| {
         let (drops, mut done) = (port.drops(), port.input.done);
         done.lost.ring_full = drops.ring_full;
@@ -114,12 +114,12 @@ fn done_of(runner: &PortRunner<Router>) -> Vec<(usize, Done)> {
 
 impl Path for UserPath {
     /// From the engine while it runs, and from what it left after that.
-    fn done(&self) -> Result<Vec<Done>, EngineError> {
+    fn done(&self) -> Result<Vec<ClassifierResult>, EngineError> {
         let by_cpu = match &self.engines {
             Some(engines) => engines.ask(|runner| done_of(runner))?,
             None => self.ended.iter().map(done_of).collect(),
         };
-        let mut done = vec![Done::default(); self.interfaces];
+        let mut done = vec![ClassifierResult::default(); self.interfaces];
         for (place, more) in by_cpu.iter().flatten() {
             done[*place].add(more);
         }

@@ -14,7 +14,7 @@ use nicpoll_sys::xdp::AttachMode;
 use crate::device::interface::{Interface, takes_redirected};
 use crate::device::xdp::{map, told};
 use crate::error::EngineError;
-use crate::forward::classifier::{Classifier, Done, SENDS_ON};
+use crate::forward::classifier::{Classifier, ClassifierResult, SENDS_ON};
 use crate::forward::path::{Path, Started, keep_fresh};
 
 /// Each program of the object, with its tracepoint.
@@ -115,8 +115,8 @@ fn attach(
 }
 
 impl Path for XdpPath {
-    fn done(&self) -> Result<Vec<Done>, EngineError> {
-        let mut done = vec![Done::default(); self.indices.len()];
+    fn done(&self) -> Result<Vec<ClassifierResult>, EngineError> {
+        let mut done = vec![ClassifierResult::default(); self.indices.len()];
         for entry in self.ways.iter() {
             let (way, by_cpu) = told(&self.names, entry)?;
             let place = self.indices.iter().position(|from| *from == way.from);

@@ -65,7 +65,7 @@ pub fn run_client(
 
 /// The outcome of one run.
 #[derive(Default)]
-struct Done {
+struct ClientResult {
     status: u8,
     total: RunTotal,
     kept: Option<Kept>,
@@ -75,7 +75,7 @@ fn run_once(
     options: &Options,
     signals: &Signals,
     mut output: Box<dyn Output + '_>,
-) -> io::Result<Done> {
+) -> io::Result<ClientResult> {
     let host = options.host.as_deref().unwrap_or_default();
     let peer = match resolve(host, options.port, options.ipv6) {
         Ok(peer) => peer,
@@ -99,14 +99,14 @@ fn run_once(
     })
 }
 
-fn give_up(error: &Error, output: &mut dyn Output) -> io::Result<Done> {
+fn give_up(error: &Error, output: &mut dyn Output) -> io::Result<ClientResult> {
     let text = error.text().unwrap_or_default();
     tell!("{text}");
     output.gave_up(&text)?;
-    Ok(Done {
+    Ok(ClientResult {
         status: 1,
         kept: output.end()?,
-        ..Done::default()
+        ..ClientResult::default()
     })
 }
 
@@ -114,8 +114,8 @@ fn print(
     options: &Options,
     events: &mpsc::Receiver<Event>,
     output: &mut dyn Output,
-) -> io::Result<Done> {
-    let mut done = Done::default();
+) -> io::Result<ClientResult> {
+    let mut done = ClientResult::default();
     let is_dual = matches!(options.stream.directions, Directions::Dual { .. });
     for event in events {
         match &event {
