@@ -83,7 +83,7 @@ pub struct Meter {
     control: Control,
     exact: Option<(ExactCpu, u32)>,
     rhythms: Option<RhythmWatch>,
-    delays: Delays,
+    delays: DelayMeters,
     members: Vec<u32>,
     /// The instances whose polls are watched.
     pub instances: Vec<Instance>,
@@ -100,7 +100,7 @@ impl Meter {
             control: Control::new(),
             exact: None,
             rhythms: None,
-            delays: Delays::default(),
+            delays: DelayMeters::default(),
             members: members.to_vec(),
             instances: Vec::new(),
             packets_per_second: 0.0,
@@ -135,7 +135,7 @@ impl Meter {
     pub fn begin_delays(&mut self, packets_per_second: f64) -> Vec<Unseen> {
         self.packets_per_second = packets_per_second;
         let own = self.exact.as_ref().map(|(_, own)| *own);
-        let (delays, unseen) = Delays::begin(&self.instances, packets_per_second, own);
+        let (delays, unseen) = DelayMeters::begin(&self.instances, packets_per_second, own);
         self.delays = delays;
         unseen
     }
@@ -143,7 +143,7 @@ impl Meter {
     /// Detaches the counting programs.
     pub fn pause(&mut self) -> Result<(), LabError> {
         self.rhythms = None;
-        self.delays = Delays::default();
+        self.delays = DelayMeters::default();
         match &mut self.exact {
             Some((exact, _)) => Ok(exact.detach()?),
             None => Ok(()),
@@ -305,13 +305,13 @@ const FOLLOWED_PER_SECOND: f64 = 2_000.0;
 
 /// The instruments for delays, as far as available.
 #[derive(Default)]
-pub struct Delays {
+pub struct DelayMeters {
     packets: Option<PacketDelays>,
     stamps: Stamps,
     waits: Option<RunQueue>,
 }
 
-impl Delays {
+impl DelayMeters {
     /// Starts measuring delays of the instances' packets and of threads. `own` is this process's number in the CPU
     /// account. Also returns what cannot be measured.
     pub fn begin(
@@ -327,7 +327,7 @@ impl Delays {
         let own = own.unwrap_or(std::process::id());
         let waits = RunQueue::begin(own, own == std::process::id());
         let waits = waits.map_err(|error| seen(AbDelayKind::RunQueue.name(), error));
-        let delays = Delays {
+        let delays = DelayMeters {
             packets: packets.ok(),
             stamps,
             waits: waits.ok(),

@@ -83,7 +83,7 @@ pub struct PacketDelays {
     // Declared first: the programs are detached before their maps are closed.
     /// The BPF programs.
     pub programs: Programs,
-    delays: PerCpuArray<MapData, bpf_maps::Delays>,
+    delays: PerCpuArray<MapData, bpf_maps::CoreDelays>,
     left_out: PerCpuArray<MapData, u64>,
     instances: HashMap<MapData, u32, u32>,
     /// `None` if no card stamps packets.
@@ -184,7 +184,7 @@ impl PacketDelays {
 
 /// Reads one histogram, summed over all CPUs.
 fn histogram(
-    map: &PerCpuArray<MapData, bpf_maps::Delays>,
+    map: &PerCpuArray<MapData, bpf_maps::CoreDelays>,
     index: u32,
     what: &'static str,
 ) -> Result<Histogram, BpfError> {
@@ -229,7 +229,7 @@ pub struct RunQueue {
     // Declared first: the programs are detached before their maps are closed.
     /// The BPF programs.
     pub programs: Programs,
-    delays: PerCpuArray<MapData, bpf_maps::Delays>,
+    delays: PerCpuArray<MapData, bpf_maps::CoreDelays>,
     processes: HashMap<MapData, u32, u32>,
 }
 

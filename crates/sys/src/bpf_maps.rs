@@ -164,12 +164,12 @@ unsafe impl aya::Pod for Rhythm {}
 /// Delays of one kind measured on one core, of `packet_delay.bpf.c` and `run_queue.bpf.c`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Delays {
+pub struct CoreDelays {
     pub buckets: [u64; GAP_BUCKETS],
 }
 
 // SAFETY: integers of one size without padding; every bit pattern is valid.
-unsafe impl aya::Pod for Delays {}
+unsafe impl aya::Pod for CoreDelays {}
 
 /// A card's clock and the kernel's at one moment, and their rates, of `card_clock.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

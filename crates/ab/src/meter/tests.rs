@@ -32,7 +32,7 @@ fn sh(side: &Side, lines: &str) {
 struct Pair {
     near: Side,
     far: Side,
-    delays: Delays,
+    delays: DelayMeters,
 }
 
 impl Pair {
@@ -63,7 +63,7 @@ impl Pair {
         });
         // Every packet is followed.
         let found = found.unwrap();
-        let begin = move |(): &mut ()| Delays::begin(&found, 0.0, None);
+        let begin = move |(): &mut ()| DelayMeters::begin(&found, 0.0, None);
         let (delays, unseen) = near.run(begin).unwrap();
         assert_eq!(unseen.len(), 1, "{unseen:?}");
         assert!(unseen[0].why.contains("em0 has no time stamps"));
