@@ -12,7 +12,7 @@ use crate::link::{Flow, Packet, Wire};
 use crate::spec::simulation::STOPS_MAX;
 
 /// Losses by place.
-pub type Losses = [u64; LossPlace::ALL.len()];
+pub type LossesByPlace = [u64; LossPlace::ALL.len()];
 
 /// State that machines share. The running machine holds it; the event loop passes it on.
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ pub struct Shared {
     /// Datagrams of each client at a far end that were delivered or answered.
     pub served: Vec<u64>,
     /// Datagrams lost, by host.
-    pub losses: Vec<Losses>,
+    pub losses: Vec<LossesByPlace>,
     pub fates: Fates,
     /// By host: whether all its programs sleep. Waking one from another processor costs time there.
     pub sleeping: [bool; STOPS_MAX],
@@ -36,7 +36,7 @@ impl Shared {
             *flow = flow.restarted();
         }
         self.served.fill(0);
-        self.losses.fill(Losses::default());
+        self.losses.fill(LossesByPlace::default());
     }
 
     /// Counts a client's datagram that has reached its destination.
@@ -155,7 +155,7 @@ pub struct Tally {
     pub taken: u64,
     /// IP packets merged into others by reassembly.
     pub merged: u64,
-    losses: Losses,
+    losses: LossesByPlace,
     pub cards: Vec<CardTally>,
     pub storm: SimStorm,
     pub napi: SimNapi,

@@ -171,7 +171,7 @@ struct Sending<'a> {
     progress: &'a LinkProgress,
     began_ns: u64,
     said_ns: u64,
-    losses: Losses,
+    losses: LinkLosses,
     /// Since when the interface is down.
     down_since_ns: Option<u64>,
     /// How long it was down. Nothing is due in that time: the rate is that of a link that is up.
@@ -181,7 +181,7 @@ struct Sending<'a> {
 /// How often the link was down, and what was dropped meanwhile. The kernel counts the losses of its carrier, so one between
 /// two looks is seen, too; what was dropped between these two looks is put down to it.
 #[derive(Default)]
-struct Losses {
+struct LinkLosses {
     /// Of interfaces that were removed.
     past: u64,
     /// Looks that found it down or gone, and losses of its carrier.
@@ -193,7 +193,7 @@ struct Losses {
     while_down: [u64; 2],
 }
 
-impl Losses {
+impl LinkLosses {
     fn count(&self) -> u64 {
         self.past + self.seen.max(self.of_carrier)
     }
@@ -253,7 +253,7 @@ impl<'a> Sending<'a> {
             progress,
             began_ns,
             said_ns: began_ns,
-            losses: Losses::default(),
+            losses: LinkLosses::default(),
             down_since_ns: None,
             down_ns: 0,
         }
@@ -407,9 +407,9 @@ impl<'a> Sending<'a> {
     fn open_again(&mut self) -> Result<(), EngineError> {
         let (sent, name) = (self.built(), self.again.presence.name.clone());
         self.past_account = Some(self.account());
-        self.losses = Losses {
+        self.losses = LinkLosses {
             past: self.losses.count(),
-            ..Losses::default()
+            ..LinkLosses::default()
         };
         self.past = sent;
         // First: a queue has one socket.
