@@ -83,13 +83,13 @@ fn ends(interval: Result<Interval, NoInterval>) -> Ends {
 }
 
 /// A difference of means with its standard error.
-struct Difference {
+struct MeanDifference {
     means: f64,
     error: f64,
     degrees: f64,
 }
 
-impl Difference {
+impl MeanDifference {
     fn of(one: &[f64], other: &[f64]) -> Result<Self, NoInterval> {
         let sizes = [one.len(), other.len()];
         if sizes.iter().any(|size| *size < VALUES_MIN) {
@@ -104,7 +104,7 @@ impl Difference {
         let of = |share: f64, size: usize| share.powi(2) / (size - 1) as f64;
         let sum = share + other_share;
         let degrees = sum.powi(2) / (of(share, sizes[0]) + of(other_share, sizes[1]));
-        Ok(Difference {
+        Ok(MeanDifference {
             means: mean - other_mean,
             error: sum.sqrt(),
             // Without scatter there is nothing that degrees of freedom could widen.
@@ -127,7 +127,7 @@ pub fn welch_interval(
     other: &[f64],
     confidence: Confidence,
 ) -> Result<Interval, NoInterval> {
-    let found = Difference::of(one, other)?;
+    let found = MeanDifference::of(one, other)?;
     let half = -found.student().inverse_cdf(confidence.tail()) * found.error;
     let values = one.len() + other.len();
     Ok(Interval::around(found.means, half, confidence, values))
@@ -135,7 +135,7 @@ pub fn welch_interval(
 
 /// Returns the two-sided p value of a difference of means; `None` where there is no interval.
 pub fn welch_p(one: &[f64], other: &[f64]) -> Option<f64> {
-    let found = Difference::of(one, other).ok()?;
+    let found = MeanDifference::of(one, other).ok()?;
     if found.means == 0.0 {
         return Some(1.0);
     }

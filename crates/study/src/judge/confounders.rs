@@ -31,21 +31,22 @@ pub fn confounders(design: &Design, seen: &Seen) -> Vec<Confounder> {
         let not_asked = not_asked(setting, reference, seen).into_iter();
         let found = asked.map(|it| (it, true));
         let found = found.chain(not_asked.map(|it| (it, false)));
-        let of = |((name, [value, reference_value]), is_asked): (Difference, bool)| Confounder {
-            setting: versus.setting.clone(),
-            reference: versus.reference.clone(),
-            name,
-            value,
-            reference_value,
-            is_asked,
-        };
+        let of =
+            |((name, [value, reference_value]), is_asked): (NamedDifference, bool)| Confounder {
+                setting: versus.setting.clone(),
+                reference: versus.reference.clone(),
+                name,
+                value,
+                reference_value,
+                is_asked,
+            };
         found.map(of).collect()
     };
     design.contrasts.iter().flat_map(of).collect()
 }
 
 /// The name of a difference, with its value under the setting and under the reference.
-type Difference = (String, [Option<String>; 2]);
+type NamedDifference = (String, [Option<String>; 2]);
 
 /// Returns the knobs in which two settings differ, with the host and both values.
 fn differences<'a>(
@@ -76,7 +77,7 @@ fn differences<'a>(
 }
 
 /// Returns the offloads, rings and cores in which two settings differ by request, besides the discipline.
-fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Difference> {
+fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<NamedDifference> {
     let all = differences(setting, reference);
     let is_along = |row: &KnobRow| row.is_offload() || row.is_of_card();
     if setting.xdp == reference.xdp && all.iter().all(|(_, row, _)| is_along(row)) {
@@ -100,7 +101,11 @@ fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Difference> {
 }
 
 /// Returns values that differed although neither setting writes them.
-fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> Vec<Difference> {
+fn not_asked(
+    setting: &NamedSetting,
+    reference: &NamedSetting,
+    seen: &Seen,
+) -> Vec<NamedDifference> {
     let (Some(own), Some(others)) = (seen.get(setting.name()), seen.get(reference.name())) else {
         return Vec::new();
     };

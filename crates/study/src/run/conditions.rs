@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nicpoll_model::HostFacts;
 
 /// A condition, its old value, and its new value.
-pub(crate) type Difference = (String, String, String);
+pub(crate) type ConditionChange = (String, String, String);
 
 /// Returns a host's known conditions, by name.
 pub(crate) fn conditions(host: &HostFacts) -> BTreeMap<String, String> {
@@ -32,7 +32,7 @@ pub(crate) fn conditions(host: &HostFacts) -> BTreeMap<String, String> {
 pub(crate) fn differences(
     then: BTreeMap<String, String>,
     now: BTreeMap<String, String>,
-) -> impl Iterator<Item = Difference> {
+) -> impl Iterator<Item = ConditionChange> {
     then.into_iter().filter_map(move |(what, was)| {
         let is = now.get(&what).filter(|is| **is != was)?;
         Some((what, was, is.clone()))
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     /// Returns the differences that `change` makes at a host.
-    fn changed(change: impl FnOnce(&mut HostFacts)) -> Vec<Difference> {
+    fn changed(change: impl FnOnce(&mut HostFacts)) -> Vec<ConditionChange> {
         let mut then = nicpoll_inspect::host_facts().unwrap();
         then.machine = Some(String::from("bench-0123abcd"));
         then.sysctls = ["net.core.netdev_budget", "net.ipv4.tcp_congestion_control"]
