@@ -5,7 +5,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::page::{
-    Align, Block, Cell, Document, Extra, Figure, Ink, Interval, IntervalGroup, Intervals, Level,
+    Align, Block, Cell, Document, Extra, Figure, Ink, IntervalBar, IntervalGroup, Intervals, Level,
     Medium, Part, Row, Saved, Scale, Span, Table,
 };
 use crate::plots::svg::DARK;
@@ -231,7 +231,7 @@ fn interval_group(intervals: &Intervals, group: &IntervalGroup, scale: Scale) ->
     }
 }
 
-fn interval(line: &Interval, right: &[String], scale: Scale) -> Markup {
+fn interval(line: &IntervalBar, right: &[String], scale: Scale) -> Markup {
     let ink = class(line.ink);
     html! {
         td data-name="measure" { (line.measure) }

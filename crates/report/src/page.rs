@@ -398,14 +398,14 @@ pub(crate) struct Intervals {
 pub(crate) struct IntervalGroup {
     pub title: String,
     /// Names, each with its interval or the reason for having none. A name of successive lines is printed once.
-    pub lines: Vec<(String, Result<Interval, &'static str>)>,
+    pub lines: Vec<(String, Result<IntervalBar, &'static str>)>,
     /// A reason that holds for all lines.
     pub no_lines: Option<&'static str>,
 }
 
 /// A ratio with its interval and what it means.
 #[derive(Clone, Debug)]
-pub(crate) struct Interval {
+pub(crate) struct IntervalBar {
     /// The measure.
     pub measure: &'static str,
     /// The verdict in a word.

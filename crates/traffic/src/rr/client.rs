@@ -116,7 +116,7 @@ pub fn run_client(
         begun: Instant::now(),
         sending_ended: None,
         ended: Duration::ZERO,
-        interval: Interval::default(),
+        interval: OpenInterval::default(),
         on_interval,
     };
     let outcome = client.run();
@@ -138,13 +138,13 @@ struct Client<'a> {
     sending_ended: Option<Duration>,
     /// End of the time that the report's seconds cover.
     ended: Duration,
-    interval: Interval,
+    interval: OpenInterval,
     on_interval: &'a mut dyn FnMut(RrClientInterval),
 }
 
 /// The open interval, and the counts before it.
 #[derive(Default)]
-struct Interval {
+struct OpenInterval {
     start: Duration,
     before: RequestCounts,
     latencies: Latencies,

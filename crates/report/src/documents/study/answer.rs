@@ -14,7 +14,7 @@ use super::comparisons::{found, margin_percent, to_find_margin, value};
 use super::phrases::{Shown, named, outcome};
 use super::trials::{Pair, TrialGroup};
 use crate::lists::{capital, distinct, grouped, joined, listed};
-use crate::page::{Block, Ink, Interval, IntervalGroup, Intervals, Level, Part, Span};
+use crate::page::{Block, Ink, IntervalBar, IntervalGroup, Intervals, Level, Part, Span};
 use nicpoll_model::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent, span};
 
 const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
@@ -233,7 +233,7 @@ pub fn intervals(
     study: &Study,
     pair: Pair,
     workload: &str,
-) -> Result<Vec<(Metric, Interval)>, &'static str> {
+) -> Result<Vec<(Metric, IntervalBar)>, &'static str> {
     let judged = shown(study, pair, workload);
     if judged.is_empty() {
         return Err(match gave_up(study, pair, workload) {
@@ -265,7 +265,7 @@ pub fn intervals(
             0 => cell(column),
             _ => String::new(),
         });
-        let line = Interval {
+        let line = IntervalBar {
             measure: one.metric.measure().name(),
             word: word(one.verdict),
             ink: Ink::of(one.verdict),
