@@ -162,19 +162,19 @@ fn is_told_again(known: &End, end: &End) -> bool {
 }
 
 /// The two ends of one direction.
-pub struct Pair<'a> {
+pub struct EndPair<'a> {
     pub sender: Option<End<'a>>,
     pub receiver: Option<End<'a>>,
     pub basis: ImportedBasis,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> EndPair<'a> {
     fn of(end: End<'a>) -> Self {
         let (sender, receiver) = match end.sends {
             Some(false) => (None, Some(end)),
             _ => (Some(end), None),
         };
-        Pair {
+        EndPair {
             sender,
             receiver,
             basis: ImportedBasis::Unknown,
@@ -191,9 +191,9 @@ impl<'a> Pair<'a> {
 }
 
 /// Pairs the ends, in text order.
-pub fn pairs(ends: Vec<End<'_>>) -> Vec<Pair<'_>> {
+pub fn pairs(ends: Vec<End<'_>>) -> Vec<EndPair<'_>> {
     let mut waiting: HashMap<(Way, bool), usize> = HashMap::new();
-    let mut pairs: Vec<Option<Pair>> = Vec::new();
+    let mut pairs: Vec<Option<EndPair>> = Vec::new();
     for end in ends {
         let way = end.way().zip(end.sends);
         let other = way
@@ -210,20 +210,20 @@ pub fn pairs(ends: Vec<End<'_>>) -> Vec<Pair<'_>> {
         if let Some(key) = way {
             waiting.insert(key, pairs.len());
         }
-        pairs.push(Some(Pair::of(end)));
+        pairs.push(Some(EndPair::of(end)));
     }
     join(&mut pairs, by_counts);
     join(&mut pairs, by_place);
-    let mut pairs: Vec<Pair> = pairs.into_iter().flatten().collect();
-    pairs.sort_by_key(Pair::place);
+    let mut pairs: Vec<EndPair> = pairs.into_iter().flatten().collect();
+    pairs.sort_by_key(EndPair::place);
     pairs
 }
 
 /// Finds pairs of a lone sender and a lone receiver; returns their indices.
-type PairingRule = fn(&[Option<Pair>]) -> Vec<(usize, usize)>;
+type PairingRule = fn(&[Option<EndPair>]) -> Vec<(usize, usize)>;
 
 /// Joins the pairs that a rule finds.
-fn join(pairs: &mut [Option<Pair>], find: PairingRule) {
+fn join(pairs: &mut [Option<EndPair>], find: PairingRule) {
     for (one, other) in find(pairs) {
         let Some(receiver) = pairs[other]
             .take_if(|it| it.sender.is_none())
@@ -236,13 +236,13 @@ fn join(pairs: &mut [Option<Pair>], find: PairingRule) {
                 pair.receiver = Some(receiver);
                 pair.basis = ImportedBasis::Inferred;
             }
-            None => pairs[other] = Some(Pair::of(receiver)),
+            None => pairs[other] = Some(EndPair::of(receiver)),
         }
     }
 }
 
 /// Both ends state the same lost and total datagrams.
-fn by_counts(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
+fn by_counts(pairs: &[Option<EndPair>]) -> Vec<(usize, usize)> {
     let key = |end: &Option<End>| Some(end.as_ref()?.datagrams()?.map(f64::to_bits));
     let all = || {
         let all = pairs.iter().enumerate();
@@ -258,8 +258,8 @@ fn by_counts(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
 }
 
 /// Both are neighbours among the lone ends, and their figures agree.
-fn by_place(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
-    let is_lone = |it: &Pair| it.sender.is_some() != it.receiver.is_some();
+fn by_place(pairs: &[Option<EndPair>]) -> Vec<(usize, usize)> {
+    let is_lone = |it: &EndPair| it.sender.is_some() != it.receiver.is_some();
     let lone = pairs.iter().enumerate().filter_map(|(at, pair)| {
         let pair = pair.as_ref().filter(|it| is_lone(it))?;
         Some((at, pair.sender.is_some(), pair.ends().next()?))
@@ -295,7 +295,7 @@ fn agree(one: &End, other: &End) -> bool {
 
 /// Makes a trial of a pair; its number, setting and final workload name come later.
 pub fn trial(
-    pair: &Pair,
+    pair: &EndPair,
     name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
 ) -> ImportedTrial {
     let way = pair.ends().find_map(End::way);
@@ -336,7 +336,7 @@ pub fn trial(
 }
 
 /// `iperf-tcp`, `iperf-tcp-both-ways`, `iperf-udp-1470-ipv6`.
-fn workload(pair: &Pair) -> String {
+fn workload(pair: &EndPair) -> String {
     let is_udp = pair.ends().any(|it| it.is_udp);
     let option = |letter: char| {
         pair.ends()
@@ -398,7 +398,7 @@ fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
 }
 
 /// Adds the figures of both ends to a trial.
-pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
+pub fn of_iperf(trial: &mut ImportedTrial, pair: &EndPair) {
     for end in pair.ends() {
         let side = side(end);
         if let Some(total) = end.stream.total() {

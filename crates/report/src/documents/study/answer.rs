@@ -12,7 +12,7 @@ use nicpoll_model::{
 
 use super::comparisons::{found, margin_percent, to_find_margin, value};
 use super::phrases::{Shown, named, outcome};
-use super::trials::{Pair, TrialGroup};
+use super::trials::{SettingPair, TrialGroup};
 use crate::lists::{capital, distinct, grouped, joined, listed};
 use crate::page::{Block, Ink, IntervalBar, IntervalGroup, Intervals, Level, Part, Span};
 use nicpoll_model::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent, span};
@@ -21,7 +21,7 @@ const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
 
 /// Writes the screen.
 pub fn write(part: &mut Part, study: &Study) {
-    let pairs = Pair::of(study);
+    let pairs = SettingPair::of(study);
     let first = pairs.first().copied();
     part.title(Level::Title, &study.question);
     for sentence in answer(study, first) {
@@ -48,7 +48,7 @@ pub fn write(part: &mut Part, study: &Study) {
 }
 
 /// Returns the answer as a person would say it, for the first pair, which is dropped last.
-fn answer(study: &Study, first: Option<Pair>) -> Vec<String> {
+fn answer(study: &Study, first: Option<SettingPair>) -> Vec<String> {
     let Some(pair) = first else {
         return vec![String::from("Nothing was compared.")];
     };
@@ -56,7 +56,7 @@ fn answer(study: &Study, first: Option<Pair>) -> Vec<String> {
         return without_verdict(study).collect();
     }
     if is_all_open(study) {
-        let pairs = Pair::of(study);
+        let pairs = SettingPair::of(study);
         let settings = distinct(pairs.iter().map(|it| it.setting));
         return vec![format!("Nothing is proven about {}.", named(&settings))];
     }
@@ -158,7 +158,7 @@ fn blocks(study: &Study) -> String {
 }
 
 /// Returns the lines of a pair. A pair without any comparison, unless it is the first, says so in one line.
-fn group(study: &Study, pair: Pair, is_first: bool) -> IntervalGroup {
+fn group(study: &Study, pair: SettingPair, is_first: bool) -> IntervalGroup {
     let mut lines = Vec::new();
     for facts in &study.workloads {
         match intervals(study, pair, &facts.workload) {
@@ -192,7 +192,7 @@ fn named_with_rate(facts: &WorkloadFacts) -> String {
 
 /// Returns the comparisons that the screen shows of two settings under a workload: those with a verdict. If both
 /// deliver all of a paced load, a sentence says so instead of a line.
-fn shown<'a>(study: &'a Study, pair: Pair<'a>, workload: &'a str) -> Vec<&'a Comparison> {
+fn shown<'a>(study: &'a Study, pair: SettingPair<'a>, workload: &'a str) -> Vec<&'a Comparison> {
     let judged: Vec<&Comparison> = pair.judged_all(study, workload).collect();
     let is_told = deliver_all(study, pair, workload) && judged.len() > 1;
     judged
@@ -210,7 +210,7 @@ fn is_share(one: &Comparison) -> bool {
 const ALL_RATIO: f64 = 0.999;
 
 /// Returns whether both settings deliver all of a paced load.
-fn deliver_all(study: &Study, pair: Pair, workload: &str) -> bool {
+fn deliver_all(study: &Study, pair: SettingPair, workload: &str) -> bool {
     let settings = pair.settings();
     let mut both = settings.iter().flat_map(|(one, other)| [*one, *other]);
     let is_judged = pair.judged_all(study, workload).any(is_share);
@@ -231,7 +231,7 @@ fn deliver_all(study: &Study, pair: Pair, workload: &str) -> bool {
 /// Why there is none.
 pub fn intervals(
     study: &Study,
-    pair: Pair,
+    pair: SettingPair,
     workload: &str,
 ) -> Result<Vec<(Metric, IntervalBar)>, &'static str> {
     let judged = shown(study, pair, workload);
@@ -296,7 +296,7 @@ fn slowed(study: &Study, workload: &str) -> Option<f64> {
 }
 
 /// Returns whether this comparison, or a part of it, was dropped.
-fn gave_up(study: &Study, pair: Pair, workload: &str) -> bool {
+fn gave_up(study: &Study, pair: SettingPair, workload: &str) -> bool {
     let settings = pair.settings();
     let mut dropped = study.dropped.iter().map(|gone| &gone.comparison);
     dropped.any(|gone| {
@@ -320,7 +320,7 @@ pub fn word(verdict: Option<Verdict>) -> &'static str {
 
 /// Returns the meaning of the lines in sentences, the most important first.
 fn meaning(study: &Study) -> Vec<(Ink, String)> {
-    let pairs = Pair::of(study).into_iter().skip(1);
+    let pairs = SettingPair::of(study).into_iter().skip(1);
     let outcomes = pairs.filter_map(|pair| outcome_of(study, pair));
     // If nothing has a verdict or nothing is proven, the answer above says so.
     let is_told = is_without_any(study);
@@ -345,7 +345,7 @@ fn meaning(study: &Study) -> Vec<(Ink, String)> {
 }
 
 /// Sums up the verdicts of a pair. `None` if nothing was compared.
-fn outcome_of(study: &Study, pair: Pair) -> Option<String> {
+fn outcome_of(study: &Study, pair: SettingPair) -> Option<String> {
     let facts = study.workloads.iter();
     let shown: Vec<Shown> = facts
         .clone()
@@ -355,7 +355,7 @@ fn outcome_of(study: &Study, pair: Pair) -> Option<String> {
             own.map(move |one| (one, is_asked))
         })
         .collect();
-    let is_one = Pair::of(study).len() == 1;
+    let is_one = SettingPair::of(study).len() == 1;
     let against = (!is_one).then(|| against(study, pair));
     let said = outcome(pair.setting, against, &shown)?;
     let compared: Vec<&str> = facts
@@ -387,7 +387,7 @@ fn counting(study: &Study) -> Option<String> {
 }
 
 /// Returns the reference of a pair, as the beginning of a sentence.
-fn against(study: &Study, pair: Pair) -> String {
+fn against(study: &Study, pair: SettingPair) -> String {
     let Some(effect) = pair.effect else {
         return format!("Against {}", pair.noun(study));
     };
@@ -442,7 +442,7 @@ fn is_without_any(study: &Study) -> bool {
 /// Whether several pairs were compared and nothing is proven about any of them.
 fn is_all_open(study: &Study) -> bool {
     let mut judged = study.comparisons.iter().filter(|it| it.primary).peekable();
-    let is_judged = Pair::of(study).len() > 1 && judged.peek().is_some();
+    let is_judged = SettingPair::of(study).len() > 1 && judged.peek().is_some();
     is_judged && judged.all(|it| it.verdict == Some(Verdict::NoDifferenceProven))
 }
 
@@ -522,7 +522,9 @@ fn floor(study: &Study, workload: &str) -> Option<String> {
         TrialGroup::of(study, workload, setting).median(read)
     };
     let trip = |setting: &str| median(setting, |it| Some(it.round_trip?.quantiles.p50_ns? as f64));
-    let pairs = Pair::of(study).into_iter().flat_map(Pair::settings);
+    let pairs = SettingPair::of(study)
+        .into_iter()
+        .flat_map(SettingPair::settings);
     let mut floors = pairs.filter_map(|(setting, reference)| {
         let period_ns = median(setting, |it| {
             Some(it.calibration.as_ref()?.period_ns as f64)
@@ -569,7 +571,7 @@ const WORDS: [(&[&str], &str); 4] = [
 
 /// Explains the words that the lines have.
 fn words(study: &Study) -> String {
-    let pairs = Pair::of(study).into_iter();
+    let pairs = SettingPair::of(study).into_iter();
     let pairs = pairs.flat_map(|pair| study.workloads.iter().map(move |it| (pair, &it.workload)));
     let lines = pairs.flat_map(|(pair, workload)| shown(study, pair, workload));
     let there: Vec<&str> = lines.map(|one| word(one.verdict)).collect();

@@ -9,7 +9,7 @@ use nicpoll_model::{
     TrialFigures, Verdict, WorkUnit, WorkloadFacts,
 };
 
-use super::trials::{Pair, TrialGroup};
+use super::trials::{SettingPair, TrialGroup};
 use crate::lists::{distinct, listed};
 use crate::page::{Align, Cell, Ink, Part, Row, Table};
 
@@ -18,7 +18,7 @@ const LABEL: usize = 24;
 
 /// Writes a sentence for each pair of settings.
 pub fn write_sentences(part: &mut Part, study: &Study, workload: &str) {
-    for pair in Pair::of(study) {
+    for pair in SettingPair::of(study) {
         for comparison in pair.judged_all(study, workload) {
             let ink = Ink::of(comparison.verdict);
             part.paragraph(ink, sentence(study, comparison, pair));
@@ -34,7 +34,7 @@ pub fn write_sentences(part: &mut Part, study: &Study, workload: &str) {
 
 /// Returns the combinations over which levels of a factor are compared, and the pairs of settings left out; empty for
 /// settings.
-fn over(pair: Pair, left_out: &[(String, String)]) -> String {
+fn over(pair: SettingPair, left_out: &[(String, String)]) -> String {
     let all = |effect: &MainEffect| {
         let combinations = effect.settings.len();
         let (of, without) = match left_out {
@@ -53,7 +53,7 @@ fn over(pair: Pair, left_out: &[(String, String)]) -> String {
     pair.effect.map_or(String::new(), all)
 }
 
-fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
+fn sentence(study: &Study, comparison: &Comparison, pair: SettingPair) -> String {
     let Comparison {
         workload, setting, ..
     } = comparison;
@@ -189,7 +189,7 @@ pub fn found(comparison: &Comparison) -> Option<String> {
 }
 
 /// Returns the setting's cost in latency; empty for one-way workloads, and for levels of several settings.
-fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
+fn price(study: &Study, comparison: &Comparison, pair: SettingPair) -> String {
     let is_timed = matches!(
         comparison.metric,
         Metric::TransactionsPerSecond | Metric::RoundTripP50Ns
@@ -232,8 +232,11 @@ type Compared<'a> = Vec<Option<&'a Comparison>>;
 /// `None` if nothing was compared.
 pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
     let workload = &facts.workload;
-    let compared = |pair: &Pair| pair.judged(study, workload).is_some();
-    let pairs: Vec<Pair> = Pair::of(study).into_iter().filter(compared).collect();
+    let compared = |pair: &SettingPair| pair.judged(study, workload).is_some();
+    let pairs: Vec<SettingPair> = SettingPair::of(study)
+        .into_iter()
+        .filter(compared)
+        .collect();
     pairs.first()?;
     let all = pairs.iter().flat_map(|pair| pair.all(study, workload));
     let metrics = distinct(all.map(|one| one.metric)).into_iter();

@@ -12,7 +12,7 @@ use nicpoll_model::{
 };
 
 use super::answer::intervals;
-use super::trials::{Arm, Pair, TrialGroup, arms};
+use super::trials::{Arm, SettingPair, TrialGroup, arms};
 use super::within;
 use super::workload::{AccountLine, Sums, account_unit, core_name, cores, cores_of, source};
 use crate::lists::{capital, joined};
@@ -185,16 +185,16 @@ type Ratios = BTreeMap<u32, f64>;
 /// nothing was compared.
 fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let workload = &facts.workload;
-    let mut pairs = Pair::of(study).into_iter();
+    let mut pairs = SettingPair::of(study).into_iter();
     let metric = pairs.find_map(|pair| Some(intervals(study, pair, workload).ok()?.first()?.0))?;
     let reading = &TrialFigure::of_metric(metric)?;
-    let pairs = Pair::of(study).into_iter().filter_map(|pair| {
+    let pairs = SettingPair::of(study).into_iter().filter_map(|pair| {
         let lines = intervals(study, pair, workload).ok()?;
         let (_, line) = lines.into_iter().find(|(own, _)| *own == metric)?;
         let ratios = block_ratios(arms, pair, reading);
         (!ratios.is_empty()).then_some((pair, line, ratios))
     });
-    let pairs: Vec<(Pair, Interval, Ratios)> = pairs.collect();
+    let pairs: Vec<(SettingPair, Interval, Ratios)> = pairs.collect();
     pairs.first()?;
     // The axis holds every dot, every end of an interval, and 1.
     let ends = pairs.iter().filter_map(|(_, line, _)| line.span);
@@ -239,7 +239,7 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> 
 
 /// Returns the ratios of the blocks in which all trials have a result; of several pairs of settings the mean of the
 /// logarithms.
-fn block_ratios(arms: &[Arm], pair: Pair, reading: &TrialFigure) -> Ratios {
+fn block_ratios(arms: &[Arm], pair: SettingPair, reading: &TrialFigure) -> Ratios {
     let of = |setting: &str| -> Ratios {
         let arm = arms.iter().find(|arm| arm.name == setting);
         let trials = arm.into_iter().flat_map(|arm| &arm.group.good);

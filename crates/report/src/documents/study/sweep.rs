@@ -8,7 +8,7 @@ use nicpoll_model::{Knee, Metric, Study, Sweep, SweepEnd, SweepPoint, SweptSetti
 
 use super::answer::word;
 use super::comparisons::value;
-use super::trials::Pair;
+use super::trials::SettingPair;
 use crate::lists::{joined, listed};
 use crate::page::{Align, Figure, Ink, Part, Row, Table};
 use crate::plots::axis::Axis;
@@ -145,7 +145,7 @@ fn costs(study: &Study, sweep: &Sweep) -> Table {
         let title = rate.map_or_else(String::from, |rate| {
             format!("{load}: {} a second", count(rate))
         });
-        let pairs = Pair::of(study).into_iter();
+        let pairs = SettingPair::of(study).into_iter();
         let pairs = pairs.filter(|pair| pair.effect.is_none());
         let costs = pairs.filter_map(move |pair| cost(study, sweep, rate.ok()?, pair));
         std::iter::once(Row::group(title, Ink::Plain)).chain(costs)
@@ -154,7 +154,7 @@ fn costs(study: &Study, sweep: &Sweep) -> Table {
     Table::new("", head, Align::Left).with(PAIR, rows)
 }
 
-fn cost(study: &Study, sweep: &Sweep, rate: u64, pair: Pair) -> Option<Row> {
+fn cost(study: &Study, sweep: &Sweep, rate: u64, pair: SettingPair) -> Option<Row> {
     let [judged, reference] = [pair.setting, pair.reference].map(|name| {
         let mut settings = sweep.settings.iter();
         let mut points = settings.find(|it| it.setting == name)?.points.iter();

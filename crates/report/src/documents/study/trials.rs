@@ -9,7 +9,7 @@ use crate::plots::svg::{CurveLook, looks};
 
 /// A compared pair: two settings, or two levels of a factor over all combinations of the other factors.
 #[derive(Clone, Copy)]
-pub struct Pair<'a> {
+pub struct SettingPair<'a> {
     /// The setting, or the level, that is judged.
     pub setting: &'a str,
     /// The reference.
@@ -18,16 +18,16 @@ pub struct Pair<'a> {
     pub effect: Option<&'a MainEffect>,
 }
 
-impl<'a> Pair<'a> {
+impl<'a> SettingPair<'a> {
     /// Returns the pairs of a study's plan: levels of factors over all combinations first, then settings.
     pub fn of(study: &'a Study) -> Vec<Self> {
-        let effects = study.plan.main_effects.iter().map(|effect| Pair {
+        let effects = study.plan.main_effects.iter().map(|effect| SettingPair {
             setting: &effect.level,
             reference: &effect.reference,
             effect: Some(effect),
         });
         let contrasts = study.plan.contrasts.iter();
-        let contrasts = contrasts.map(|(setting, reference)| Pair {
+        let contrasts = contrasts.map(|(setting, reference)| SettingPair {
             setting,
             reference,
             effect: None,
