@@ -19,7 +19,7 @@ use nicpoll_stats::order::Seed;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::design::file::compared::Compared;
+use crate::design::file::compared::ComparedSettings;
 use crate::design::file::mistakes::told;
 use crate::design::file::needs::{Here, Need, Resource, check};
 use crate::design::file::reader::{Document, LengthsEntry, StudyFileReader, WorkloadEntry};
@@ -172,7 +172,7 @@ impl StudyFileReader<'_> {
         let unfit = |unfit| self.unfit(unfit, &reduced, at_most.clone());
         lengths.check().map_err(unfit)?;
         let topology = self.topology(document.topology)?;
-        let Compared {
+        let ComparedSettings {
             settings,
             factors,
             contrasts,

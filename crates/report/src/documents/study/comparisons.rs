@@ -226,7 +226,7 @@ fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
 }
 
 /// The comparisons of all pairs by one metric.
-type Compared<'a> = Vec<Option<&'a Comparison>>;
+type MetricComparisons<'a> = Vec<Option<&'a Comparison>>;
 
 /// Returns a table of the pairs side by side: the primary metric with its verdict, the others with intervals only.
 /// `None` if nothing was compared.
@@ -240,15 +240,16 @@ pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
     pairs.first()?;
     let all = pairs.iter().flat_map(|pair| pair.all(study, workload));
     let metrics = distinct(all.map(|one| one.metric)).into_iter();
-    let of_metric = |metric: Metric| -> (Metric, Compared) {
+    let of_metric = |metric: Metric| -> (Metric, MetricComparisons) {
         let of_pairs = pairs.iter().map(|pair| {
             let mut all = pair.all(study, workload);
             all.find(|comparison| comparison.metric == metric)
         });
         (metric, of_pairs.collect())
     };
-    let is_primary =
-        |(_, compared): &(Metric, Compared)| compared.iter().flatten().any(|found| found.primary);
+    let is_primary = |(_, compared): &(Metric, MetricComparisons)| {
+        compared.iter().flatten().any(|found| found.primary)
+    };
     let (primary, secondary): (Vec<_>, Vec<_>) = metrics.map(of_metric).partition(is_primary);
     let heads = pairs.iter().map(|pair| pair.head());
     let primary = primary.iter().flat_map(|(metric, compared)| {
@@ -276,13 +277,18 @@ pub fn table(study: &Study, facts: &WorkloadFacts) -> Option<Table> {
 }
 
 /// Makes a row with a text for each comparison.
-fn row(name: &str, compared: &Compared, ink: Ink, cell: impl Fn(&Comparison) -> String) -> Row {
+fn row(
+    name: &str,
+    compared: &MetricComparisons,
+    ink: Ink,
+    cell: impl Fn(&Comparison) -> String,
+) -> Row {
     let cells = compared.iter();
     let cells = cells.map(|found| found.map_or(String::from(MISSING), &cell));
     Row::new(name, cells, ink)
 }
 
-fn verdict_row(compared: &Compared) -> Row {
+fn verdict_row(compared: &MetricComparisons) -> Row {
     let cells = compared.iter().map(|found| {
         let verdict = found.and_then(|comparison| comparison.verdict);
         let words = verdict.map_or(String::from(MISSING), in_short);
@@ -384,7 +390,7 @@ type Read = fn(&Sensitivity) -> Option<Scenario>;
 
 /// Returns the basis of a verdict: the method, other intervals, the difference that such a plan finds, and the
 /// verdict under other rules for what counts.
-fn details(study: &Study, compared: &Compared) -> Vec<Row> {
+fn details(study: &Study, compared: &MetricComparisons) -> Vec<Row> {
     let cells = |label: &str, cell: &dyn Fn(&Comparison) -> String| {
         row(&format!("  {label}"), compared, Ink::Faint, cell)
     };

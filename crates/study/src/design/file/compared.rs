@@ -26,7 +26,7 @@ const COMPARISONS_MAX: usize = 64;
 const FACTORS_MAX: usize = 4;
 
 /// What a file compares.
-pub(crate) struct Compared {
+pub(crate) struct ComparedSettings {
     pub settings: Vec<NamedSetting>,
     pub factors: Vec<FactorFacts>,
     pub contrasts: Vec<Versus>,
@@ -52,7 +52,7 @@ impl StudyFileReader<'_> {
         settings: Vec<SettingEntry>,
         factors: Vec<FactorEntry>,
         compare: &[CompareEntry],
-    ) -> Result<Compared, FileError> {
+    ) -> Result<ComparedSettings, FileError> {
         if compare.len() > COMPARISONS_MAX {
             let message = format!("a study has at most {COMPARISONS_MAX} comparisons");
             return Err(self.error(compare[COMPARISONS_MAX].reference.span(), message));
@@ -76,7 +76,7 @@ impl StudyFileReader<'_> {
         common: &Piece,
         entries: Vec<SettingEntry>,
         compare: &[CompareEntry],
-    ) -> Result<Compared, FileError> {
+    ) -> Result<ComparedSettings, FileError> {
         let spanned = names_of(&entries);
         self.names("settings", &spanned, 2)?;
         let names: Vec<&str> = spanned.iter().map(|it| it.get_ref().as_str()).collect();
@@ -117,7 +117,7 @@ impl StudyFileReader<'_> {
         }
         let settings = entries.into_iter();
         let settings = settings.map(|entry| self.setting(common, self.piece(entry)?));
-        Ok(Compared {
+        Ok(ComparedSettings {
             settings: settings.collect::<Result<_, _>>()?,
             factors: Vec::new(),
             contrasts,
@@ -151,7 +151,7 @@ impl StudyFileReader<'_> {
         common: &Piece,
         entries: Vec<FactorEntry>,
         compare: &[CompareEntry],
-    ) -> Result<Compared, FileError> {
+    ) -> Result<ComparedSettings, FileError> {
         let factors = self.factors(entries)?;
         let mut settings = Vec::new();
         for levels in crossed(&factors) {
@@ -191,7 +191,7 @@ impl StudyFileReader<'_> {
             factor: factor.name.get_ref().clone(),
             levels: factor.levels.iter().map(|it| it.name.clone()).collect(),
         });
-        Ok(Compared {
+        Ok(ComparedSettings {
             settings,
             factors: facts.collect(),
             contrasts,
