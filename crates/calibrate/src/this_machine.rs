@@ -36,7 +36,7 @@ pub struct MeasuredMachine<'a> {
 /// The source of a number in the host file.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Source {
+enum NumberSource {
     /// Measured, and how.
     Measured(String),
     /// The same for every machine, and why.
@@ -67,7 +67,7 @@ type Measured = BTreeMap<&'static str, Option<f64>>;
 
 /// Returns every number; measured ones are clamped to their range.
 fn numbers(measured: &Measured, machine: &MeasuredMachine<'_>) -> Vec<HostNumber> {
-    let sources: BTreeMap<String, BTreeMap<String, Source>> =
+    let sources: BTreeMap<String, BTreeMap<String, NumberSource>> =
         toml::from_str(include_str!("this_machine.toml")).expect("a test reads it");
     let release = machine.kernel.split_whitespace().nth(1);
     let release = release.unwrap_or(machine.kernel);
@@ -75,8 +75,8 @@ fn numbers(measured: &Measured, machine: &MeasuredMachine<'_>) -> Vec<HostNumber
     let number = |field: &Field| {
         let (section, name) = field.name.split_once('.')?;
         let (value, source) = match sources.get(section)?.get(name)? {
-            Source::Fixed(value, why) => (*value, why.clone()),
-            Source::Measured(how) => {
+            NumberSource::Fixed(value, why) => (*value, why.clone()),
+            NumberSource::Measured(how) => {
                 let value = measured.get(field.name).copied().flatten();
                 let source = match value {
                     Some(_) => format!("measured on this machine, {date}, {release}: {how}"),

@@ -48,13 +48,13 @@ const SOURCES_MAX: usize = 64;
 /// The state of each source.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    sources: Vec<Source>,
+    sources: Vec<RangeSource>,
     /// The source of the previous datagram.
     last: usize,
 }
 
 #[derive(Debug)]
-struct Source {
+struct RangeSource {
     address: SocketAddr,
     ids: NetrateIds,
     sequence: Sequence,
@@ -86,13 +86,13 @@ impl Numbers {
             .reduce(|sum, duplicates| sum + duplicates)
     }
 
-    fn source(&mut self, address: SocketAddr) -> Option<&mut Source> {
-        let is_it = |source: &Source| source.address == address;
+    fn source(&mut self, address: SocketAddr) -> Option<&mut RangeSource> {
+        let is_it = |source: &RangeSource| source.address == address;
         if !self.sources.get(self.last).is_some_and(is_it) {
             self.last = match self.sources.iter().position(is_it) {
                 Some(known) => known,
                 None if self.sources.len() < SOURCES_MAX => {
-                    self.sources.push(Source {
+                    self.sources.push(RangeSource {
                         address,
                         ids: NetrateIds::default(),
                         sequence: Sequence::default(),
