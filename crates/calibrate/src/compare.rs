@@ -11,7 +11,7 @@ use nicpoll_model::sim::{
 use nicpoll_sim::{HostModel, Pattern, SimError, TrafficModel};
 
 use crate::fit::{Library, ONE};
-use crate::quantity::{CpuState, FlowQuantity, Outcome, Quantity};
+use crate::quantity::{CpuState, FlowQuantity, Quantity, SimulatedRun};
 use crate::scenario::{Length, SEED, simulated};
 use crate::table::{Figure, Mode, PublishedRun, PublishedTable};
 
@@ -78,7 +78,7 @@ enum Change {
 #[derive(Clone, Debug)]
 pub struct SimulationResult {
     /// `None` when the run is not simulated.
-    outcome: Option<Outcome>,
+    outcome: Option<SimulatedRun>,
     /// Its figures, in basic units.
     values: Vec<Option<f64>>,
 }
@@ -171,10 +171,10 @@ pub fn rows_of(jobs: &[SimulationJob<'_>], done: &[SimulationResult]) -> Vec<Pub
 
 /// Returns a run's figures in a simulation, in basic units.
 fn values(
-    simulate: impl Fn(&PublishedRun) -> Result<Outcome, SimError>,
+    simulate: impl Fn(&PublishedRun) -> Result<SimulatedRun, SimError>,
     table: &PublishedTable,
     run: &PublishedRun,
-) -> Result<(Outcome, Vec<Option<f64>>), SimError> {
+) -> Result<(SimulatedRun, Vec<Option<f64>>), SimError> {
     let compared = table
         .runs
         .iter()
@@ -244,7 +244,7 @@ fn row(
     job: &SimulationJob<'_>,
     figure: &Figure,
     value: Option<f64>,
-    outcome: Option<&Outcome>,
+    outcome: Option<&SimulatedRun>,
 ) -> PublishedRow {
     let run = job.run;
     let error_kind = figure.error_kind(run);
@@ -446,7 +446,7 @@ pub(crate) fn guess(
 }
 
 /// Returns the outcome of a full line without loss; `None` for TCP, whose segments are unknown.
-fn full_line(library: &Library, hosts: &[String], workload: &TrafficModel) -> Option<Outcome> {
+fn full_line(library: &Library, hosts: &[String], workload: &TrafficModel) -> Option<SimulatedRun> {
     if matches!(workload.pattern, Pattern::IperfTcp(_)) {
         return None;
     }
@@ -461,7 +461,7 @@ fn full_line(library: &Library, hosts: &[String], workload: &TrafficModel) -> Op
     let both = [rate, rate * 8.0 * f64::from(workload.payload_bytes)];
     let mut flow = FlowQuantity::rates(both, both, Some(0.0));
     flow.insert(FlowQuantity::Calls, rate);
-    Some(Outcome {
+    Some(SimulatedRun {
         flows: vec![flow],
         hosts: Vec::new(),
         seconds: 1.0,

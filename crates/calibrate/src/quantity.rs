@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 /// A simulated run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct SimulatedRun {
     /// The flow, and the flow back if there is one.
     pub flows: Vec<Flow>,
     /// The hosts, in the order of the path; processor shares are sampled or exact, as in the source.
@@ -37,7 +37,7 @@ pub enum PathHost {
 /// The figures of a flow, in basic units; counts are per second.
 pub type Flow = BTreeMap<FlowQuantity, f64>;
 
-impl Outcome {
+impl SimulatedRun {
     pub(crate) fn flow(&self, direction: Direction) -> Option<&Flow> {
         match direction {
             Direction::There => self.flows.first(),
@@ -216,8 +216,8 @@ impl Quantity {
     /// `seconds` is the length of the published run. `None` when the simulation has no such figure.
     pub(crate) fn of(
         self,
-        outcome: &Outcome,
-        baseline: Option<&Outcome>,
+        outcome: &SimulatedRun,
+        baseline: Option<&SimulatedRun>,
         seconds: f64,
     ) -> Option<f64> {
         match self {
@@ -237,7 +237,7 @@ impl Quantity {
             }
             Quantity::AheadOfBaseline => {
                 let sent =
-                    |of: &Outcome| of.flows.first()?.get(&FlowQuantity::SentPayload).copied();
+                    |of: &SimulatedRun| of.flows.first()?.get(&FlowQuantity::SentPayload).copied();
                 Some(sent(outcome)? - sent(baseline?)?)
             }
             Quantity::Saved(cost) => {
@@ -294,7 +294,7 @@ impl CpuState {
 }
 
 impl Cost {
-    fn of(self, outcome: &Outcome) -> Option<f64> {
+    fn of(self, outcome: &SimulatedRun) -> Option<f64> {
         let flow = outcome.flows.first()?;
         let rate = *flow.get(&FlowQuantity::DeliveredRate)?;
         let host = outcome.host(PathHost::Receiver)?;

@@ -9,7 +9,7 @@ use nicpoll_sim::{
     HostModel, PathHost, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
 };
 
-use crate::quantity::{Flow, FlowQuantity as Q, Outcome};
+use crate::quantity::{Flow, FlowQuantity as Q, SimulatedRun};
 use crate::table::PublishedRun;
 
 /// The seed of published runs; only the tick phases of several hosts are random in them.
@@ -69,7 +69,7 @@ pub fn simulated(
     run: &PublishedRun,
     length: Length,
     seed: u64,
-) -> Result<Outcome, SimError> {
+) -> Result<SimulatedRun, SimError> {
     let workload = run.workload.clone();
     let workload =
         workload.ok_or_else(|| SimError::from(format!("{} has no workload", run.name)))?;
@@ -97,7 +97,7 @@ pub fn simulated(
         seed,
     };
     let figures = simulate(&plan)?;
-    let mut outcome = Outcome {
+    let mut outcome = SimulatedRun {
         flows: flows(&plan, &figures, &hosts, length),
         bottleneck: resource(&plan, &figures),
         hosts: figures.hosts,

@@ -51,7 +51,7 @@ pub enum ConformanceRule {
 }
 
 impl ConformanceRule {
-    fn kept(self, is_kept: bool, what: &'static str, expected: u64, found: u64) -> Outcome {
+    fn kept(self, is_kept: bool, what: &'static str, expected: u64, found: u64) -> RuleOutcome {
         let violation = Violation {
             rule: self,
             what,
@@ -61,15 +61,15 @@ impl ConformanceRule {
         is_kept.then_some(()).ok_or(violation)
     }
 
-    fn same(self, what: &'static str, expected: u64, found: u64) -> Outcome {
+    fn same(self, what: &'static str, expected: u64, found: u64) -> RuleOutcome {
         self.kept(found == expected, what, expected, found)
     }
 
-    fn at_most(self, what: &'static str, limit: u64, found: u64) -> Outcome {
+    fn at_most(self, what: &'static str, limit: u64, found: u64) -> RuleOutcome {
         self.kept(found <= limit, what, limit, found)
     }
 
-    fn at_least(self, what: &'static str, limit: u64, found: u64) -> Outcome {
+    fn at_least(self, what: &'static str, limit: u64, found: u64) -> RuleOutcome {
         self.kept(found >= limit, what, limit, found)
     }
 }
@@ -100,7 +100,7 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-type Outcome = Result<(), Violation>;
+type RuleOutcome = Result<(), Violation>;
 
 /// Checks devices made by `fresh` against every rule. Each begins with its interrupts on and without packets.
 ///
@@ -139,7 +139,7 @@ fn poll<B: Bench>(
     Ok(handed)
 }
 
-fn empty_polls<B: Bench>(mut bench: B) -> Outcome {
+fn empty_polls<B: Bench>(mut bench: B) -> RuleOutcome {
     bench.set_interrupts(false);
     for command in [Command::PollOnly, Command::PollAndCheckStatus] {
         for count in [0, 1, 5, 1000] {
@@ -153,7 +153,7 @@ fn empty_polls<B: Bench>(mut bench: B) -> Outcome {
 }
 
 /// Fills the device, and empties it in polls of `count`.
-fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> Outcome {
+fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> RuleOutcome {
     bench.set_interrupts(false);
     let packets = u64::from(bench.room());
     bench.arrive(bench.room());
@@ -171,7 +171,7 @@ fn take_all<B: Bench>(
     count: u32,
     mut next: u64,
     end: u64,
-) -> Outcome {
+) -> RuleOutcome {
     while next < end {
         let handed = poll(bench, command, count, next)?;
         ConformanceRule::Progress.at_least("packets by a poll while some wait", 1, handed)?;
@@ -182,7 +182,7 @@ fn take_all<B: Bench>(
 }
 
 /// Lets packets arrive between polls, many times round any ring.
-fn in_turns<B: Bench>(mut bench: B) -> Outcome {
+fn in_turns<B: Bench>(mut bench: B) -> RuleOutcome {
     bench.set_interrupts(false);
     let room = bench.room();
     let (mut arrived, mut next) = (0u64, 0u64);
@@ -203,7 +203,7 @@ fn in_turns<B: Bench>(mut bench: B) -> Outcome {
 }
 
 /// Offers twice as many packets as fit, then as many as fit: the latter must all come.
-fn overflow<B: Bench>(mut bench: B) -> Outcome {
+fn overflow<B: Bench>(mut bench: B) -> RuleOutcome {
     bench.set_interrupts(false);
     let room = u64::from(bench.room());
     bench.arrive(bench.room());
@@ -227,7 +227,7 @@ fn overflow<B: Bench>(mut bench: B) -> Outcome {
     take_all(&mut bench, Command::PollOnly, 5, 2 * room, 3 * room)
 }
 
-fn silence<B: Bench>(mut bench: B) -> Outcome {
+fn silence<B: Bench>(mut bench: B) -> RuleOutcome {
     bench.set_interrupts(false);
     let before = bench.interrupts();
     for next in 0..20 {
@@ -239,7 +239,7 @@ fn silence<B: Bench>(mut bench: B) -> Outcome {
     ConformanceRule::Silence.same("interrupts while they were off", before, after)
 }
 
-fn interrupts<B: Bench>(mut bench: B) -> Outcome {
+fn interrupts<B: Bench>(mut bench: B) -> RuleOutcome {
     bench.set_interrupts(false);
     bench.arrive(1);
     let before = bench.interrupts();
@@ -257,7 +257,7 @@ fn interrupted_for<B: Bench>(
     before: u64,
     what: &'static str,
     packet: u64,
-) -> Outcome {
+) -> RuleOutcome {
     let raised = bench.interrupts();
     ConformanceRule::Interrupts.at_least("interrupts, at least", before + 1, raised)?;
     bench.set_interrupts(false);
@@ -267,7 +267,7 @@ fn interrupted_for<B: Bench>(
 }
 
 /// Runs the poller for a hundred ticks, as an operating system does.
-fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
+fn under_the_poller<B: Bench>(mut bench: B) -> RuleOutcome {
     const HZ: u32 = 1000;
     const ID: DeviceId = DeviceId(0);
     let mut poller = Poller::new(HZ).expect("a clock may tick so often");

@@ -11,7 +11,7 @@ const COMPARISONS: u32 = 1;
 
 /// The runs of one command, and their summary.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct RepeatedRuns {
     /// How many runs were requested.
     pub asked: u32,
     /// The rate of each run made, in the command's unit; `None` for a run without a result.
@@ -23,11 +23,11 @@ pub struct Outcome {
     pub interval: Option<Interval>,
 }
 
-impl Outcome {
+impl RepeatedRuns {
     /// Summarises the `rates` of runs, given the number `asked` for.
     pub fn of(asked: u32, rates: Vec<Option<f64>>) -> Self {
         let known: Vec<f64> = rates.iter().copied().flatten().collect();
-        Outcome {
+        RepeatedRuns {
             asked,
             summary: Summary::of(&known),
             interval: signed_rank_interval(&known, confidence()).ok(),
@@ -96,8 +96,8 @@ fn confidence() -> Confidence {
 mod tests {
     use super::*;
 
-    fn outcome(rates: &[Option<f64>]) -> Outcome {
-        Outcome::of(10, rates.to_vec())
+    fn outcome(rates: &[Option<f64>]) -> RepeatedRuns {
+        RepeatedRuns::of(10, rates.to_vec())
     }
 
     fn told(rates: &[Option<f64>]) -> Option<String> {

@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 use nicpoll_model::traffic::{Direction, IperfTimes};
 use nicpoll_model::{Protocol, Rate, RateUnit};
 use nicpoll_traffic::SocketBuffer;
-use nicpoll_traffic::repeat::Outcome;
+use nicpoll_traffic::repeat::RepeatedRuns;
 
 use crate::events::Settings;
 use crate::options::{Options, Style};
@@ -738,7 +738,7 @@ pub fn csv(
 /// The fields after the first nine in a row of all runs: median, minimum and maximum rate, the ends of the
 /// confidence interval (empty if none), the number of runs with a rate, and the number of runs requested; rates
 /// in bit/s. `None` when no run has a rate.
-pub fn csv_of_runs(outcome: &Outcome) -> Option<String> {
+pub fn csv_of_runs(outcome: &RepeatedRuns) -> Option<String> {
     let summary = outcome.summary?;
     let interval = outcome.interval.map_or_else(
         || String::from(","),

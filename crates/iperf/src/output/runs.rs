@@ -8,7 +8,7 @@ use nicpoll_model::RateUnit;
 use nicpoll_model::traffic::{IPERF_RUNS_SCHEMA, IperfEndOf, IperfEvent, IperfRuns};
 use nicpoll_sys::stdio::StandardOutput;
 use nicpoll_traffic::CloseAccount;
-use nicpoll_traffic::repeat::Outcome;
+use nicpoll_traffic::repeat::RepeatedRuns;
 
 use super::json::JsonPrinter;
 use super::lines::{self, CsvRow};
@@ -128,7 +128,7 @@ impl<'a> Runs<'a> {
         };
         let options = self.options;
         let mut out = open_output(options, false)?;
-        let outcome = Outcome::of(asked, self.rates);
+        let outcome = RepeatedRuns::of(asked, self.rates);
         match options.json {
             Some(Json::Whole) => {
                 let document = IperfRuns {

@@ -25,7 +25,7 @@ use crate::netrate::options::{NetrateOptions, Tool};
 use crate::netrate::send::{PacedSender, SendSchedule};
 use crate::netrate::sending::{Reach, SendProgress, Sent, connect_first, words_of};
 use crate::netrate::text;
-use crate::repeat::Outcome;
+use crate::repeat::RepeatedRuns;
 use crate::signals::{LOOK_EVERY, Signals, Stop};
 use crate::sockets::kernel_words;
 
@@ -75,7 +75,7 @@ pub fn blast(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<
             break;
         }
     }
-    let outcome = options.repeat.map(|asked| Outcome::of(asked, rates));
+    let outcome = options.repeat.map(|asked| RepeatedRuns::of(asked, rates));
     match (outcome, documents.pop()) {
         (None, None) => {}
         (None, Some(document)) => print_document(&document)?,
