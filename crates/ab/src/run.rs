@@ -122,13 +122,13 @@ pub struct Run<'a> {
 }
 
 /// The counters of one moment.
-struct Counted {
+struct CountersAt {
     at: Instant,
     host: HostSnapshot,
 }
 
-impl Counted {
-    fn lost_until(&self, later: &Counted) -> Lost {
+impl CountersAt {
+    fn lost_until(&self, later: &CountersAt) -> Lost {
         let seconds = later.at.duration_since(self.at).as_secs_f64();
         Lost::between(&self.host, &later.host, seconds)
     }
@@ -299,7 +299,7 @@ impl Run<'_> {
             last: &last,
         };
         let instances = self.meter.run(|meter| meter.instances.clone())?;
-        let lost = before.lost_until(&Counted {
+        let lost = before.lost_until(&CountersAt {
             at: last.at,
             host: last.host.clone(),
         });
@@ -332,9 +332,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn counters(&mut self) -> Result<Counted, Halt> {
+    fn counters(&mut self) -> Result<CountersAt, Halt> {
         let host = self.meter.run(Meter::counters)?;
-        Ok(Counted {
+        Ok(CountersAt {
             at: Instant::now(),
             host,
         })
@@ -366,7 +366,7 @@ impl Run<'_> {
     }
 
     /// Waits, and checks the traffic meanwhile. Losses count from `before`, the start of a block.
-    fn wait_until(&mut self, until: Instant, before: Option<&Counted>) -> Result<(), Halt> {
+    fn wait_until(&mut self, until: Instant, before: Option<&CountersAt>) -> Result<(), Halt> {
         loop {
             self.check_cancel()?;
             let look = (Instant::now() + LOOK).min(until);
@@ -390,7 +390,7 @@ impl Run<'_> {
     }
 
     /// Checks the interfaces, the guard and the losses.
-    fn look(&mut self, before: Option<&Counted>) -> Result<(), Halt> {
+    fn look(&mut self, before: Option<&CountersAt>) -> Result<(), Halt> {
         let now = self.read_health()?;
         for ((member, then), now) in self.members.iter().zip(&self.health).zip(&now) {
             if let Some(end) = disturbed(&member.interface.name, then, now.as_ref()) {

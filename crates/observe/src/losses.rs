@@ -52,14 +52,14 @@ pub(crate) enum Families {
 }
 
 /// How a host counts packets lost at a place.
-pub(crate) struct Counted {
+pub(crate) struct CountedPlace {
     /// The place.
     pub place: LossPlace,
     /// The kernel's counters, by their own names.
     pub counter: &'static str,
 }
 
-impl Counted {
+impl CountedPlace {
     /// Returns the packets lost.
     pub fn packets(&self, account: Account<'_>, families: Families) -> Option<u64> {
         match self.place {
@@ -113,12 +113,12 @@ fn has_counter(place: LossPlace) -> bool {
     COUNTED.iter().any(|counted| counted.place == place)
 }
 
-const fn counted(place: LossPlace, counter: &'static str) -> Counted {
-    Counted { place, counter }
+const fn counted(place: LossPlace, counter: &'static str) -> CountedPlace {
+    CountedPlace { place, counter }
 }
 
 /// Every place of a host, in the order in which a packet passes them.
-pub(crate) const COUNTED: [Counted; 13] = [
+pub(crate) const COUNTED: [CountedPlace; 13] = [
     counted(
         LossPlace::IpOutput,
         "Ip.OutDiscards less qdisc drops, tx_dropped and what filters dropped on the way out",
@@ -150,7 +150,7 @@ impl Account<'_> {
     /// Returns the packets dropped by place, IPv4 and IPv6 together.
     pub fn drops(self) -> Drops {
         let reasons = self.drop_reasons().unwrap_or_default();
-        let packets = |counted: &Counted| {
+        let packets = |counted: &CountedPlace| {
             let by_counter = counted.packets(self, Families::All);
             let by_reason = counted.by_reason(&reasons);
             let by_reason = (by_reason > 0).then_some(by_reason);
@@ -199,7 +199,7 @@ impl Account<'_> {
         let Some(reasons) = self.drop_reasons() else {
             return self.maybe_uncounted();
         };
-        let beyond = |counted: &Counted| {
+        let beyond = |counted: &CountedPlace| {
             let by_counter = counted.packets(self, Families::All).unwrap_or(0);
             let packets = counted.by_reason(&reasons).saturating_sub(by_counter);
             let at_place = reasons.iter().filter(|reason| counted.holds(reason));

@@ -179,7 +179,7 @@ impl AsRef<IperfLine> for Line {
 }
 
 /// A single figure, by name.
-pub type Counted = Printed<(&'static str, f64)>;
+pub type CountedFigure = Printed<(&'static str, f64)>;
 
 /// The host of a terminal, and how it is known; no name by default.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -195,7 +195,7 @@ pub struct StreamLines {
     pub connected: Option<Connected>,
     pub lines: Lines<Line>,
     pub report: Option<Line>,
-    pub counted: Vec<Counted>,
+    pub counted: Vec<CountedFigure>,
     /// Places where its lines are repeated.
     pub again: Vec<SourcePlace>,
 }
@@ -208,7 +208,7 @@ pub struct Block {
     pub command: Option<Rc<Command>>,
     pub banners: Vec<Banner>,
     /// The sizes in its banners.
-    pub sizes: Vec<Counted>,
+    pub sizes: Vec<CountedFigure>,
     pub streams: Vec<StreamLines>,
     pub is_server: Option<bool>,
     awaits_report: Option<Id>,
@@ -320,7 +320,7 @@ impl Block {
         }
     }
 
-    pub fn size(&mut self, size: Counted) {
+    pub fn size(&mut self, size: CountedFigure) {
         if self.sizes.len() < SIZES_MAX {
             self.sizes.push(size);
         }

@@ -24,7 +24,7 @@ use crate::signals::{LOOK_EVERY, Signals, Stop};
 const TELL_EVERY: Duration = Duration::from_millis(500);
 
 /// A socket, and the counts of its threads.
-type Counted = (UdpSocket, Vec<ReceiveCount>);
+type CountedSocket = (UdpSocket, Vec<ReceiveCount>);
 
 /// Receives until a signal, then prints what arrived and what was dropped.
 pub fn run(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, Refused> {
@@ -41,7 +41,7 @@ pub fn run(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8
         let counts = (0..threads).map(|_| ReceiveCount::default());
         (socket, counts.collect())
     });
-    let counted: Vec<Counted> = counted.collect();
+    let counted: Vec<CountedSocket> = counted.collect();
     receive_all(&counted, start, options.json, &stop)?;
     let all = sum(&counted);
     let seconds = all
@@ -78,7 +78,12 @@ pub fn run(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8
     Ok(0)
 }
 
-fn receive_all(counted: &[Counted], start: Instant, json: bool, stop: &Stop) -> io::Result<()> {
+fn receive_all(
+    counted: &[CountedSocket],
+    start: Instant,
+    json: bool,
+    stop: &Stop,
+) -> io::Result<()> {
     let signals = Signals::default();
     thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -104,7 +109,7 @@ fn receive_all(counted: &[Counted], start: Instant, json: bool, stop: &Stop) -> 
 }
 
 /// Prints the original's lines until a signal comes or a thread fails.
-fn tell(counted: &[Counted], json: bool, is_over: impl Fn() -> bool) -> io::Result<()> {
+fn tell(counted: &[CountedSocket], json: bool, is_over: impl Fn() -> bool) -> io::Result<()> {
     let mut told_at = Instant::now();
     let mut told = Received::default();
     say(&text::netreceive_start(since_1970()), json)?;
@@ -134,13 +139,13 @@ fn say(text: &str, json: bool) -> io::Result<()> {
 }
 
 /// What all threads received.
-fn sum(counted: &[Counted]) -> Received {
+fn sum(counted: &[CountedSocket]) -> Received {
     let counts = counted.iter().flat_map(|(_, counts)| counts);
     let all = counts.map(ReceiveCount::look);
     all.fold(Received::default(), Received::and)
 }
 
-fn describe((socket, counts): &Counted) -> io::Result<ReceivingSocket> {
+fn describe((socket, counts): &CountedSocket) -> io::Result<ReceivingSocket> {
     Ok(ReceivingSocket {
         address: socket.local_addr()?.ip().to_string(),
         receive_buffer_asked_bytes: RECEIVE_BUFFER_BYTES,
