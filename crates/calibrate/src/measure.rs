@@ -93,7 +93,7 @@ pub fn measure_costs(
         mac,
     };
     lab.sender.tell(neighbour)?;
-    let mut fit = Fit {
+    let mut fit = HostMeasurement {
         lab,
         instruments: Instruments {
             exact,
@@ -128,7 +128,7 @@ pub fn measure_costs(
     })
 }
 
-struct Fit<'a> {
+struct HostMeasurement<'a> {
     lab: &'a mut Lab,
     instruments: Instruments,
     put_in_force: &'a PutInForce<'a>,
@@ -140,7 +140,7 @@ struct Fit<'a> {
     run: Duration,
 }
 
-impl Fit<'_> {
+impl HostMeasurement<'_> {
     fn block(&mut self) -> Result<ProbeBlock, LabError> {
         let begin = CpuSample::now()?;
         let mut block = ProbeBlock {

@@ -145,7 +145,7 @@ struct ClockReading {
 
 /// What a reading says about the line in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fit {
+enum ClockFit {
     /// There was no line yet.
     Begins,
     /// The line was wrong by at most this many ns.
@@ -162,7 +162,7 @@ struct Course {
 }
 
 impl Course {
-    fn add(&mut self, reading: ClockReading) -> Fit {
+    fn add(&mut self, reading: ClockReading) -> ClockFit {
         let before = self.line.take();
         let off = before.map(|line| off_ns(&line, &reading));
         let is_good = off.is_none_or(|off| off <= ERROR_MAX_NS) && reading.half_ns <= ERROR_MAX_NS;
@@ -176,15 +176,15 @@ impl Course {
                 Ok(line) => self.line = line,
                 Err(Crooked) => return self.broken(reading),
             }
-            return off.map_or(Fit::Begins, Fit::Within);
+            return off.map_or(ClockFit::Begins, ClockFit::Within);
         }
         self.broken(reading)
     }
 
-    fn broken(&mut self, reading: ClockReading) -> Fit {
+    fn broken(&mut self, reading: ClockReading) -> ClockFit {
         self.readings.clear();
         self.readings.push_back(reading);
-        Fit::Broken
+        ClockFit::Broken
     }
 
     /// The line through the oldest and the newest reading; none while they are too close.
@@ -340,16 +340,16 @@ impl Followed {
     fn look(&mut self) {
         for (number, clock) in (1..).zip(&mut self.clocks) {
             let reading = clock.reading();
-            let fit = reading.map_or(Fit::Broken, |reading| clock.course.add(reading));
-            let line = clock.course.line.filter(|_| fit != Fit::Broken);
+            let fit = reading.map_or(ClockFit::Broken, |reading| clock.course.add(reading));
+            let line = clock.course.line.filter(|_| fit != ClockFit::Broken);
             let written = match line {
                 Some(line) => self.lines.insert(number, line, 0),
                 // The map may have no entry.
                 None => self.lines.remove(&number).or(Ok(())),
             };
             match fit {
-                Fit::Within(ns) if written.is_ok() => self.account.errors.count_one(ns),
-                Fit::Begins if written.is_ok() => {}
+                ClockFit::Within(ns) if written.is_ok() => self.account.errors.count_one(ns),
+                ClockFit::Begins if written.is_ok() => {}
                 _ => self.account.breaks += 1,
             }
         }

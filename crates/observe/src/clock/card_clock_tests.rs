@@ -28,16 +28,16 @@ fn later(reading: ClockReading, card_ns: i64) -> ClockReading {
 fn a_clock_that_runs_faster_or_slower_is_followed() {
     for fast_ppm in [-900, -1, 0, 30, 900] {
         let mut course = Course::default();
-        assert_eq!(course.add(reading(0, fast_ppm)), Fit::Begins);
+        assert_eq!(course.add(reading(0, fast_ppm)), ClockFit::Begins);
         assert_eq!(course.line, None);
-        assert_eq!(course.add(reading(1, fast_ppm)), Fit::Begins);
+        assert_eq!(course.add(reading(1, fast_ppm)), ClockFit::Begins);
         for step in 2..40 {
             let line = course.line.unwrap();
             // This line converts the stamps of the time until then.
             let expected = reading(step, fast_ppm);
             let off = kernel_ns_at(&line, expected.card_ns) - expected.kernel_ns;
             assert!(off.abs() <= 1, "{fast_ppm} ppm: {off} ns");
-            let Fit::Within(ns) = course.add(expected) else {
+            let ClockFit::Within(ns) = course.add(expected) else {
                 panic!("{fast_ppm} ppm")
             };
             assert!((500..=501).contains(&ns), "{fast_ppm} ppm: {ns} ns");
@@ -53,7 +53,7 @@ fn readings_that_are_off_to_and_fro_tell_an_error_that_stays_small() {
     for step in 0..40 {
         let late = if step % 2 == 0 { 500 } else { -500 };
         let noisy = later(reading(step, 30), late);
-        if let Fit::Within(ns) = course.add(noisy) {
+        if let ClockFit::Within(ns) = course.add(noisy) {
             // The line's last reading, its slope, and this reading, each of which may be wrong by as much.
             let slope_ns = if step == 2 { 1_000 } else { 500 };
             assert!(ns <= 500 + slope_ns + 500 + 500, "step {step}: {ns} ns");
@@ -69,16 +69,16 @@ fn a_clock_that_was_set_has_no_line_until_it_ran_on() {
     }
     for set_by_ns in [11_000, -11_000, 1_000_000_000] {
         let set = |step| later(reading(step, 30), set_by_ns);
-        assert_eq!(course.add(set(8)), Fit::Broken, "{set_by_ns}");
+        assert_eq!(course.add(set(8)), ClockFit::Broken, "{set_by_ns}");
         assert_eq!(course.line, None);
         // Too soon for a line.
-        assert_eq!(course.add(later(set(8), 1)), Fit::Begins);
+        assert_eq!(course.add(later(set(8), 1)), ClockFit::Begins);
         assert_eq!(course.line, None);
-        assert_eq!(course.add(set(9)), Fit::Begins);
+        assert_eq!(course.add(set(9)), ClockFit::Begins);
         assert!(course.line.is_some());
-        assert!(matches!(course.add(set(10)), Fit::Within(..502)));
+        assert!(matches!(course.add(set(10)), ClockFit::Within(..502)));
         // Set back again.
-        assert_eq!(course.add(reading(11, 30)), Fit::Broken);
+        assert_eq!(course.add(reading(11, 30)), ClockFit::Broken);
         for step in 5..8 {
             course.add(reading(step, 30));
         }
@@ -104,9 +104,9 @@ fn what_is_no_clock_has_no_line() {
     let all: [&dyn Fn(i64) -> ClockReading; 4] = [&coarse, &stopped, &backward, &wild];
     for (index, reading) in all.into_iter().enumerate() {
         let mut course = Course::default();
-        let fits: Vec<Fit> = (0..5).map(|step| course.add(reading(step))).collect();
+        let fits: Vec<ClockFit> = (0..5).map(|step| course.add(reading(step))).collect();
         assert!(
-            fits[1..].iter().all(|fit| *fit == Fit::Broken),
+            fits[1..].iter().all(|fit| *fit == ClockFit::Broken),
             "{index}: {fits:?}"
         );
         assert_eq!(course.line, None, "{index}");
@@ -139,7 +139,7 @@ fn a_clock_of_the_kernel_can_be_followed() {
     assert!(reading.half_ns <= ERROR_MAX_NS);
     assert!(matches!(
         clock.course.add(reading),
-        Fit::Within(..=ERROR_MAX_NS)
+        ClockFit::Within(..=ERROR_MAX_NS)
     ));
 }
 
