@@ -12,7 +12,7 @@ use nicpoll_sim::{HostModel, Pattern, SimError, TrafficModel};
 
 use crate::fit::{Library, ONE};
 use crate::quantity::{CpuState, FlowQuantity, Quantity, SimulatedRun};
-use crate::scenario::{Length, SEED, simulated};
+use crate::scenario::{RunLength, SEED, simulated};
 use crate::table::{Figure, Mode, PublishedRun, PublishedTable};
 
 /// Changes of a parameter, in thousandths: a fifth more, a fifth less.
@@ -60,7 +60,7 @@ pub struct SimulationJob<'a> {
 /// A change to the run's own simulation.
 #[derive(Clone, Debug)]
 enum Change {
-    /// Other phases of the hosts' ticks, in a run of [`Length::COMPARISON`].
+    /// Other phases of the hosts' ticks, in a run of [`RunLength::COMPARISON`].
     Ticks {
         /// Seed of the phases.
         seed: u64,
@@ -128,10 +128,10 @@ impl<'a> SimulationJob<'a> {
                 values: self.run.figures.iter().map(not_run).collect(),
             });
         }
-        let own = Length::of_comparison(self.run);
+        let own = RunLength::of_comparison(self.run);
         let (library, length, seed) = match &self.change {
             None => (self.library, own, SEED),
-            Some(Change::Ticks { seed }) => (self.library, Length::COMPARISON, *seed),
+            Some(Change::Ticks { seed }) => (self.library, RunLength::COMPARISON, *seed),
             Some(Change::Parameter { library, .. }) => (library, own, SEED),
         };
         let simulate = |run: &PublishedRun| simulated(&library.hosts, run, length, seed);

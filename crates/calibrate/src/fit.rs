@@ -15,7 +15,7 @@ use nicpoll_sim::{HostModel, SimError, workers};
 use serde::Deserialize;
 
 use crate::quantity::Quantity;
-use crate::scenario::{self, Length, SEED};
+use crate::scenario::{self, RunLength, SEED};
 use crate::search::{SearchSpan, search};
 use crate::table::{Figure, Mistake, PublishedRun, PublishedTable, read, require};
 
@@ -263,7 +263,7 @@ fn fit_group(library: &Library, group: &FitGroup) -> Result<(GroupFit, Vec<u64>)
             start: ONE * parameter.start,
         })
         .collect();
-    let length = Length::of_fit(group.milliseconds);
+    let length = RunLength::of_fit(group.milliseconds);
     let mut tried = library.clone();
     let mut failure = None;
     let mut errors = |factors: &[u64]| {
@@ -307,7 +307,7 @@ pub(crate) fn fitted_figures(run: &PublishedRun) -> usize {
 }
 
 /// Returns the weighted errors of a run's fitted figures.
-fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<f64>, SimError> {
+fn misfits(library: &Library, run: &PublishedRun, length: RunLength) -> Result<Vec<f64>, SimError> {
     let outcome = scenario::simulated(&library.hosts, run, length, SEED)?;
     let fitted = run.figures.iter().filter(|figure| figure.is_fitted);
     let misfits = fitted.map(|figure| {

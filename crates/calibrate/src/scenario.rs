@@ -22,25 +22,25 @@ const INTERVAL_NS: u64 = 5_000_000_000;
 
 /// The length of a run, in virtual time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Length {
+pub struct RunLength {
     /// Counted time.
     pub duration_ns: u64,
     /// Warm-up before it.
     pub warmup_ns: u64,
 }
 
-impl Length {
+impl RunLength {
     /// For the comparison: a poller's burst has settled after half a second.
-    pub const COMPARISON: Length = Length {
+    pub const COMPARISON: RunLength = RunLength {
         duration_ns: 1_000_000_000,
         warmup_ns: 500_000_000,
     };
 
     /// Returns the length of a run in the comparison.
-    pub(crate) fn of_comparison(run: &PublishedRun) -> Length {
+    pub(crate) fn of_comparison(run: &PublishedRun) -> RunLength {
         match run.simulated_seconds {
-            None => Length::COMPARISON,
-            Some(seconds) => Length {
+            None => RunLength::COMPARISON,
+            Some(seconds) => RunLength {
                 duration_ns: (seconds * 1e9) as u64,
                 warmup_ns: 0,
             },
@@ -48,8 +48,8 @@ impl Length {
     }
 
     /// Returns the length of a run in the fit, which makes thousands.
-    pub(crate) fn of_fit(milliseconds: u64) -> Length {
-        Length {
+    pub(crate) fn of_fit(milliseconds: u64) -> RunLength {
+        RunLength {
             duration_ns: milliseconds * 1_000_000,
             warmup_ns: 50_000_000,
         }
@@ -67,7 +67,7 @@ impl Length {
 pub fn simulated(
     hosts: &BTreeMap<String, HostModel>,
     run: &PublishedRun,
-    length: Length,
+    length: RunLength,
     seed: u64,
 ) -> Result<SimulatedRun, SimError> {
     let workload = run.workload.clone();
@@ -113,7 +113,7 @@ fn flows(
     plan: &Simulation,
     figures: &SimFigures,
     hosts: &[&HostModel],
-    length: Length,
+    length: RunLength,
 ) -> Vec<Flow> {
     if hosts.len() == 1 {
         return vec![flow_alone(&plan.workload, figures)];
@@ -136,7 +136,7 @@ fn flow_outcome(
     flow: &SimFlow,
     received_rate: Option<f64>,
     frame_bits: Option<f64>,
-    length: Length,
+    length: RunLength,
 ) -> Flow {
     let of = flow.missing + flow.delivered;
     let mut figures = Q::rates(

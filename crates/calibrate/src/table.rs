@@ -54,7 +54,7 @@ pub struct PublishedRun {
     #[serde(default)]
     pub seconds: f64,
     /// Simulated length for the comparison, without a warm-up, when the effect takes long to show; otherwise
-    /// [`Length::COMPARISON`](crate::Length::COMPARISON).
+    /// [`RunLength::COMPARISON`](crate::RunLength::COMPARISON).
     pub simulated_seconds: Option<f64>,
     /// Whether the published processor shares were sampled by the hosts' clocks, as top(1) shows them, and are
     /// compared with samples; otherwise with exact shares.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{
-    FitPlan, Length, Library, PublishedTable, SimulationJob, fit, rows_of, score_of, with_fitted,
+    FitPlan, Library, PublishedTable, RunLength, SimulationJob, fit, rows_of, score_of, with_fitted,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::sim::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
@@ -78,8 +78,8 @@ pub fn published(args: &PublishedArgs) -> Result<u8, Failure> {
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
         free_parameters: free_parameters as u64,
         fitted_figures: fitted_figures as u64,
-        seconds: Length::COMPARISON.duration_ns as f64 / 1e9,
-        warmup_seconds: Length::COMPARISON.warmup_ns as f64 / 1e9,
+        seconds: RunLength::COMPARISON.duration_ns as f64 / 1e9,
+        warmup_seconds: RunLength::COMPARISON.warmup_ns as f64 / 1e9,
         score: score_of(&rows),
         rows,
     };

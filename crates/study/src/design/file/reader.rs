@@ -123,7 +123,7 @@ pub(crate) struct Document {
     pub trial: Option<Spanned<Time>>,
     pub warmup: Option<Spanned<Time>>,
     pub drain: Option<Spanned<Time>>,
-    pub time: Option<Spanned<Length>>,
+    pub time: Option<Spanned<StudyLength>>,
     pub full: Option<Spanned<LengthsEntry>>,
     pub stop: Option<StopEntry>,
     pub seed: Option<u64>,
@@ -319,7 +319,7 @@ pub(crate) struct LengthsEntry {
     pub trial: Option<Spanned<Time>>,
     pub warmup: Option<Spanned<Time>>,
     pub drain: Option<Spanned<Time>>,
-    pub time: Option<Spanned<Length>>,
+    pub time: Option<Spanned<StudyLength>>,
 }
 
 impl LengthsEntry {
@@ -366,13 +366,13 @@ impl TryFrom<String> for Time {
 /// A length of a study, with its unit.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Length(Duration);
+pub(crate) struct StudyLength(Duration);
 
-impl TryFrom<String> for Length {
+impl TryFrom<String> for StudyLength {
     type Error = NoQuantity;
 
     fn try_from(text: String) -> Result<Self, NoQuantity> {
-        parse_length(&text).map(Length)
+        parse_length(&text).map(StudyLength)
     }
 }
 
@@ -387,7 +387,7 @@ const WIDTH_MAX: f64 = 100.0;
 #[serde(deny_unknown_fields)]
 pub(crate) struct StopEntry {
     width: Width,
-    pub at_most: Spanned<Length>,
+    pub at_most: Spanned<StudyLength>,
 }
 
 /// A share of an estimate.
