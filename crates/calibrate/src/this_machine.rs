@@ -38,7 +38,7 @@ pub struct MeasuredMachine<'a> {
 #[serde(untagged)]
 enum NumberSource {
     /// Measured, and how.
-    Measured(String),
+    MeasuredNumbers(String),
     /// The same for every machine, and why.
     Fixed(u64, String),
 }
@@ -63,10 +63,10 @@ pub fn numbers_of(
 }
 
 /// Numbers by name; `None` when a cost is too small to tell from zero.
-type Measured = BTreeMap<&'static str, Option<f64>>;
+type MeasuredNumbers = BTreeMap<&'static str, Option<f64>>;
 
 /// Returns every number; measured ones are clamped to their range.
-fn numbers(measured: &Measured, machine: &MeasuredMachine<'_>) -> Vec<HostNumber> {
+fn numbers(measured: &MeasuredNumbers, machine: &MeasuredMachine<'_>) -> Vec<HostNumber> {
     let sources: BTreeMap<String, BTreeMap<String, NumberSource>> =
         toml::from_str(include_str!("this_machine.toml")).expect("a test reads it");
     let release = machine.kernel.split_whitespace().nth(1);
@@ -109,7 +109,7 @@ pub fn host_of(numbers: &[HostNumber]) -> HostModel {
 }
 
 /// Derives the numbers of both programs, their calls and the receiving processor from measured costs.
-fn measured(cost: impl Fn(HostCost) -> Option<f64>) -> Measured {
+fn measured(cost: impl Fn(HostCost) -> Option<f64>) -> MeasuredNumbers {
     use HostCost as C;
     let or_0 = |of| cost(of).unwrap_or(0.0);
     // One copying cost serves both directions: the lower one. The excess of sending goes to `card.tx_kib_ns`.

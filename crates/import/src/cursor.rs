@@ -342,7 +342,7 @@ fn unit(cursor: &mut Cursor, power: i32) -> Option<(MeasuredUnit, f64)> {
 
 /// A number with a unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredNumber {
     /// In bits per second, packets per second, or bytes.
     pub value: f64,
     /// The kind.
@@ -351,7 +351,7 @@ pub struct Measured {
     pub half_step: f64,
 }
 
-impl Measured {
+impl MeasuredNumber {
     /// The relative rounding error of the printed figure; infinite for 0.
     pub fn rounding(&self) -> f64 {
         self.half_step / self.value
@@ -359,13 +359,13 @@ impl Measured {
 }
 
 /// Reads a number with a unit, and its precision.
-pub fn measured(cursor: &mut Cursor) -> Option<Measured> {
+pub fn measured(cursor: &mut Cursor) -> Option<MeasuredNumber> {
     cursor.attempt(|cursor| {
         let began = cursor.at;
         let number = cursor.number()?;
         let printed = &cursor.bytes[began..cursor.at];
         let (unit, one) = read(cursor.gap())?;
-        Some(Measured {
+        Some(MeasuredNumber {
             value: times(number, printed, one),
             unit,
             half_step: 0.5 * one * 0.1f64.powi(decimals(printed)),
@@ -374,7 +374,7 @@ pub fn measured(cursor: &mut Cursor) -> Option<Measured> {
 }
 
 /// Reads a number with this kind of unit.
-pub fn measured_in(cursor: &mut Cursor, unit: MeasuredUnit) -> Option<Measured> {
+pub fn measured_in(cursor: &mut Cursor, unit: MeasuredUnit) -> Option<MeasuredNumber> {
     measured(cursor).filter(|it| it.unit == unit)
 }
 

@@ -83,7 +83,7 @@ pub struct Window {
 }
 
 /// Everything that the judgement of a trial uses.
-pub struct Measured<'a> {
+pub struct MeasuredTrial<'a> {
     /// The traffic.
     pub workload: &'a NamedWorkload,
     /// The setting.
@@ -101,8 +101,8 @@ pub struct Measured<'a> {
 }
 
 /// Judges the measurements of `trial`. `known` has the figures that the caller has already.
-pub fn judge(mut trial: Trial, known: TrialFigures, measured: &Measured<'_>) -> Trial {
-    let Measured { lab, window, .. } = measured;
+pub fn judge(mut trial: Trial, known: TrialFigures, measured: &MeasuredTrial<'_>) -> Trial {
+    let MeasuredTrial { lab, window, .. } = measured;
     let workload = measured.workload.request.workload();
     let unit = workload.unit();
     let ledger = ledger(measured);
@@ -156,7 +156,7 @@ pub fn judge(mut trial: Trial, known: TrialFigures, measured: &Measured<'_>) -> 
     trial
 }
 
-fn findings(measured: &Measured<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> Findings {
+fn findings(measured: &MeasuredTrial<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> Findings {
     let period_ns = measured.setting.period_ns();
     Findings {
         steal_ratio: sampled
@@ -170,7 +170,7 @@ fn findings(measured: &Measured<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> 
     }
 }
 
-fn ledger(measured: &Measured<'_>) -> Ledger {
+fn ledger(measured: &MeasuredTrial<'_>) -> Ledger {
     let Window { quiet, books, .. } = &measured.window;
     let [before, after] = quiet;
     let router = before.router.as_ref().zip(after.router.as_ref());
@@ -201,7 +201,7 @@ fn ledger(measured: &Measured<'_>) -> Ledger {
 }
 
 /// Returns the evidence of polls, counted at the window's edges: polls outside them are not the workload's.
-fn poll_evidence(measured: &Measured<'_>, seconds: f64) -> PollEvidence {
+fn poll_evidence(measured: &MeasuredTrial<'_>, seconds: f64) -> PollEvidence {
     let [opened, closed] = &measured.window.edges;
     let polls = closed.polls.counts.since(&opened.polls.counts);
     PollEvidence {

@@ -25,7 +25,7 @@ enum Fate {
     Unproven,
     CutOff,
     Zero,
-    Measured(u8),
+    MeasuredTrial(u8),
 }
 
 impl Fate {

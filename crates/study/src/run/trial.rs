@@ -17,7 +17,7 @@ use nicpoll_model::{
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::judge::confounders::Seen;
 use crate::judge::trial::{
-    CpuWindow, HostReadings, Measured, TrialPlace, Window, disturbed, judge, rhythm, unproven,
+    CpuWindow, HostReadings, MeasuredTrial, TrialPlace, Window, disturbed, judge, rhythm, unproven,
     validity,
 };
 use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
@@ -239,7 +239,7 @@ impl<'a> Trials<'a> {
             proof_attempts,
             ..place.trial(self.lab)
         };
-        let measured = Measured {
+        let measured = MeasuredTrial {
             workload: subject.workload,
             setting: subject.setting,
             lab: self.lab,
