@@ -25,7 +25,7 @@ const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The clients of one line.
 #[derive(Clone, Debug)]
 pub struct Clients {
-    list: Vec<Client>,
+    list: Vec<SimulatedClient>,
     /// A tournament tree: index `n` holds the earlier time of indices `2n` and `2n + 1`. The second half holds the
     /// clients' times.
     due_ns: Vec<u64>,
@@ -47,7 +47,7 @@ pub struct LinkQueue {
 
 /// How a client decides when to send.
 #[derive(Clone, Debug)]
-enum Client {
+enum SimulatedClient {
     /// At times of its own.
     Timed(Source),
     /// When its last request is answered.
@@ -58,26 +58,26 @@ enum Client {
     },
 }
 
-impl Client {
+impl SimulatedClient {
     /// Creates a client; `None` when no other host sends.
     fn new(plan: &Simulation, number: u16, frame_ns: u64) -> Option<Self> {
         let seed = plan
             .seed
             .wrapping_add(SEED_STEP.wrapping_mul(u64::from(number)));
         if plan.workload.pattern == Pattern::RequestResponse {
-            return Some(Client::Asking {
+            return Some(SimulatedClient::Asking {
                 // All begin during the warm-up.
                 next_ns: Chance::new(seed).below(plan.warmup_ns.max(1)),
                 waits_for: None,
             });
         }
-        Source::new(&plan.workload, number, frame_ns, seed).map(Client::Timed)
+        Source::new(&plan.workload, number, frame_ns, seed).map(SimulatedClient::Timed)
     }
 
     fn next_ns(&self) -> u64 {
         match self {
-            Client::Timed(source) => source.next_ns,
-            Client::Asking { next_ns, .. } => *next_ns,
+            SimulatedClient::Timed(source) => source.next_ns,
+            SimulatedClient::Asking { next_ns, .. } => *next_ns,
         }
     }
 }
@@ -91,7 +91,7 @@ impl Clients {
         let link = u16::from(queue.link) + u16::from(plan.workload.links) * queue.queue;
         let numbers = (link..plan.workload.clients).step_by(usize::from(links));
         let list: Vec<_> = numbers
-            .map(|number| Client::new(plan, number, frame_ns))
+            .map(|number| SimulatedClient::new(plan, number, frame_ns))
             .collect::<Option<_>>()?;
         let mut clients = Clients {
             due_ns: vec![NEVER; 2 * list.len().next_power_of_two()],
@@ -109,7 +109,7 @@ impl Clients {
     /// Returns the bytes that a workload's clients take.
     pub fn memory_bytes(workload: &TrafficModel) -> u64 {
         // The tree has at most four times per client.
-        let each = size_of::<Client>() + 4 * size_of::<u64>();
+        let each = size_of::<SimulatedClient>() + 4 * size_of::<u64>();
         u64::from(workload.clients) * each as u64
     }
 
@@ -123,11 +123,11 @@ impl Clients {
         let first = self.first();
         let mut payload_bytes = None;
         match &mut self.list[first] {
-            Client::Timed(source) => {
+            SimulatedClient::Timed(source) => {
                 payload_bytes = source.payload_bytes();
                 source.advance();
             }
-            Client::Asking { next_ns, waits_for } => {
+            SimulatedClient::Asking { next_ns, waits_for } => {
                 *next_ns = next_ns.saturating_add(GIVE_UP_NS);
                 *waits_for = Some(datagram);
             }
@@ -141,7 +141,7 @@ impl Clients {
         let index = usize::from(number / self.links);
         let at_ns = now_ns.saturating_add(self.both_ways_ns);
         // A reply after the give-up time is ignored.
-        if let Client::Asking { next_ns, waits_for } = &mut self.list[index]
+        if let SimulatedClient::Asking { next_ns, waits_for } = &mut self.list[index]
             && *waits_for == Some(datagram)
             && at_ns < *next_ns
         {
@@ -404,10 +404,10 @@ mod tests {
             let all = sent(&workload, 0);
             let mut alone = Vec::new();
             for number in 0..7 {
-                let mut client = Client::new(&plan(&workload), number, 672).unwrap();
+                let mut client = SimulatedClient::new(&plan(&workload), number, 672).unwrap();
                 while client.next_ns() < 1_000_000_000 {
                     alone.push((client.next_ns(), number));
-                    let Client::Timed(source) = &mut client else {
+                    let SimulatedClient::Timed(source) = &mut client else {
                         unreachable!("these have times of their own");
                     };
                     source.advance();

@@ -85,7 +85,7 @@ fn run_once(
         }
     };
     let (events, received) = mpsc::channel();
-    let client = Client {
+    let client = ClientStreams {
         options,
         peer,
         signals,
@@ -146,13 +146,13 @@ fn print(
 
 /// What every stream shares.
 #[derive(Clone, Copy)]
-struct Client<'a> {
+struct ClientStreams<'a> {
     options: &'a Options,
     peer: SocketAddr,
     signals: &'a Signals,
 }
 
-impl<'a> Client<'a> {
+impl<'a> ClientStreams<'a> {
     fn stream(&self) -> &'a StreamConfig {
         &self.options.stream
     }

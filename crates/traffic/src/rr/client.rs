@@ -107,7 +107,7 @@ pub fn run_client(
         send_buffer: channel.send_buffer,
         ..ClientReport::default()
     };
-    let mut client = Client {
+    let mut client = RrClient {
         config,
         signals,
         channel,
@@ -127,7 +127,7 @@ pub fn run_client(
     Ok(client.report())
 }
 
-struct Client<'a> {
+struct RrClient<'a> {
     config: &'a RrClientConfig,
     signals: &'a Signals,
     channel: Channel,
@@ -150,7 +150,7 @@ struct OpenInterval {
     latencies: Latencies,
 }
 
-impl Client<'_> {
+impl RrClient<'_> {
     fn now(&self) -> Duration {
         self.begun.elapsed()
     }
