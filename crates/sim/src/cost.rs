@@ -131,7 +131,7 @@ impl Simulation {
 
 /// The work and memory of simulations.
 #[derive(Clone, Copy, Debug)]
-pub struct Need {
+pub struct SimulationCost {
     /// The work of the runs; see [`Simulation::work`].
     pub runs: f64,
     /// The work of trials against a bottleneck; `None` without trials.
@@ -142,7 +142,7 @@ pub struct Need {
     pub workers: usize,
 }
 
-impl Need {
+impl SimulationCost {
     /// Checks that it takes no more than ten minutes on slow cores, and 4 GiB.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub mod workers;
 mod world;
 
 pub use bottleneck::{bottleneck, explain, explain_work, resource};
-pub use cost::{Need, warmup_ns};
+pub use cost::{SimulationCost, warmup_ns};
 pub use spec::discipline::{DEFER_MAX, ReceiveDiscipline, initial_knob};
 pub use spec::host::{Field, HostModel};
 pub use spec::host_file::{EmbeddedHost, list_presets};

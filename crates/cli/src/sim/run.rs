@@ -12,8 +12,8 @@ use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{render_sim_run, sim_run_page};
 use nicpoll_sim::{
-    EmbeddedHost, Need, PathHost, ReceiveDiscipline, Simulation, TRACE_LINE_BYTES_MAX, Trace,
-    TraceReader, TrafficModel, bottleneck, explain, explain_work, list_presets, simulate,
+    EmbeddedHost, PathHost, ReceiveDiscipline, Simulation, SimulationCost, TRACE_LINE_BYTES_MAX,
+    Trace, TraceReader, TrafficModel, bottleneck, explain, explain_work, list_presets, simulate,
     warmup_ns,
 };
 
@@ -117,7 +117,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         slices: args.slices,
     };
     plan.check().map_err(usage)?;
-    args.length.refuse_too_large(&Need {
+    args.length.refuse_too_large(&SimulationCost {
         runs: plan.work(),
         trials: (!args.no_explain).then(|| explain_work(&plan)),
         memory_bytes: plan.memory_bytes(),
@@ -167,7 +167,7 @@ impl Length {
     }
 
     /// Refuses long or large runs without `--long`.
-    pub fn refuse_too_large(&self, need: &Need) -> Result<(), Failure> {
+    pub fn refuse_too_large(&self, need: &SimulationCost) -> Result<(), Failure> {
         need.check()
             .or_else(|error| self.long.then_some(()).ok_or(usage(error)))
     }

@@ -9,8 +9,8 @@ use nicpoll_model::sim::join;
 use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
 use nicpoll_report::{plot_sweep, render_sim_sweep, sim_sweep_page, sweep_as_csv};
 use nicpoll_sim::{
-    HostModel, Need, PathHost, ReceiveDiscipline, SimError, Simulation, TrafficModel, simulate,
-    workers,
+    HostModel, PathHost, ReceiveDiscipline, SimError, Simulation, SimulationCost, TrafficModel,
+    simulate, workers,
 };
 
 use super::run::{Length, parse_workload};
@@ -178,7 +178,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let shard = args.shard.map(|shard| shard.of_jobs(&all));
     let jobs = own(all, args.shard);
     let workers = workers::count();
-    args.length.refuse_too_large(&Need {
+    args.length.refuse_too_large(&SimulationCost {
         runs: jobs.iter().map(|job| job.plan.work()).sum(),
         trials: None,
         memory_bytes: memory_bytes(&jobs, workers),

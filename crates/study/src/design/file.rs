@@ -21,7 +21,7 @@ use toml::Spanned;
 
 use crate::design::file::compared::ComparedSettings;
 use crate::design::file::mistakes::told;
-use crate::design::file::needs::{Here, Need, Resource, check};
+use crate::design::file::needs::{Here, Resource, ResourceNeed, check};
 use crate::design::file::reader::{Document, LengthsEntry, StudyFileReader, WorkloadEntry};
 use crate::design::sweep::SweepRates;
 use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
@@ -43,7 +43,7 @@ pub struct StudyFile {
     /// Seed of the order, if the file fixes it.
     pub seed: Option<u64>,
     /// What the machine must have.
-    needs: Vec<Need>,
+    needs: Vec<ResourceNeed>,
 }
 
 impl StudyFile {

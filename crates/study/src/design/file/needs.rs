@@ -26,7 +26,7 @@ const LOOPBACK_INDEX: u32 = 1;
 
 /// Something that the machine must have, and the file's position that asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Need {
+pub(crate) struct ResourceNeed {
     span: Range<usize>,
     wanted: Resource,
 }
@@ -57,14 +57,14 @@ pub(crate) enum Resource {
     Netem,
 }
 
-impl Need {
+impl ResourceNeed {
     /// A need of the entry at `span`.
     pub fn new(span: Range<usize>, wanted: Resource) -> Self {
-        Need { span, wanted }
+        ResourceNeed { span, wanted }
     }
 
     /// The needs of a host's values.
-    pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<Need> {
+    pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<ResourceNeed> {
         let span = values.span();
         let of = |(row, value): (&'static KnobRow, &Value)| {
             let wanted = match row.named_kind()? {
@@ -75,7 +75,7 @@ impl Need {
                 },
                 Kind::Feature => Resource::Feature(String::from(row.name)),
             };
-            Some(Need::new(span.clone(), wanted))
+            Some(ResourceNeed::new(span.clone(), wanted))
         };
         values.get_ref().iter().filter_map(of).collect()
     }
@@ -99,7 +99,7 @@ impl Here {
     ///
     /// # Errors
     /// When the kernel does not say which cores may be used.
-    pub(crate) fn look(needs: &[Need]) -> io::Result<Self> {
+    pub(crate) fn look(needs: &[ResourceNeed]) -> io::Result<Self> {
         let wanted = || needs.iter().map(|need| &need.wanted);
         let sysctls = wanted().filter_map(|wanted| match wanted {
             Resource::Sysctl { name, value, .. } => Some((wanted, name.as_str(), value.clone())),
@@ -143,8 +143,8 @@ impl Here {
 ///
 /// # Errors
 /// With the line, and what would be possible.
-pub fn check(needs: &[Need], text: &str, here: &Here) -> Result<(), FileError> {
-    for Need { span, wanted } in needs {
+pub fn check(needs: &[ResourceNeed], text: &str, here: &Here) -> Result<(), FileError> {
+    for ResourceNeed { span, wanted } in needs {
         let refused = || {
             let mut refused = here.refused.iter();
             let own = refused.find(|(other, _)| other == wanted);

@@ -23,7 +23,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use crate::design::NamedSetting;
-use crate::design::file::needs::{Need, Resource};
+use crate::design::file::needs::{Resource, ResourceNeed};
 use crate::design::sweep::SweepRates;
 use crate::plan::{Lengths, Unfit};
 
@@ -46,7 +46,7 @@ pub struct StudyFileReader<'a> {
     /// Length of a trial.
     pub trial: Duration,
     /// The needs read so far.
-    pub needs: RefCell<Vec<Need>>,
+    pub needs: RefCell<Vec<ResourceNeed>>,
 }
 
 impl StudyFileReader<'_> {
@@ -57,7 +57,9 @@ impl StudyFileReader<'_> {
 
     /// Records a need of the entry at `span`.
     pub fn need(&self, span: Range<usize>, wanted: Resource) {
-        self.needs.borrow_mut().push(Need::new(span, wanted));
+        self.needs
+            .borrow_mut()
+            .push(ResourceNeed::new(span, wanted));
     }
 
     pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> FileError {

@@ -17,7 +17,7 @@ use nicpoll_switch::knob::{Kind, KnobRow};
 use nicpoll_switch::{Request, Setting, Values, needs_napi};
 use toml::Spanned;
 
-use crate::design::file::needs::{Need, Resource};
+use crate::design::file::needs::{Resource, ResourceNeed};
 use crate::design::file::reader::{Parts, SettingEntry, StudyFileReader, XdpEntry};
 use crate::design::{Evidence, NamedSetting};
 use crate::plan::check_period;
@@ -149,7 +149,7 @@ impl StudyFileReader<'_> {
             self.possible(host, &values)?;
             self.needs
                 .borrow_mut()
-                .extend(Need::of_values(host, &values));
+                .extend(ResourceNeed::of_values(host, &values));
             if host == self.studied() {
                 piece.span = values.span();
             }
