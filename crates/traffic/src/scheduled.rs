@@ -29,7 +29,7 @@ use crate::workload::{EndBooks, EndTerms, Payload, PreparedEnd, Workload, Worklo
 
 /// A scheduled datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Due {
+struct DueDatagram {
     /// When, since the start.
     at: Duration,
     /// Its length.
@@ -40,7 +40,7 @@ struct Due {
 struct ScheduledSender {
     socket: UdpSocket,
     flags: SendFlags,
-    schedule: Box<dyn Iterator<Item = Due> + Send>,
+    schedule: Box<dyn Iterator<Item = DueDatagram> + Send>,
     duration: Duration,
     buffer: SocketBuffer,
     /// Sends that the kernel refused.
@@ -50,7 +50,7 @@ struct ScheduledSender {
 impl ScheduledSender {
     /// A sender connected to the receiver of `end`.
     fn new(
-        schedule: impl Iterator<Item = Due> + Send + 'static,
+        schedule: impl Iterator<Item = DueDatagram> + Send + 'static,
         end: &EndTerms,
     ) -> Result<Self, WorkloadError> {
         let (socket, peer) = connect_first(&[end.receiver])?;
@@ -154,14 +154,14 @@ impl Workload for PulseWorkload {
     }
 }
 
-fn schedule(pulses: PulseWorkload) -> impl Iterator<Item = Due> {
+fn schedule(pulses: PulseWorkload) -> impl Iterator<Item = DueDatagram> {
     let PulseWorkload {
         payload_bytes,
         packets_per_pulse,
         ..
     } = pulses;
     (0_u32..).flat_map(move |pulse| {
-        let due = Due {
+        let due = DueDatagram {
             at: PERIOD * pulse,
             payload_bytes,
         };
@@ -192,7 +192,7 @@ impl ReplayWorkload {
     }
 
     /// The datagrams of the capture.
-    fn datagrams(&self) -> Result<Vec<Due>, Refused> {
+    fn datagrams(&self) -> Result<Vec<DueDatagram>, Refused> {
         let file = self.file.display();
         let bytes = stdio::read_bytes(&self.file, FILE_BYTES_MAX).map_err(|error| {
             let cut = match error.kind() {
@@ -202,10 +202,10 @@ impl ReplayWorkload {
             format!("cannot read {file}: {error}{cut}")
         })?;
         let of_capture = |error: PcapError| format!("cannot replay {file}: {error}");
-        let mut datagrams: Vec<Due> = Vec::new();
+        let mut datagrams: Vec<DueDatagram> = Vec::new();
         for packet in Capture::parse(&bytes).map_err(of_capture)?.packets() {
             let packet = packet.map_err(of_capture)?;
-            datagrams.extend(packet.udp_payload_bytes().map(|payload_bytes| Due {
+            datagrams.extend(packet.udp_payload_bytes().map(|payload_bytes| DueDatagram {
                 at: Duration::from_nanos(packet.time_ns),
                 payload_bytes,
             }));
@@ -234,7 +234,7 @@ impl Workload for ReplayWorkload {
 
 /// Repeats the capture. The gap between its last and first datagram is the average gap within it, at least 1
 /// us.
-fn over_and_over(datagrams: Vec<Due>) -> impl Iterator<Item = Due> {
+fn over_and_over(datagrams: Vec<DueDatagram>) -> impl Iterator<Item = DueDatagram> {
     let first = datagrams.first().map_or(Duration::ZERO, |due| due.at);
     let length = datagrams
         .last()
@@ -244,7 +244,7 @@ fn over_and_over(datagrams: Vec<Due>) -> impl Iterator<Item = Due> {
     let count = datagrams.len();
     (0_usize..).map(move |sent| {
         let due = datagrams[sent % count];
-        Due {
+        DueDatagram {
             at: round * (sent / count) as u32 + (due.at - first),
             ..due
         }
@@ -271,11 +271,11 @@ mod tests {
 
     #[test]
     fn a_capture_begins_anew_a_gap_after_its_end() {
-        let due = |micros, payload_bytes| Due {
+        let due = |micros, payload_bytes| DueDatagram {
             at: Duration::from_micros(micros),
             payload_bytes,
         };
-        let sent: Vec<Due> = over_and_over(vec![due(7, 1), due(9, 2), due(17, 3)])
+        let sent: Vec<DueDatagram> = over_and_over(vec![due(7, 1), due(9, 2), due(17, 3)])
             .take(5)
             .collect();
         assert_eq!(

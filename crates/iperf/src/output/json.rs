@@ -16,7 +16,7 @@ use nicpoll_model::traffic::{
 use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
 
-use super::sums::{Due, Streams, Sum, SummedStream};
+use super::sums::{DueSums, Streams, Sum, SummedStream};
 use crate::events::{Kept, Output, Room, Settings, StreamKey};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
@@ -180,7 +180,7 @@ impl JsonPrinter {
     }
 
     /// Prints the sums that are due, except interval sums of a single stream.
-    fn due(&mut self, due: &Due) -> io::Result<()> {
+    fn due(&mut self, due: &DueSums) -> io::Result<()> {
         for sum in due.intervals.iter().filter(|sum| sum.members > 1) {
             let sum = IperfIntervalOf::Sum(group_sum(sum));
             self.tell(IperfEvent::Interval(sum))?;

@@ -87,7 +87,7 @@ pub struct SummedStream<T> {
 
 /// Sums that are complete.
 #[derive(Default)]
-pub struct Due {
+pub struct DueSums {
     /// Interval sums, in order.
     pub intervals: Vec<Sum>,
     /// The total of a group.
@@ -178,9 +178,9 @@ impl<T: Copy> Streams<T> {
     }
 
     /// Adds an interval of a stream; returns the sums then complete.
-    pub fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> Due {
+    pub fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> DueSums {
         let Some(stream) = self.streams.get_mut(&key) else {
-            return Due::default();
+            return DueSums::default();
         };
         let number = stream.next;
         stream.next += 1;
@@ -205,7 +205,7 @@ impl<T: Copy> Streams<T> {
 
     /// Ends a stream, with its total if it did not fail; returns the sums then complete. The last stream of a
     /// group completes the group's total, unless all of them failed.
-    pub fn end(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> Vec<Due> {
+    pub fn end(&mut self, key: StreamKey, whole: Option<&IntervalRecord>) -> Vec<DueSums> {
         let Some(stream) = self.streams.get_mut(&key) else {
             // A stream that never began.
             self.awaited = self.awaited.saturating_sub(1);
@@ -221,8 +221,8 @@ impl<T: Copy> Streams<T> {
     }
 
     /// The complete sums of a group. Removes the group if all its streams have ended.
-    fn due(&mut self, group: SumGroup) -> Due {
-        let mut due = Due::default();
+    fn due(&mut self, group: SumGroup) -> DueSums {
+        let mut due = DueSums::default();
         let running = self.streams.values();
         let running = running.filter(|stream| stream.group == group && !stream.is_done);
         let running = running.map(|stream| stream.next).min();

@@ -12,7 +12,7 @@ use nicpoll_sys::stdio;
 use nicpoll_traffic::{CloseAccount, losses};
 
 use super::lines::{self, CsvRow, Format, Label};
-use super::sums::{self, Due, Streams, Sum};
+use super::sums::{self, DueSums, Streams, Sum};
 use crate::events::{Kept, Output, Settings, StreamKey};
 use crate::options::{Exclude, Options, Style};
 use crate::records::{Connected, IntervalRecord, Receipt, Total};
@@ -83,7 +83,7 @@ impl<'a> TextPrinter<'a> {
     }
 
     /// Prints the sums that are due.
-    fn due(&mut self, due: &Due) -> io::Result<()> {
+    fn due(&mut self, due: &DueSums) -> io::Result<()> {
         for sum in &due.intervals {
             if self.prints(&sum.record) {
                 self.sum(sum, false)?;

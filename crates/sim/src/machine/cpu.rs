@@ -497,7 +497,7 @@ const IN_ORDER: [Of; EACH] = [
 
 /// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
+pub enum DueTimer {
     Sample,
     Tick,
     Card(usize, Of),
@@ -522,11 +522,11 @@ impl Timers {
     }
 
     /// Returns when the earliest is due, and which it is.
-    pub fn first(&self) -> (u64, Due) {
+    pub fn first(&self) -> (u64, DueTimer) {
         let due = match self.first.checked_sub(FIRST_CARD) {
-            None if self.first == SAMPLE => Due::Sample,
-            None => Due::Tick,
-            Some(index) => Due::Card(index / EACH, IN_ORDER[index % EACH]),
+            None if self.first == SAMPLE => DueTimer::Sample,
+            None => DueTimer::Tick,
+            Some(index) => DueTimer::Card(index / EACH, IN_ORDER[index % EACH]),
         };
         (self.due_ns[self.first], due)
     }

@@ -4,7 +4,7 @@ use nicpoll_core::Poller;
 use nicpoll_model::LossPlace;
 
 use super::card::{Attachment, Card, Input, Output};
-use super::cpu::{Clock, Cpu, CpuStep, Due, Level, Of, Sampling, Timers};
+use super::cpu::{Clock, Cpu, CpuStep, DueTimer, Level, Of, Sampling, Timers};
 use super::kernel::{Freebsd, Napi};
 use super::programs::{Program, Programs, Task, TcpEnd};
 use crate::account::{Shared, Tally};
@@ -180,28 +180,28 @@ impl Machine {
         self.now_ns = edge_ns;
     }
 
-    fn on_timer(&mut self, due: Due) {
+    fn on_timer(&mut self, due: DueTimer) {
         match due {
-            Due::Sample => {
+            DueTimer::Sample => {
                 self.timers.set_sample(self.sampling.next_ns());
                 self.sampling.look(&self.cpu);
             }
-            Due::Tick => {
+            DueTimer::Tick => {
                 if self.sampling.hz == 0 {
                     self.sampling.look(&self.cpu);
                 }
                 self.timers.set_tick(self.clock.next_ns());
                 self.raise_clock();
             }
-            Due::Card(card, Of::Offer) => self.offer(card),
-            Due::Card(card, Of::Arrival) => self.arrive(card),
-            Due::Card(card, Of::Moderation) => self.interrupt_now(card),
-            Due::Card(card, Of::Deferral) => {
+            DueTimer::Card(card, Of::Offer) => self.offer(card),
+            DueTimer::Card(card, Of::Arrival) => self.arrive(card),
+            DueTimer::Card(card, Of::Moderation) => self.interrupt_now(card),
+            DueTimer::Card(card, Of::Deferral) => {
                 self.timers.clear(card, Of::Deferral);
                 self.raise_deferral(card);
             }
-            Due::Card(card, Of::Sent) => self.frame_sent(card),
-            Due::Card(card, Of::Woken) => self.woken(card),
+            DueTimer::Card(card, Of::Sent) => self.frame_sent(card),
+            DueTimer::Card(card, Of::Woken) => self.woken(card),
         }
     }
 
