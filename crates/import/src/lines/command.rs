@@ -1,7 +1,7 @@
 //! Commands, with or without a prompt, possibly misspelt, and the knobs they set.
 
 use crate::cursor::Cursor;
-use crate::lines::seen::{Anchor, Command, Seen, Tool};
+use crate::lines::seen::{Anchor, Seen, Tool, ToolCommand};
 
 /// Longest prompt in bytes.
 const PROMPT_MAX: usize = 64;
@@ -80,7 +80,7 @@ pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
 }
 
 /// Reads a tool's name and its arguments.
-fn command(cursor: &mut Cursor) -> Option<Command> {
+fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
     let _ = cursor.words("sudo ");
     let whole = cursor.attempt(|cursor| {
         let path = cursor.word(48, |it| it.is_ascii_alphanumeric() || b"/._".contains(&it))?;
@@ -96,7 +96,7 @@ fn command(cursor: &mut Cursor) -> Option<Command> {
     // Check the first argument before reading the rest: in prose, the name is not a command.
     let first = arguments(&mut cursor.clone(), tool, 1);
     takes(first.first().map_or("", String::as_str)).then_some(())?;
-    Some(Command {
+    Some(ToolCommand {
         tool,
         host: None,
         is_prompted: false,
@@ -248,7 +248,7 @@ const ETHTOOL: &str = "-K --features --offload -C --coalesce -G --set-ring -A --
 pub const POLLING_VARIABLE: &str = "kern.polling.enable";
 
 /// What a command sets, as names and values; empty for one that only prints.
-pub fn set_by(command: &Command) -> Vec<(String, String)> {
+pub fn set_by(command: &ToolCommand) -> Vec<(String, String)> {
     let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
     match command.tool {
         Tool::Sysctl => words.iter().filter_map(|word| variable(word)).collect(),

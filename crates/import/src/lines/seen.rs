@@ -17,7 +17,7 @@ pub struct Anchor {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
     /// A command, with its prompt's host.
-    Command(Command),
+    Command(ToolCommand),
     /// `Client connecting to` or `Server listening on`.
     Banner(Banner),
     /// A size line of a banner: what has this size, and the bytes.
@@ -77,7 +77,7 @@ pub enum Tool {
 
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct ToolCommand {
     pub tool: Tool,
     /// The host that the prompt names.
     pub host: Option<String>,
@@ -87,7 +87,7 @@ pub struct Command {
     pub words: Vec<String>,
 }
 
-impl Command {
+impl ToolCommand {
     /// The value of a one-letter option: glued to it, or the next word.
     pub fn option(&self, letter: char) -> Option<&str> {
         let is_it = |word: &String| {

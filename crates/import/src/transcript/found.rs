@@ -9,7 +9,7 @@ use nicpoll_model::{
 };
 
 use crate::cursor::MeasuredUnit;
-use crate::lines::seen::{Banner, BlastField, Command, Connected, Id, IperfLine, Lines};
+use crate::lines::seen::{Banner, BlastField, Connected, Id, IperfLine, Lines, ToolCommand};
 
 /// A value, its text, and its place.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Printed<T> {
 pub struct PrintedRun<T> {
     pub place: SourcePlace,
     pub host: Host,
-    pub command: Option<Rc<Command>>,
+    pub command: Option<Rc<ToolCommand>>,
     pub lines: Vec<T>,
 }
 
@@ -205,7 +205,7 @@ pub struct StreamLines {
 pub struct Block {
     pub place: SourcePlace,
     pub host: Host,
-    pub command: Option<Rc<Command>>,
+    pub command: Option<Rc<ToolCommand>>,
     pub banners: Vec<Banner>,
     /// The sizes in its banners.
     pub sizes: Vec<CountedFigure>,
@@ -258,7 +258,7 @@ impl StreamLines {
 }
 
 impl Block {
-    pub fn new(place: SourcePlace, host: Host, command: Option<Rc<Command>>) -> Self {
+    pub fn new(place: SourcePlace, host: Host, command: Option<Rc<ToolCommand>>) -> Self {
         let is = |letter| command.as_ref().is_some_and(|it| it.has(letter));
         let is_server = (is('s') || is('c')).then(|| is('s'));
         Block {

@@ -7,7 +7,7 @@ use nicpoll_model::{ImportedBasis, ImportedReading, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
-use crate::lines::seen::{Anchor, Banner, BlastField, Command, Connected, Seen, Tool};
+use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, ToolCommand};
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
@@ -34,9 +34,9 @@ pub struct Walk<'a> {
     block: Option<Block>,
     blast: Option<Blast>,
     stretch: Option<Stretch>,
-    blast_command: Option<Rc<Command>>,
+    blast_command: Option<Rc<ToolCommand>>,
     /// The running servers: TCP, then UDP.
-    servers: [Option<(Rc<Command>, Host)>; 2],
+    servers: [Option<(Rc<ToolCommand>, Host)>; 2],
     last_end: usize,
 }
 
@@ -253,7 +253,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn command(&mut self, command: &Command, place: SourcePlace) {
+    fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
             self.host = Host {
                 name: command.host.clone(),
@@ -297,7 +297,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Records the settings other than polling that a command makes.
-    fn knobs(&mut self, command: &Command, host: Option<String>, place: SourcePlace) {
+    fn knobs(&mut self, command: &ToolCommand, host: Option<String>, place: SourcePlace) {
         for (name, value) in command::set_by(command) {
             if name == command::POLLING_VARIABLE {
                 self.switch(host.clone(), value != "0", true, place);
@@ -426,7 +426,7 @@ impl<'a> Walk<'a> {
 /// Adds a line to a run, or starts one with it.
 fn add_to<T>(
     run: &mut Option<PrintedRun<T>>,
-    (host, command): (Host, Option<Rc<Command>>),
+    (host, command): (Host, Option<Rc<ToolCommand>>),
     place: SourcePlace,
     line: T,
 ) {
