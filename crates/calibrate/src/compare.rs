@@ -24,7 +24,7 @@ const OF_POLLING: [&str; 3] = ["cpu.netisr_ns", "card.poll_ns", "card.status_ns"
 const PLACES: u64 = 12;
 
 /// A parameter tried at other values: its name, and the numbers that it sets, as host and field.
-struct Variable {
+struct TriedParameter {
     name: String,
     targets: Vec<(String, String)>,
 }
@@ -190,7 +190,7 @@ fn values(
     Ok((outcome, values))
 }
 
-impl Variable {
+impl TriedParameter {
     /// Returns the library with the variable scaled by thousandths; `None` when that changes nothing.
     fn scaled(&self, library: &Library, factor: u64) -> Option<Library> {
         let mut changed = library.clone();
@@ -293,7 +293,7 @@ fn row(
 
 /// Returns what a run's figures depend on: the fitted parameters of its hosts, with the costs that only polling has,
 /// or every cost of hosts without fitted parameters.
-fn variables(library: &Library, run: &PublishedRun) -> Vec<Variable> {
+fn variables(library: &Library, run: &PublishedRun) -> Vec<TriedParameter> {
     let mut hosts = run.hosts.clone();
     hosts.sort();
     hosts.dedup();
@@ -309,7 +309,7 @@ fn variables(library: &Library, run: &PublishedRun) -> Vec<Variable> {
                 .collect();
             if !targets.is_empty() {
                 let name = format!("{}: {}", group.name, parameter.name);
-                variables.push(Variable { name, targets });
+                variables.push(TriedParameter { name, targets });
             }
         }
     }
@@ -326,9 +326,9 @@ fn variables(library: &Library, run: &PublishedRun) -> Vec<Variable> {
     variables
 }
 
-fn of_all(hosts: &[String], field: &str) -> Variable {
+fn of_all(hosts: &[String], field: &str) -> TriedParameter {
     let targets = hosts.iter().map(|host| (host.clone(), String::from(field)));
-    Variable {
+    TriedParameter {
         name: String::from(field),
         targets: targets.collect(),
     }

@@ -12,8 +12,8 @@ mod record;
 mod target;
 
 pub use change::{
-    FreebsdChange, FreebsdRestored, FreebsdWrite, Variable, changed_targets, plan, restore, set,
-    variables, would_restore,
+    FreebsdChange, FreebsdRestored, FreebsdWrite, PollingVariable, changed_targets, plan, restore,
+    set, variables, would_restore,
 };
 pub use host::{FreebsdHost, HZ_ADVISED, Survey};
 pub use output::{Polling, parse_hz, parse_interface, parse_polling, parse_uname};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
-use nicpoll_switch::freebsd::{Variable, variables};
+use nicpoll_switch::freebsd::{PollingVariable, variables};
 use nicpoll_switch::knob::{KnobOption, KnobRow, KnobUnit, Value, ValueError, options, parse_list};
 use nicpoll_switch::{Name, POLLING_PERIOD_NS, Values};
 
@@ -49,7 +49,7 @@ pub struct KnobArgs {
     /// Knobs of an interface of this machine.
     pub values: Values,
     /// Variables of a FreeBSD host.
-    pub variables: Vec<(&'static Variable, u32)>,
+    pub variables: Vec<(&'static PollingVariable, u32)>,
     /// This machine's options as given, for the unit that sets them at boot.
     pub given: Vec<String>,
 }

@@ -9,11 +9,11 @@ use crate::discipline::{THREADED_BUSY_POLL, is_timed};
 use crate::error::InspectError;
 
 /// A variable's name without the prefix `kern.polling.`, and how it is derived.
-type Variable = (&'static str, fn(&Sources) -> VariableRow);
+type NamedVariable = (&'static str, fn(&Sources) -> VariableRow);
 
 /// All variables in order of display: `enable`, which older releases have, the tick rate, which is `kern.hz` in
 /// FreeBSD, and FreeBSD's knobs.
-const VARIABLES: [Variable; 17] = [
+const VARIABLES: [NamedVariable; 17] = [
     ("enable", enable),
     ("hz", hz),
     ("burst", burst),
@@ -138,7 +138,7 @@ fn measured(value: f64, note: &'static str) -> VariableRow {
 
 /// Derives all variables.
 pub fn read_all(sources: &Sources) -> Vec<PollingVariable> {
-    let read = |(name, read): &Variable| {
+    let read = |(name, read): &NamedVariable| {
         let (value, source, note) = read(sources);
         PollingVariable {
             name: String::from(*name),
