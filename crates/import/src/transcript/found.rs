@@ -56,7 +56,7 @@ pub struct Switch {
 
 /// A setting other than polling that a command changes.
 #[derive(Clone, Debug)]
-pub struct Knob {
+pub struct ToolSetting {
     pub place: SourcePlace,
     /// The host; `None` where the text names none.
     pub host: Option<String>,
@@ -79,7 +79,7 @@ pub struct Found {
     /// Values that hosts print about themselves, not yet attached to trials.
     pub readings: Vec<ImportedReading>,
     pub switches: Vec<Switch>,
-    pub knobs: Vec<Knob>,
+    pub knobs: Vec<ToolSetting>,
     /// Host and name of each knob.
     pub knob_names: HashSet<(Option<String>, String)>,
     pub loose: Vec<Loose>,

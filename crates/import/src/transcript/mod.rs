@@ -29,7 +29,7 @@ use thiserror::Error;
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
-use crate::transcript::found::{Found, Host, Knob};
+use crate::transcript::found::{Found, Host, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{Map, Settings};
 use crate::transcript::table::TranscriptTable;
@@ -173,7 +173,7 @@ fn put_together(
 }
 
 /// Settings made by commands, as readings; only without trials, since trials name their settings.
-fn of_knobs(knobs: &[Knob]) -> impl Iterator<Item = ImportedReading> {
+fn of_knobs(knobs: &[ToolSetting]) -> impl Iterator<Item = ImportedReading> {
     knobs.iter().map(|knob| ImportedReading {
         host: knob.host.clone(),
         name: format!("set: {}", knob.name),

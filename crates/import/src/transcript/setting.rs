@@ -6,7 +6,7 @@ use std::str::FromStr;
 use nicpoll_model::{ImportedBasis, SourcePlace};
 use thiserror::Error;
 
-use crate::transcript::found::{Knob, Switch};
+use crate::transcript::found::{Switch, ToolSetting};
 
 /// A setting, how it is known, and where the text states it.
 pub type Said = (String, ImportedBasis, Option<SourcePlace>);
@@ -29,12 +29,12 @@ pub struct Settings<'a> {
     by_host: HashMap<Option<&'a str>, Vec<&'a Switch>>,
     all: Vec<&'a Switch>,
     /// Settings other than polling, by host and name.
-    knobs: BTreeMap<(Option<&'a str>, &'a str), Vec<&'a Knob>>,
+    knobs: BTreeMap<(Option<&'a str>, &'a str), Vec<&'a ToolSetting>>,
     knob_places: Vec<SourcePlace>,
 }
 
 impl<'a> Settings<'a> {
-    pub fn of(switches: &'a [Switch], knobs: &'a [Knob]) -> Self {
+    pub fn of(switches: &'a [Switch], knobs: &'a [ToolSetting]) -> Self {
         let mut by_host: HashMap<Option<&str>, Vec<&Switch>> = HashMap::new();
         for switch in switches {
             by_host
@@ -42,7 +42,7 @@ impl<'a> Settings<'a> {
                 .or_default()
                 .push(switch);
         }
-        let mut by_name: BTreeMap<(Option<&str>, &str), Vec<&Knob>> = BTreeMap::new();
+        let mut by_name: BTreeMap<(Option<&str>, &str), Vec<&ToolSetting>> = BTreeMap::new();
         for knob in knobs {
             let key = (knob.host.as_deref(), knob.name.as_str());
             by_name.entry(key).or_default().push(knob);
@@ -93,9 +93,9 @@ impl<'a> Settings<'a> {
         ends: Ends,
         place: &SourcePlace,
     ) -> Vec<(String, ImportedBasis, SourcePlace)> {
-        let of = |((host, name), all): (&(Option<&str>, &str), &Vec<&'a Knob>)| {
+        let of = |((host, name), all): (&(Option<&str>, &str), &Vec<&'a ToolSetting>)| {
             let after = all.partition_point(|it| it.place < *place);
-            let in_file = |it: &&&Knob| it.place.file == place.file;
+            let in_file = |it: &&&ToolSetting| it.place.file == place.file;
             let last = after.checked_sub(1).and_then(|at| all.get(at));
             let (value, at, is_said) = match last.filter(in_file) {
                 Some(last) => (&last.value, last.place, true),

@@ -11,8 +11,8 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, Tool
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    Blast, Block, CpuLine, Found, Host, Knob, Line, Printed, PrintedRun, Stretch, Switch, Taken,
-    unplaced,
+    Blast, Block, CpuLine, Found, Host, Line, Printed, PrintedRun, Stretch, Switch, Taken,
+    ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
 
@@ -312,7 +312,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             self.out.knob_names.insert(key);
-            self.out.knobs.push(Knob {
+            self.out.knobs.push(ToolSetting {
                 place,
                 host: host.clone(),
                 name,
