@@ -48,20 +48,20 @@ pub struct FlowReader {
     protocols: File,
     ip: IpVersion,
     polls: Option<PollReader>,
-    machine: Option<Machine>,
+    machine: Option<MachineFiles>,
     buffer: Vec<u8>,
 }
 
 /// Files about the whole machine, in any namespace.
-struct Machine {
+struct MachineFiles {
     cores: Vec<u32>,
     stat: File,
     softnet: File,
 }
 
-impl Machine {
+impl MachineFiles {
     fn open(cores: &[u32]) -> io::Result<Self> {
-        Ok(Machine {
+        Ok(MachineFiles {
             cores: cores.to_vec(),
             stat: File::open("/proc/stat")?,
             softnet: File::open("/proc/thread-self/net/softnet_stat")?,
@@ -98,7 +98,7 @@ impl FlowReader {
             ip,
             polls,
             machine: (!cores.is_empty())
-                .then(|| Machine::open(cores))
+                .then(|| MachineFiles::open(cores))
                 .transpose()?,
             buffer: Vec::with_capacity(BUFFER_BYTES),
         })
