@@ -14,5 +14,5 @@ pub use client::{
 };
 pub use nicpoll_stats::Latencies;
 pub use server::{Served, Service, ServiceConfig};
-pub use session::{Event, Tell, run_client_session, run_server_session};
+pub use session::{RrEvent, Tell, run_client_session, run_server_session};
 pub use workload::RrWorkload;

@@ -16,7 +16,7 @@ use nicpoll_report::{PageForm, RR_TEXTS, RunPage, finish_rr_page};
 use nicpoll_sys::tell;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
-    Event, Pacing, RrClientConfig, ServiceConfig, run_client_session, run_server_session,
+    Pacing, RrClientConfig, RrEvent, ServiceConfig, run_client_session, run_server_session,
 };
 use nicpoll_traffic::signals::on_signal;
 use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
@@ -38,13 +38,13 @@ pub fn run(args: &RrArgs) -> Result<u8, Failure> {
     let mut page = RunPage::new(args.form(), RR_TEXTS);
     let tell = &mut |event| {
         print(&match event {
-            Event::Start(side) => page.start(&start(side)),
-            Event::Interval(interval) => page.interval(&interval),
-            Event::Refused(refusal) => {
+            RrEvent::Start(side) => page.start(&start(side)),
+            RrEvent::Interval(interval) => page.interval(&interval),
+            RrEvent::Refused(refusal) => {
                 tell!("nicpoll rr: {refusal}");
                 return Ok(());
             }
-            Event::End(end) => page.end(&end),
+            RrEvent::End(end) => page.end(&end),
         })
     };
     let is_interrupted = || stop.signal().is_some();

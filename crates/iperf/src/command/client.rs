@@ -13,7 +13,7 @@ use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
 use super::run::{StreamJob, begin_realtime, listen, run_streams, spawn};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
-use crate::events::{Event, Kept, Output, Reporter, Settings, StreamKey};
+use crate::events::{Kept, Output, Reporter, Settings, StreamEvent, StreamKey};
 use crate::options::Options;
 use crate::output::{self, RunTotal, Runs};
 use crate::records::{End, Total};
@@ -112,7 +112,7 @@ fn give_up(error: &Error, output: &mut dyn Output) -> io::Result<ClientResult> {
 
 fn print(
     options: &Options,
-    events: &mpsc::Receiver<Event>,
+    events: &mpsc::Receiver<StreamEvent>,
     output: &mut dyn Output,
 ) -> io::Result<ClientResult> {
     let mut done = ClientResult::default();
@@ -120,13 +120,13 @@ fn print(
     for event in events {
         match &event {
             // The first socket that the client opened itself.
-            Event::Connected(_, connected)
+            StreamEvent::Connected(_, connected)
                 if done.total.connected.is_none() && (connected.is_sender || !is_dual) =>
             {
                 output.settings(&Settings::Client(*connected))?;
                 done.total.connected = Some(*connected);
             }
-            Event::Finished(_, outcome) => {
+            StreamEvent::Finished(_, outcome) => {
                 if let Ok(total) = outcome.as_ref() {
                     let record = total.relayed();
                     let record = record.unwrap_or_else(|| total.told(options.style));
@@ -164,7 +164,7 @@ impl<'a> ClientStreams<'a> {
     fn start<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        events: &mpsc::Sender<Event>,
+        events: &mpsc::Sender<StreamEvent>,
     ) -> Result<(), Error>
     where
         'a: 'scope,
@@ -188,7 +188,7 @@ impl<'a> ClientStreams<'a> {
     fn start_own<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        events: &mpsc::Sender<Event>,
+        events: &mpsc::Sender<StreamEvent>,
         number: u32,
     ) -> Option<ScopedJoinHandle<'scope, bool>>
     where
@@ -292,7 +292,11 @@ impl<'a> ClientStreams<'a> {
     }
 
     /// Starts to listen for the streams of a server that connects back.
-    fn listen(&self, port: u16, events: &mpsc::Sender<Event>) -> Result<Box<dyn Listen>, Error> {
+    fn listen(
+        &self,
+        port: u16,
+        events: &mpsc::Sender<StreamEvent>,
+    ) -> Result<Box<dyn Listen>, Error> {
         let any = sockets::any_address(self.peer.is_ipv6(), port);
         let mut bind = self.local_address()?.unwrap_or(any);
         bind.set_port(port);
@@ -308,7 +312,7 @@ impl<'a> ClientStreams<'a> {
         let listener = listen(&config, &Slots::new(true), None)?;
         // The printer outlives every stream.
         let settings = Settings::Listener(port, listener.buffer());
-        let _ = events.send(Event::Settings(settings));
+        let _ = events.send(StreamEvent::Settings(settings));
         Ok(listener)
     }
 
@@ -319,7 +323,7 @@ impl<'a> ClientStreams<'a> {
         self,
         mut listener: Box<dyn Listen>,
         own: Vec<ScopedJoinHandle<'_, bool>>,
-        events: &mpsc::Sender<Event>,
+        events: &mpsc::Sender<StreamEvent>,
     ) {
         let streams = self.stream().streams;
         let (is_later, patience) = match self.stream().directions {

@@ -19,7 +19,7 @@ use nicpoll_traffic::{ClientRefusal, CloseAccount, Notices, Signals, sockets};
 
 use super::run::{StreamJob, begin_realtime, listen, run_streams, spawn};
 use crate::config::ListenerConfig;
-use crate::events::{Event, Reporter, Settings, StreamKey};
+use crate::events::{Reporter, Settings, StreamEvent, StreamKey};
 use crate::options::Options;
 use crate::output;
 use crate::slots::{Proof, Slots};
@@ -57,7 +57,7 @@ pub fn run_server(
 ) -> io::Result<u8> {
     begin_realtime(options);
     let mut output = output::open(options, account)?;
-    let (events, received) = mpsc::channel::<Event>();
+    let (events, received) = mpsc::channel::<StreamEvent>();
     let server = Server { options, signals };
     thread::scope(|scope| {
         let printing = spawn(scope, move || {
@@ -103,7 +103,7 @@ impl<'a> Server<'a> {
     fn serve<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        events: &mpsc::Sender<Event>,
+        events: &mpsc::Sender<StreamEvent>,
         daemon: Option<Daemon>,
     ) -> Result<(), Error>
     where
@@ -114,7 +114,7 @@ impl<'a> Server<'a> {
         let mut listener = self.listen(&slots)?;
         settle(daemon, options).map_err(|error| Error::Because(error.to_string()))?;
         let settings = Settings::Listener(options.port, listener.buffer());
-        let _ = events.send(Event::Settings(settings));
+        let _ = events.send(StreamEvent::Settings(settings));
         let numbers = Arc::new(AtomicU32::new(0));
         let mut notices = Notices::default();
         let mut has_warned = false;
@@ -139,7 +139,7 @@ impl<'a> Server<'a> {
         scope: &'scope Scope<'scope, '_>,
         taken: Taken,
         numbers: &Arc<AtomicU32>,
-        events: &mpsc::Sender<Event>,
+        events: &mpsc::Sender<StreamEvent>,
         slots: &Slots,
     ) -> Option<Running<'scope>>
     where
@@ -167,7 +167,13 @@ impl<'a> Server<'a> {
     }
 
     /// Runs the streams of one test to their ends.
-    fn run(self, key: StreamKey, test: Streams, numbers: &AtomicU32, events: &mpsc::Sender<Event>) {
+    fn run(
+        self,
+        key: StreamKey,
+        test: Streams,
+        numbers: &AtomicU32,
+        events: &mpsc::Sender<StreamEvent>,
+    ) {
         let job =
             |run: Run| -> StreamJob<'a> { Box::new(move |reporter| run(self.signals, reporter)) };
         let outgoing_key = match test.incoming {
@@ -188,7 +194,7 @@ impl<'a> Server<'a> {
             let job: StreamJob<'a> = Box::new(move |reporter| {
                 let (connected, run) = (back.connect)(self.signals)?;
                 let settings = Settings::WayBack(connected, back.length_bytes, back.rate);
-                reporter.send(Event::Settings(settings));
+                reporter.send(StreamEvent::Settings(settings));
                 run(self.signals, reporter)
             });
             let streams = if is_later { &mut later } else { &mut at_once };

@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Something that happened.
 #[derive(Debug)]
-pub enum Event {
+pub enum RrEvent {
     /// The session begins.
     Start(RrSideStart),
     /// An interval has ended.
@@ -37,7 +37,7 @@ pub enum Event {
 }
 
 /// Receives the events.
-pub type Tell<'a, E> = &'a mut dyn FnMut(Event) -> Result<(), E>;
+pub type Tell<'a, E> = &'a mut dyn FnMut(RrEvent) -> Result<(), E>;
 
 /// Runs a client. `is_interrupted`: whether a signal ended it. Returns what was wrong with a test that ran.
 ///
@@ -53,7 +53,7 @@ pub fn run_client_session<E: From<WorkloadError>>(
         Pacing::Closed { depth } => (Some(depth.get()), None),
         Pacing::Open { rate } => (None, Some(rate.per_second())),
     };
-    tell(Event::Start(RrSideStart::Sender(RrClientStart {
+    tell(RrEvent::Start(RrSideStart::Sender(RrClientStart {
         protocol: config.protocol,
         server: config.peer.to_string(),
         depth,
@@ -67,13 +67,13 @@ pub fn run_client_session<E: From<WorkloadError>>(
     let mut told = Ok(());
     let report = run_client(config, signals, &mut |interval| {
         if told.is_ok() {
-            told = tell(Event::Interval(RrInterval::Sender(interval)));
+            told = tell(RrEvent::Interval(RrInterval::Sender(interval)));
         }
     });
     told?;
     let report = report?;
     let end = client_end(&report, is_interrupted());
-    tell(Event::End(RrEnd::Sender(Box::new(end))))?;
+    tell(RrEvent::End(RrEnd::Sender(Box::new(end))))?;
     Ok(problem_of(&report, config))
 }
 
@@ -142,7 +142,7 @@ pub fn run_server_session<E: From<WorkloadError> + Send>(
     tell: Tell<'_, E>,
 ) -> Result<(), E> {
     let service = Service::bind(config)?;
-    tell(Event::Start(RrSideStart::Receiver(RrServerStart {
+    tell(RrEvent::Start(RrSideStart::Receiver(RrServerStart {
         address: service.local_addr().to_string(),
         duration_seconds: config.duration.map(|time| time.as_secs_f64()),
     })))?;
@@ -162,7 +162,7 @@ pub fn run_server_session<E: From<WorkloadError> + Send>(
         told?;
         Ok(outcome?)
     })?;
-    tell(Event::End(RrEnd::Receiver(RrServerEnd {
+    tell(RrEvent::End(RrEnd::Receiver(RrServerEnd {
         seconds: duration.as_secs_f64(),
         udp: served.udp(),
         tcp: served.tcp(),
@@ -188,7 +188,7 @@ fn tell_meanwhile<E>(
         // Checked first, so the last refusal is reported, too.
         let is_last = is_over();
         if let Some(refusal) = notices.due(served.refusal()) {
-            tell(Event::Refused(refusal))?;
+            tell(RrEvent::Refused(refusal))?;
         }
         if is_last {
             return Ok(());
@@ -200,7 +200,7 @@ fn tell_meanwhile<E>(
             continue;
         }
         let now = [served.udp(), served.tcp()];
-        tell(Event::Interval(RrInterval::Receiver(RrServerInterval {
+        tell(RrEvent::Interval(RrInterval::Receiver(RrServerInterval {
             start_seconds: start.as_secs_f64(),
             end_seconds: end.as_secs_f64(),
             udp: now[0].since(before[0]),
