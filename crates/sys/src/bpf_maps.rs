@@ -258,12 +258,12 @@ unsafe impl aya::Pod for Blasted {}
 /// A redirection of `xdp_exits.bpf.c`, by interface index; `to` is 0 for frames that reached no exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Way {
+pub struct ExitWay {
     pub from: u32,
     pub to: u32,
 }
 
-/// Frames that one core counted for a [`Way`].
+/// Frames that one core counted for a [`ExitWay`].
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Passage {
@@ -281,7 +281,7 @@ pub struct NextHop {
 }
 
 // SAFETY: two integers without padding; every bit pattern is valid.
-unsafe impl aya::Pod for Way {}
+unsafe impl aya::Pod for ExitWay {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Passage {}
 // SAFETY: integers of one size without padding; every bit pattern is valid.

@@ -7,7 +7,7 @@ use aya::maps::{MapData, PerCpuHashMap, PerCpuValues};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_sys::bpf_maps::{Passage, Way};
+use nicpoll_sys::bpf_maps::{ExitWay, Passage};
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::xdp::AttachMode;
 
@@ -29,7 +29,7 @@ const NOWHERE: u32 = 0;
 struct XdpPath {
     // The programs stay attached as long as this lives.
     _programs: Ebpf,
-    ways: PerCpuHashMap<MapData, Way, Passage>,
+    ways: PerCpuHashMap<MapData, ExitWay, Passage>,
     names: String,
     indices: Vec<u32>,
     socket: NetlinkSocket,
@@ -78,12 +78,12 @@ impl XdpPath {
         let netns = namespace.inode() as u32;
         loader.override_global("NETNS", &netns, true);
         let mut ebpf = told(&names, loader.load(object))?;
-        let mut ways: PerCpuHashMap<_, Way, Passage> = map(&mut ebpf, &names, "WAYS")?;
+        let mut ways: PerCpuHashMap<_, ExitWay, Passage> = map(&mut ebpf, &names, "WAYS")?;
         let cpus = told(&names, aya::util::nr_cpus().map_err(|(_, error)| error))?;
         for from in indices.clone() {
             for to in indices.clone().chain([NOWHERE]) {
                 let none = PerCpuValues::try_from(vec![Passage::default(); cpus]);
-                let inserted = ways.insert(Way { from, to }, told(&names, none)?, 0);
+                let inserted = ways.insert(ExitWay { from, to }, told(&names, none)?, 0);
                 told(&names, inserted)?;
             }
         }

@@ -12,7 +12,7 @@ use crate::transcript::found::{Switch, ToolSetting};
 pub type Said = (String, ImportedBasis, Option<SourcePlace>);
 
 /// Sender and receiver of a trial, as far as known.
-pub type Ends<'e> = [Option<&'e str>; 2];
+pub type TrialEnds<'e> = [Option<&'e str>; 2];
 
 fn basis(is_said: bool) -> ImportedBasis {
     match is_said {
@@ -71,7 +71,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The setting of a trial at a place: how its ends receive, and what else was set.
-    pub fn of_trial(&self, ends: Ends, place: &SourcePlace) -> Said {
+    pub fn of_trial(&self, ends: TrialEnds, place: &SourcePlace) -> Said {
         let (mut name, mut basis, mut said) = self.receiving(ends, place);
         for (words, of, at) in self.other_knobs(ends, place) {
             match name.as_str() {
@@ -90,7 +90,7 @@ impl<'a> Settings<'a> {
     /// before the first command that sets it is known if that command prints it.
     fn other_knobs(
         &self,
-        ends: Ends,
+        ends: TrialEnds,
         place: &SourcePlace,
     ) -> Vec<(String, ImportedBasis, SourcePlace)> {
         let of = |((host, name), all): (&(Option<&str>, &str), &Vec<&'a ToolSetting>)| {
@@ -118,7 +118,7 @@ impl<'a> Settings<'a> {
     }
 
     /// How the ends of a trial receive.
-    fn receiving(&self, ends: Ends, place: &SourcePlace) -> Said {
+    fn receiving(&self, ends: TrialEnds, place: &SourcePlace) -> Said {
         let name = |is_polling| if is_polling { "polling" } else { "interrupt" };
         let said = |name: &str, is_said, at| (String::from(name), basis(is_said), Some(at));
         match ends.map(|host| self.of_host(Some(host?), place)) {
@@ -147,7 +147,7 @@ impl<'a> Settings<'a> {
 
     /// The next command that changes polling, if the text says nothing about it before; the opposite then
     /// applied here.
-    fn next_command(&self, ends: Ends, place: &SourcePlace) -> Option<&'a Switch> {
+    fn next_command(&self, ends: TrialEnds, place: &SourcePlace) -> Option<&'a Switch> {
         let after = self.all.partition_point(|it| it.place < *place);
         let is_of = |it: &&&Switch| {
             let host = it.host.as_deref();

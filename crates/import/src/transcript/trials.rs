@@ -22,14 +22,14 @@ pub struct End<'a> {
 }
 
 /// Address and port of the sender, then of the receiver.
-type Way = ((String, u16), (String, u16));
+type Endpoints = ((String, u16), (String, u16));
 
 impl End<'_> {
     pub fn host(&self) -> &Host {
         &self.block.host
     }
 
-    pub fn way(&self) -> Option<Way> {
+    pub fn way(&self) -> Option<Endpoints> {
         let connected = self.stream.connected.as_ref()?;
         let (local, peer) = (connected.local.clone(), connected.peer.clone());
         Some(match self.sends? {
@@ -192,7 +192,7 @@ impl<'a> EndPair<'a> {
 
 /// Pairs the ends, in text order.
 pub fn pairs(ends: Vec<End<'_>>) -> Vec<EndPair<'_>> {
-    let mut waiting: HashMap<(Way, bool), usize> = HashMap::new();
+    let mut waiting: HashMap<(Endpoints, bool), usize> = HashMap::new();
     let mut pairs: Vec<Option<EndPair>> = Vec::new();
     for end in ends {
         let way = end.way().zip(end.sends);

@@ -28,7 +28,7 @@ use crate::host::changes::{Changes, Listener};
 use crate::host::commands::{Around, RunningCommand, interface_values};
 use crate::host::cpu::{CoreTime, of_study, own_process, split};
 use crate::host::threads::{
-    ENGINE_THREAD, Ends, RECEIVER_THREAD, SENDER_THREAD, Sampling, Spinner,
+    ENGINE_THREAD, RECEIVER_THREAD, RunningEnds, SENDER_THREAD, Sampling, Spinner,
 };
 use crate::host::{Counter, Edge, Facts, Host, HostEvent, HostMessage, HostRequest, Polls, Timed};
 use crate::link::veth::add_neighbour;
@@ -37,7 +37,7 @@ use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
 /// A namespace, with a resident thread in it.
 pub struct LocalHost {
     // Dropped first: traffic ends before its namespace goes.
-    ends: Ends,
+    ends: RunningEnds,
     thread: NetnsThread<Resident>,
     outbox: mpsc::Sender<HostEvent>,
     inbox: mpsc::Receiver<HostEvent>,
@@ -80,7 +80,7 @@ impl LocalHost {
         })?;
         let (outbox, inbox) = mpsc::channel();
         Ok(LocalHost {
-            ends: Ends::new(outbox.clone()),
+            ends: RunningEnds::new(outbox.clone()),
             thread,
             outbox,
             inbox,

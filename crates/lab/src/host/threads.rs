@@ -44,7 +44,7 @@ pub const RECEIVER_THREAD: &str = "nicpoll-receive";
 pub const ENGINE_THREAD: &str = "nicpoll-engine";
 
 /// Ends that run, or have not been collected.
-pub struct Ends {
+pub struct RunningEnds {
     running: BTreeMap<u32, Running>,
     events: mpsc::Sender<HostEvent>,
 }
@@ -55,10 +55,10 @@ struct Running {
     thread: JoinHandle<io::Result<()>>,
 }
 
-impl Ends {
+impl RunningEnds {
     /// Starts without ends. Their results go to `events`.
     pub fn new(events: mpsc::Sender<HostEvent>) -> Self {
-        Ends {
+        RunningEnds {
             running: BTreeMap::new(),
             events,
         }
@@ -159,7 +159,7 @@ impl Ends {
     }
 }
 
-impl Drop for Ends {
+impl Drop for RunningEnds {
     fn drop(&mut self) {
         self.cancel();
     }
@@ -303,7 +303,7 @@ mod ends_tests {
     }
 
     fn prepare(
-        ends: &mut Ends,
+        ends: &mut RunningEnds,
         workload: impl FnOnce(&EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
     ) -> Result<(), HostFailure> {
         let place = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
@@ -321,7 +321,7 @@ mod ends_tests {
     fn an_end_that_heeds_nothing_is_left_to_itself() {
         needs!(Root);
         let (events, heard) = mpsc::channel();
-        let mut ends = Ends::new(events);
+        let mut ends = RunningEnds::new(events);
         prepare(&mut ends, |_| Ok(Box::new(Deaf))).unwrap();
         ends.start(1).unwrap();
         ends.cancel();
@@ -332,7 +332,7 @@ mod ends_tests {
     #[test]
     fn an_end_that_is_never_ready_is_an_error() {
         needs!(Root);
-        let mut ends = Ends::new(mpsc::channel().0);
+        let mut ends = RunningEnds::new(mpsc::channel().0);
         let never = |_: &EndTerms| loop {
             thread::park();
         };
