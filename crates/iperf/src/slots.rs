@@ -54,14 +54,14 @@ pub(crate) struct Slots(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    counts: Mutex<Counts>,
+    counts: Mutex<SlotCounts>,
     /// Unused part of [`ROOM_BYTES`].
     room_bytes: AtomicUsize,
     is_closing: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Counts {
+struct SlotCounts {
     of_address: AddressShares,
     /// When a client was last refused for lack of a slot.
     waited: Option<Instant>,
@@ -69,7 +69,7 @@ struct Counts {
 }
 
 impl Shared {
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+    fn counts(&self) -> MutexGuard<'_, SlotCounts> {
         // The counts stay valid when another thread panics.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,7 +83,7 @@ impl Slots {
             false => CLIENTS_PER_ADDRESS,
         };
         Slots(Arc::new(Shared {
-            counts: Mutex::new(Counts {
+            counts: Mutex::new(SlotCounts {
                 of_address: AddressShares::new(of_address_max),
                 waited: None,
                 refusal: None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aya::EbpfLoader;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
-use nicpoll_sys::bpf_maps::{Counts, Rhythm, Target};
+use nicpoll_sys::bpf_maps::{CorePollCounts, Rhythm, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::bpf::{self, BpfError, OrRefused, Programs, bucket_lower_ns, bucket_width_ns};
@@ -65,7 +65,7 @@ pub struct PollCounter {
 /// Reads the counts of a [`PollCounter`] from any thread.
 #[derive(Clone)]
 pub struct PollReader {
-    counts: Arc<PerCpuArray<MapData, Counts>>,
+    counts: Arc<PerCpuArray<MapData, CorePollCounts>>,
 }
 
 impl PollReader {

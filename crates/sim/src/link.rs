@@ -90,14 +90,14 @@ pub struct Flow {
     pub payload_bytes: u32,
     /// The frames of one datagram.
     pub shapes: Vec<Shape>,
-    pub counts: Counts,
+    pub counts: DeliveryCount,
     /// Source ports used in turn, by which cards spread packets over their queues.
     pub senders: u16,
 }
 
 /// When a datagram counts as delivered, and which part of its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
+pub enum DeliveryCount {
     /// On arrival, with all of its time.
     FromCall,
     /// On arrival, with the time since its last bit reached the receiver's card: the way from an ideal far end is

@@ -16,7 +16,7 @@ pub struct Target {
 /// Counts of one core.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Counts {
+pub struct CorePollCounts {
     pub polls: u64,
     pub rounds: u64,
     pub empty_polls: u64,
@@ -189,7 +189,7 @@ unsafe impl aya::Pod for ClockLine {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Target {}
 // SAFETY: four integers without padding; every bit pattern is valid.
-unsafe impl aya::Pod for Counts {}
+unsafe impl aya::Pod for CorePollCounts {}
 
 /// Key by which `drop_reasons.bpf.c` tells dropped packets apart.
 #[derive(Clone, Copy, Debug, Default)]

@@ -10,7 +10,7 @@ use super::kernel::Asked;
 use super::programs::Task;
 use super::state::{Machine, Setup};
 use crate::account::{FlowTally, Shared};
-use crate::link::{BoundedQueue, Counts, FAR, Flow, Wire};
+use crate::link::{BoundedQueue, DeliveryCount, FAR, Flow, Wire};
 use crate::spec::discipline::ReceiveDiscipline;
 use crate::spec::host::HostModel;
 use crate::spec::simulation::shapes;
@@ -57,7 +57,7 @@ impl PolledCard {
                 ip: workload.ip,
                 payload_bytes: workload.payload_bytes,
                 shapes: shapes(&workload, host.link.mtu_bytes).unwrap(),
-                counts: Counts::FromCard,
+                counts: DeliveryCount::FromCard,
                 senders: 1,
             }],
             tasks: vec![Task::Read { reads_clock: false }],

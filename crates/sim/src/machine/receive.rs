@@ -13,7 +13,7 @@ use nicpoll_model::line::IpVersion;
 use super::card::Hold;
 use super::cpu::{CpuStep, Level, Of};
 use super::state::{Machine, OTHER_PROCESSOR};
-use crate::link::{Counts, Packet, PacketKind};
+use crate::link::{DeliveryCount, Packet, PacketKind};
 use crate::spec::discipline::Kernel;
 use crate::spec::traffic::LINKS_MAX;
 
@@ -478,7 +478,7 @@ impl Machine {
             return;
         }
         let mut took_ns = self.now_ns - packet.sent_ns;
-        if self.flows[usize::from(packet.flow)].counts == Counts::Exchange {
+        if self.flows[usize::from(packet.flow)].counts == DeliveryCount::Exchange {
             took_ns = took_ns.saturating_add(2 * self.cards[card].attachment.delay_ns);
         }
         let flow = &mut self.shared.flows[usize::from(packet.flow)];

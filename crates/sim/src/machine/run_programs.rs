@@ -9,7 +9,7 @@ use super::cpu::{CpuStep, Level, Of};
 use super::programs::{Half, Request, Task};
 use super::receive::kib_ns;
 use super::state::Machine;
-use crate::link::{Counts, Packet};
+use crate::link::{DeliveryCount, Packet};
 
 const LEVEL: Level = Level::Program;
 const NS_PER_US: u64 = 1000;
@@ -248,9 +248,9 @@ impl Machine {
         let tally = &mut self.shared.flows[flow];
         tally.read_bytes += u64::from(packet.payload_bytes);
         let latency_ns = match self.flows[flow].counts {
-            Counts::FromCard => self.now_ns - packet.arrived_ns,
-            Counts::FromCall => transit_ns,
-            Counts::Exchange => return Some(packet),
+            DeliveryCount::FromCard => self.now_ns - packet.arrived_ns,
+            DeliveryCount::FromCall => transit_ns,
+            DeliveryCount::Exchange => return Some(packet),
         };
         tally.deliver(packet.number, transit_ns, latency_ns);
         self.shared.serve(packet.client);

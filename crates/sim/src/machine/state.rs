@@ -8,7 +8,7 @@ use super::cpu::{Clock, Cpu, CpuStep, DueTimer, Level, Of, Sampling, Timers};
 use super::kernel::{Freebsd, Napi};
 use super::programs::{Program, Programs, Task, TcpEnd};
 use crate::account::{Shared, Tally};
-use crate::link::{BoundedQueue, Counts, Flow, Packet};
+use crate::link::{BoundedQueue, DeliveryCount, Flow, Packet};
 use crate::spec::discipline::{Kernel, NapiOptions};
 use crate::spec::host::HostModel;
 
@@ -246,7 +246,8 @@ impl Machine {
     pub fn owed(&self) -> u64 {
         let programs = self.programs.list.iter();
         let owed = programs.filter_map(|program| program.task.owed());
-        let counted = owed.filter(|request| self.flows[request.flow].counts == Counts::Exchange);
+        let counted =
+            owed.filter(|request| self.flows[request.flow].counts == DeliveryCount::Exchange);
         counted.count() as u64
     }
 

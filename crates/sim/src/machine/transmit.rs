@@ -10,7 +10,7 @@ use super::cpu::{CpuStep, Level, Of};
 use super::programs::Request;
 use super::receive::kib_ns;
 use super::state::Machine;
-use crate::link::{Counts, FAR, Packet};
+use crate::link::{DeliveryCount, FAR, Packet};
 
 impl Machine {
     /// Returns the driver's work on a packet to send.
@@ -172,7 +172,9 @@ impl Machine {
         let of = &self.flows[flow];
         let (number, sent_ns) = match request {
             // The reply completes the request's exchange.
-            Some(request) if of.counts == Counts::Exchange => (request.number, request.sent_ns),
+            Some(request) if of.counts == DeliveryCount::Exchange => {
+                (request.number, request.sent_ns)
+            }
             _ => {
                 let own_number = self.shared.flows[flow].offer();
                 let number = request.map_or(own_number, |request| request.number);

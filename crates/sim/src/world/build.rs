@@ -6,7 +6,7 @@
 use super::event_loop::World;
 use super::processors::Processors;
 use crate::account::{FlowTally, Shared};
-use crate::link::{BoundedQueue, Counts, FAR, Flow, Wire};
+use crate::link::{BoundedQueue, DeliveryCount, FAR, Flow, Wire};
 use crate::machine::card::{Attachment, FarEnd, Port};
 use crate::machine::programs::{Half, Pacer, StreamCalls, Task, TcpEnd};
 use crate::machine::state::{Machine, Setup};
@@ -161,17 +161,19 @@ fn flows(plan: &Simulation, lines: &[Line]) -> Result<Vec<Flow>, SimError> {
         Pattern::IperfTcp(options) => connection_flows(plan, options, flow),
         // Each line's requests, then each line's replies.
         Pattern::RequestResponse if is_alone => [
-            vec![flow("requests", FAR, 0, Counts::Exchange); links],
-            vec![flow("replies", 0, FAR, Counts::Exchange); links],
+            vec![flow("requests", FAR, 0, DeliveryCount::Exchange); links],
+            vec![flow("replies", 0, FAR, DeliveryCount::Exchange); links],
         ]
         .concat(),
         Pattern::RequestResponse => vec![
-            flow("requests", 0, last, Counts::FromCall),
-            flow("replies", last, 0, Counts::FromCall),
+            flow("requests", 0, last, DeliveryCount::FromCall),
+            flow("replies", last, 0, DeliveryCount::FromCall),
         ],
-        Pattern::Blast if is_alone => vec![flow("datagrams", 0, FAR, Counts::FromCall); links],
-        _ if is_alone => vec![flow("datagrams", FAR, 0, Counts::FromCard); links],
-        _ => vec![flow("datagrams", 0, last, Counts::FromCall)],
+        Pattern::Blast if is_alone => {
+            vec![flow("datagrams", 0, FAR, DeliveryCount::FromCall); links]
+        }
+        _ if is_alone => vec![flow("datagrams", FAR, 0, DeliveryCount::FromCard); links],
+        _ => vec![flow("datagrams", 0, last, DeliveryCount::FromCall)],
     };
     for (number, flow) in flows.iter_mut().enumerate() {
         // There are few flows.
@@ -280,18 +282,18 @@ impl Simulation {
 fn connection_flows(
     plan: &Simulation,
     options: IperfTcp,
-    flow: impl Fn(&'static str, u8, u8, Counts) -> Flow,
+    flow: impl Fn(&'static str, u8, u8, DeliveryCount) -> Flow,
 ) -> Vec<Flow> {
     let both = |(from, to): (usize, usize)| {
         let (from, to) = (from as u8, to as u8);
         let segments = Flow {
             // A segment is no longer than a packet.
             payload_bytes: plan.segment_bytes() as u32,
-            ..flow("segments", from, to, Counts::FromCall)
+            ..flow("segments", from, to, DeliveryCount::FromCall)
         };
         let acknowledgements = Flow {
             payload_bytes: 0,
-            ..flow("acknowledgements", to, from, Counts::FromCall)
+            ..flow("acknowledgements", to, from, DeliveryCount::FromCall)
         };
         [segments, acknowledgements]
     };

@@ -9,7 +9,7 @@ use super::build::{card_to_next, world};
 use super::event_loop::{Counting, World};
 use super::processors::Processors;
 use crate::account::{CardTally, FlowTally, Shared, Tally};
-use crate::link::{Counts, Flow};
+use crate::link::{DeliveryCount, Flow};
 use crate::machine::figures::{host_figures, ratio};
 use crate::machine::programs::Half;
 use crate::spec::options::SimError;
@@ -114,7 +114,7 @@ fn figures(world: &World, plan: &Simulation, counting: &Counting) -> SimFigures 
 fn arrived_bytes(plan: &Simulation, flow: &Flow, tally: &FlowTally) -> f64 {
     if plan.iperf_tcp().is_some() {
         tally.arrived_bytes as f64
-    } else if flow.counts == Counts::FromCard {
+    } else if flow.counts == DeliveryCount::FromCard {
         // Each packet of a trace has its own length.
         tally.read_bytes as f64
     } else {
@@ -130,7 +130,7 @@ fn flow(plan: &Simulation, flow: &Flow, tally: &FlowTally, seconds: f64) -> SimF
     let (sent_bits, delivered_bits) = if plan.iperf_tcp().is_some() {
         let rate = |bytes: u64| 8.0 * bytes as f64 / seconds;
         (rate(tally.sent_bytes), rate(tally.arrived_bytes))
-    } else if flow.counts == Counts::FromCard {
+    } else if flow.counts == DeliveryCount::FromCard {
         (sent_pps * bits, 8.0 * tally.read_bytes as f64 / seconds)
     } else {
         (sent_pps * bits, delivered_pps * bits)
