@@ -9,7 +9,7 @@ use nicpoll_lab::Refused;
 use nicpoll_model::ab::AbPlan;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_stats::ab::{LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN};
-use nicpoll_switch::{Name, TurnRules, Values};
+use nicpoll_switch::{KnobValues, Name, TurnRules};
 
 /// Range of the mean block length. Too much of shorter blocks would be left out.
 const BLOCK: RangeInclusive<Duration> = Duration::from_millis(400)..=Duration::from_secs(600);
@@ -26,7 +26,7 @@ pub struct AbRequest {
     /// The interface, or a part of it.
     pub name: Name,
     /// The values to compare with the present ones.
-    pub values: Values,
+    pub values: KnobValues,
     /// The words of `nicpoll set` that follow the interface: `polling --period=50us`. Unused if a setting is compared
     /// with itself.
     pub words: String,

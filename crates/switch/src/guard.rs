@@ -18,7 +18,7 @@ use crate::journal::{DIRECTORY_VARIABLE, Journal, Owner, boottime_ns, journal_er
 use crate::kernel::Machine;
 use crate::plan::{Needs, Preview, preview};
 use crate::recover::{attempts_of, recover, undo_unconfirmed};
-use crate::request::{Name, POLLING_PERIOD_NS, Values};
+use crate::request::{KnobValues, Name, POLLING_PERIOD_NS};
 use crate::transaction::Held;
 
 /// The guard's message once it has left its client's session.
@@ -237,7 +237,7 @@ impl Toggles {
     }
 
     fn hold(&mut self, interface: &str) -> Result<Held, SwitchError> {
-        let values = Values::polling(POLLING_PERIOD_NS);
+        let values = KnobValues::polling(POLLING_PERIOD_NS);
         let names = [Name::whole(interface)];
         let netns_inode = self.netns_inode;
         let resolved = self

@@ -41,7 +41,7 @@ pub use recover::{
     Recovered, Restored, confirm, drift_of, pending_of, recover, restore, would_restore,
 };
 pub use request::{
-    Name, Order, POLLING_PERIOD_NS, Part, Request, Setting, Values, did_you_mean, similar,
+    KnobValues, Name, Order, POLLING_PERIOD_NS, Part, Request, Setting, did_you_mean, similar,
 };
 pub use transaction::undo::Drift;
 pub use transaction::{Held, writes_back, writes_kept};

@@ -11,7 +11,7 @@ use crate::journal::Change;
 use crate::kernel::{Abilities, GRO_FEATURE, Napi, Target, is_stacked};
 use crate::knob::row::{KnobPlace, Phase, WriteRule};
 use crate::knob::{Knob, KnobRow, Value, table};
-use crate::request::{Order, Part, Values};
+use crate::request::{KnobValues, Order, Part};
 
 mod facts;
 
@@ -70,11 +70,11 @@ pub enum Needs {
 }
 
 /// Whether any value belongs to NAPI instances or to the threads that poll.
-pub fn needs_napi(values: &Values) -> bool {
+pub fn needs_napi(values: &KnobValues) -> bool {
     has_phase(values, Phase::Napi) || has_phase(values, Phase::Thread)
 }
 
-fn has_phase(values: &Values, phase: Phase) -> bool {
+fn has_phase(values: &KnobValues, phase: Phase) -> bool {
     values.iter().any(|(row, _)| row.place.phase() == phase)
 }
 
@@ -315,7 +315,7 @@ pub fn settings(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
 type KnobGroup<'a> = Vec<(&'static KnobRow, Option<&'a Value>)>;
 
 /// Groups the values of NAPI instances. The deferral knobs form one group: restoring one disturbs the others.
-fn napi_groups(values: &Values) -> Vec<KnobGroup<'_>> {
+fn napi_groups(values: &KnobValues) -> Vec<KnobGroup<'_>> {
     let is_deferral = |row: &KnobRow| row.rule == WriteRule::FromRest;
     let rows = table::TABLE
         .iter()

@@ -20,7 +20,7 @@ pub const POLLING_PERIOD_NS: u64 = 200_000;
 
 /// Knobs with their values, in the order of the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values(Vec<(&'static KnobRow, Value)>);
+pub struct KnobValues(Vec<(&'static KnobRow, Value)>);
 
 /// The NAPI instances of an interface that a request concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Order {
     /// The NAPI instances concerned.
     pub part: Part,
     /// The knobs with their values.
-    pub values: Values,
+    pub values: KnobValues,
 }
 
 /// Values for one interface, by name.
@@ -74,7 +74,7 @@ pub struct Request {
     /// The interface.
     pub interface: Name,
     /// The values.
-    pub set: Values,
+    pub set: KnobValues,
 }
 
 /// A setting: a request for each host.
@@ -91,17 +91,17 @@ pub struct Setting {
     pub hosts: BTreeMap<String, Request>,
 }
 
-impl Values {
+impl KnobValues {
     /// Makes an empty set of values.
     pub fn new() -> Self {
-        Values::default()
+        KnobValues::default()
     }
 
     /// Returns the values that `nicpoll set IF polling` sets: a timer starts the rounds, and the interrupt stays
     /// masked.
     pub fn polling(period_ns: u64) -> Self {
         let count = u64::from(table::DEFER_HARD_IRQS_MAX);
-        Values::new()
+        KnobValues::new()
             .with(&table::DEFER_HARD_IRQS, count)
             .with(&table::GRO_FLUSH_TIMEOUT, period_ns)
     }
@@ -160,7 +160,7 @@ impl Values {
 
 impl Request {
     /// Requests values for a whole interface.
-    pub fn of(interface: &str, set: Values) -> Self {
+    pub fn of(interface: &str, set: KnobValues) -> Self {
         Request {
             interface: Name::whole(interface),
             set,
@@ -226,7 +226,7 @@ impl<'de> Deserialize<'de> for Name {
     }
 }
 
-impl Serialize for Values {
+impl Serialize for KnobValues {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let mut named: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
@@ -265,10 +265,10 @@ enum Written {
     Named(BTreeMap<String, Written>),
 }
 
-impl<'de> Deserialize<'de> for Values {
+impl<'de> Deserialize<'de> for KnobValues {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written: BTreeMap<String, Written> = BTreeMap::deserialize(deserializer)?;
-        let mut values = Values::new();
+        let mut values = KnobValues::new();
         for (name, written) in written {
             let read = match (Kind::of_key(&name), written) {
                 (Some(kind), Written::Named(members)) => members
@@ -358,7 +358,7 @@ mod tests {
     fn a_setting_is_the_same_in_toml_in_json_and_in_memory() {
         let setting: Setting = toml::from_str(POLLING).unwrap();
         let sender = &setting.hosts["sender"];
-        assert_eq!(sender.set, Values::new().with(&table::TSO, 0));
+        assert_eq!(sender.set, KnobValues::new().with(&table::TSO, 0));
         let receiver = &setting.hosts["receiver"];
         assert_eq!(receiver.interface.part, Part::RxQueues(vec![0, 1]));
         assert_eq!(

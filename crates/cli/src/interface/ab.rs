@@ -11,7 +11,7 @@ use nicpoll_model::ab::{AbEndCause, AbPlan, LiveAb};
 use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{render_ab_plan, render_html};
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
-use nicpoll_switch::{Journal, Name, Values, guard_of_this_program};
+use nicpoll_switch::{Journal, KnobValues, Name, guard_of_this_program};
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
 
@@ -160,7 +160,7 @@ impl AbArgs {
     }
 
     /// Returns the setting to judge, and the `nicpoll set` words for it.
-    fn setting(&self) -> Result<(Values, String), Failure> {
+    fn setting(&self) -> Result<(KnobValues, String), Failure> {
         let wrong = |text: &str| Err(usage(text));
         let second = self.words.get(1).map(String::as_str);
         if second.is_some_and(|word| word != POLLING) {
@@ -173,7 +173,7 @@ impl AbArgs {
             if second.is_some() {
                 return wrong("'polling' does not go with -polling");
             }
-            let off = Values::new().with(&DEFER_HARD_IRQS, 0);
+            let off = KnobValues::new().with(&DEFER_HARD_IRQS, 0);
             return Ok((off.with(&GRO_FLUSH_TIMEOUT, 0), String::from(MINUS_POLLING)));
         }
         let is_polling = second.is_some() || self.knobs.values.is_empty();

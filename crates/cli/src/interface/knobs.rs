@@ -7,7 +7,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use nicpoll_switch::freebsd::{PollingVariable, variables};
 use nicpoll_switch::knob::{KnobOption, KnobRow, KnobUnit, Value, ValueError, options, parse_list};
-use nicpoll_switch::{Name, POLLING_PERIOD_NS, Values};
+use nicpoll_switch::{KnobValues, Name, POLLING_PERIOD_NS};
 
 use crate::failure::Failure;
 use crate::options::usage;
@@ -47,7 +47,7 @@ pub fn parse_names(words: &[String]) -> Result<Vec<Name>, Failure> {
 #[derive(Clone, Debug, Default)]
 pub struct KnobArgs {
     /// Knobs of an interface of this machine.
-    pub values: Values,
+    pub values: KnobValues,
     /// Variables of a FreeBSD host.
     pub variables: Vec<(&'static PollingVariable, u32)>,
     /// This machine's options as given, for the unit that sets them at boot.
@@ -59,11 +59,11 @@ type Listed = Vec<(&'static KnobRow, Value)>;
 
 impl KnobArgs {
     /// Returns the values to set: those of the word 'polling', if it is there, overridden by the options.
-    pub fn setting(&self, is_polling: bool) -> Values {
+    pub fn setting(&self, is_polling: bool) -> KnobValues {
         let mut values = if is_polling {
-            Values::polling(POLLING_PERIOD_NS)
+            KnobValues::polling(POLLING_PERIOD_NS)
         } else {
-            Values::new()
+            KnobValues::new()
         };
         for (row, value) in self.values.iter() {
             values.insert(row, value.clone());

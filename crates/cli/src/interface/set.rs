@@ -14,8 +14,8 @@ use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::persist::{FileChange, HeldFiles, Persistence};
 use nicpoll_switch::{
-    Deferral, Guard, Journal, Name, Needs, Order, Owner, Part, Preview, Recovered, Resolved,
-    Switch, Values, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi,
+    Deferral, Guard, Journal, KnobValues, Name, Needs, Order, Owner, Part, Preview, Recovered,
+    Resolved, Switch, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi,
     preview, prove, recover, require_privileges, similar, take_over, watch_time, writes_kept,
 };
 use nicpoll_sys::tell;
@@ -315,7 +315,7 @@ impl Setting<'_> {
     }
 
     /// Returns the files that set the values at boot; none without `--persist`.
-    fn plan_files(&self, values: &Values) -> Result<Vec<FileChange>, Failure> {
+    fn plan_files(&self, values: &KnobValues) -> Result<Vec<FileChange>, Failure> {
         let args = self.args;
         if !args.persist {
             return Ok(Vec::new());
@@ -547,7 +547,7 @@ pub enum Trial {
 
 impl SetArgs {
     /// What is to be set; `is_polling` when the word is there.
-    pub fn values(&self, is_polling: bool) -> Result<Values, Failure> {
+    pub fn values(&self, is_polling: bool) -> Result<KnobValues, Failure> {
         let values = self.knobs.setting(is_polling);
         if values.is_empty() {
             return wrong(

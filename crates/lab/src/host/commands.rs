@@ -27,12 +27,12 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(2);
 pub const QDISC: &str = "tc qdisc";
 
 /// The values of a host as they were before its commands, by name.
-type Values = BTreeMap<String, String>;
+type HostValues = BTreeMap<String, String>;
 
 /// A host between the commands before traffic and those after it.
 pub struct Around {
     after: Vec<HostCommand>,
-    values: Values,
+    values: HostValues,
 }
 
 impl Around {
@@ -51,7 +51,7 @@ impl Around {
         &self,
         control: &mut Control,
         interfaces: &[String],
-    ) -> Result<Values, LabError> {
+    ) -> Result<HostValues, LabError> {
         let now = interface_values(control, interfaces)?;
         let was = self.values.iter();
         let changed =
@@ -101,7 +101,11 @@ impl Around {
     }
 
     /// Restores what it can, and returns what is still changed.
-    fn put_back(&self, control: &mut Control, interfaces: &[String]) -> Result<Values, LabError> {
+    fn put_back(
+        &self,
+        control: &mut Control,
+        interfaces: &[String],
+    ) -> Result<HostValues, LabError> {
         for (name, was) in self.changed(control, interfaces)? {
             if let Some(place) = InterfaceValue::of(&name, interfaces) {
                 // The values are checked below.

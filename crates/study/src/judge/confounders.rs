@@ -129,13 +129,13 @@ fn not_asked(
 }
 
 /// Values under the setting and under the reference.
-type Values<'a> = [Option<&'a String>; 2];
+type ValuePair<'a> = [Option<&'a String>; 2];
 
 /// Joins TSO features that differ alike, because ethtool switches them together.
 fn with_tso_as_one<'a>(
-    differing: impl Iterator<Item = (&'a str, Values<'a>)>,
-) -> Vec<(String, Values<'a>)> {
-    let mut groups: Vec<(Vec<&str>, Values<'_>)> = Vec::new();
+    differing: impl Iterator<Item = (&'a str, ValuePair<'a>)>,
+) -> Vec<(String, ValuePair<'a>)> {
+    let mut groups: Vec<(Vec<&str>, ValuePair<'_>)> = Vec::new();
     for (name, values) in differing {
         let place = tso_of(name).map(|(place, _)| place);
         let same = groups.iter_mut().find(|(names, known)| {

@@ -23,7 +23,7 @@ use crate::design::measures::judged_of;
 use crate::judge::comparisons::{compare_pair, margin_of};
 use crate::judge::findings::series_tests;
 use crate::plan::MARGIN;
-use crate::results::read::{ResultError, ResultSource, StudySource, Values};
+use crate::results::read::{ResultError, ResultSource, StudySource, ValueSet};
 use crate::run::conditions::{Difference, conditions, differences};
 
 /// Seed of permutations: the same values give the same p values.
@@ -321,7 +321,7 @@ fn studies(
         ];
         let both = judged.judged(&own[0]).into_iter();
         let both = both.filter(|metric| reference.judged(&own[1]).contains(metric));
-        let mut of_both: Vec<[Values; 2]> = both
+        let mut of_both: Vec<[ValueSet; 2]> = both
             .map(|metric| {
                 let one = reference.values_of(&own[1], &against, metric);
                 [one, judged.values_of(&own[0], &setting, metric)]
@@ -356,8 +356,8 @@ fn studies(
 
 pub fn unpaired(
     workload: Option<String>,
-    (reference_name, reference): (&str, Values),
-    (judged_name, judged): (&str, Values),
+    (reference_name, reference): (&str, ValueSet),
+    (judged_name, judged): (&str, ValueSet),
     less_is_better: bool,
     family: u32,
 ) -> Result<ComparedSets, ResultError> {
@@ -415,7 +415,7 @@ pub fn unpaired(
 
 /// Returns why there is no verdict: the number of values of each side, what happened to the trials without one, and how
 /// many values it takes.
-fn why_none(error: NoInterval, sides: [(&str, &Values); 2]) -> String {
+fn why_none(error: NoInterval, sides: [(&str, &ValueSet); 2]) -> String {
     if !matches!(error, NoInterval::TooFewValues { .. }) {
         return String::from("values of 0, or without end, have no ratio to each other");
     }
@@ -435,7 +435,7 @@ fn word(found: &Unpaired, kind: MetricKind, less_is_better: bool) -> Verdict {
     verdict(oriented.as_ref(), &margin)
 }
 
-fn side(name: String, values: Values) -> ComparedSide {
+fn side(name: String, values: ValueSet) -> ComparedSide {
     let position = |index: usize| index as u32 + 1;
     ComparedSide {
         name,

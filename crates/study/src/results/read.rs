@@ -124,7 +124,7 @@ pub struct StudySource {
     pub(crate) study: Option<Box<Study>>,
     workloads: Vec<String>,
     settings: Vec<String>,
-    cells: BTreeMap<(String, String), Values>,
+    cells: BTreeMap<(String, String), ValueSet>,
 }
 
 /// The workloads and settings of a study that can be compared: the study's own name of the workload, by the name that
@@ -246,7 +246,7 @@ impl StudySource {
     }
 
     /// Returns the values of one metric under a workload and a setting of a measured study.
-    pub(crate) fn values_of(&self, workload: &str, setting: &str, metric: Metric) -> Values {
+    pub(crate) fn values_of(&self, workload: &str, setting: &str, metric: Metric) -> ValueSet {
         let trials = self.study.iter().flat_map(|study| &study.trials);
         values_of_study(
             trials.filter(|it| it.workload == workload && it.setting == setting),
@@ -255,7 +255,7 @@ impl StudySource {
     }
 
     /// Returns the rates under a workload and a setting, in the order of the trials.
-    pub(crate) fn values(&self, workload: &str, setting: &str) -> Values {
+    pub(crate) fn values(&self, workload: &str, setting: &str) -> ValueSet {
         let cell = (String::from(workload), String::from(setting));
         self.cells.get(&cell).cloned().unwrap_or_default()
     }
@@ -303,7 +303,7 @@ fn kind_of<'a>(study: &'a Study, workload: &'a str) -> &'a str {
 #[derive(Clone, Debug)]
 pub struct FileSource {
     path: PathBuf,
-    values: Values,
+    values: ValueSet,
 }
 
 /// Errors of comparing results.
@@ -397,7 +397,7 @@ impl ResultSource {
     }
 
     /// Returns its single set of values.
-    pub(crate) fn values(&self) -> Result<Values, ResultError> {
+    pub(crate) fn values(&self) -> Result<ValueSet, ResultError> {
         let study = match self {
             ResultSource::File(file) => return Ok(file.values.clone()),
             ResultSource::Study(study) => study,
@@ -458,7 +458,7 @@ fn decimal_comma(text: &str) -> Option<FileError> {
 }
 
 /// Returns the values of a file's runs.
-fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileError> {
+fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<ValueSet, FileError> {
     let fails = |line, message: &str| FileError {
         line,
         message: String::from(message),
@@ -480,19 +480,19 @@ fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<Values, FileErro
             runs.iter().map(whole).collect::<Result<_, _>>()?
         }
     };
-    Ok(Values {
+    Ok(ValueSet {
         quantity: String::from(quantity.name()),
         read_as: String::from(format.name),
         values,
         are_intervals,
         is_sent: runs.iter().any(|run| run.is_sent),
-        ..Values::default()
+        ..ValueSet::default()
     })
 }
 
 /// A set of values with its description.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Values {
+pub(crate) struct ValueSet {
     /// Name of the quantity.
     pub quantity: String,
     /// The study's metric; `None` for files and imports.
@@ -510,7 +510,7 @@ pub(crate) struct Values {
     pub unmeasured: Option<String>,
 }
 
-impl Values {
+impl ValueSet {
     /// Returns their measure; `None` for plain numbers.
     pub fn measure(&self) -> Option<Measure> {
         let quantity = || {
@@ -529,7 +529,7 @@ impl Values {
 
     /// Converts them to an import's quantity: payload by its plain name, or datagrams a second. Other quantities
     /// leave them as they are.
-    pub fn in_quantity(mut self, quantity: &str) -> Values {
+    pub fn in_quantity(mut self, quantity: &str) -> ValueSet {
         let Some(packets) = self.packets.take() else {
             return self;
         };
@@ -545,10 +545,10 @@ impl Values {
 
 /// Returns the values of a study's trials of one workload and setting, in order. Trials voided by an external event
 /// are left out, as in the study's own comparisons.
-fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) -> Values {
+fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) -> ValueSet {
     let trials: Vec<&Trial> = trials.collect();
     let rate = |it: &&Trial| it.result()?.delivered_packets_per_second;
-    Values {
+    ValueSet {
         quantity: metric.name().to_owned(),
         read_as: String::from("study"),
         trials: trials.len(),
@@ -557,15 +557,15 @@ fn values_of_study<'a>(trials: impl Iterator<Item = &'a Trial>, metric: Metric) 
         packets: (metric == Metric::DeliveredBitsPerSecond)
             .then(|| trials.iter().filter_map(rate).collect()),
         unmeasured: what_happened(&trials, metric),
-        ..Values::default()
+        ..ValueSet::default()
     }
 }
 
 /// Returns the rates of imported trials, in the order of the text.
-pub(crate) fn values_of_trials(trials: &[&ImportedTrial]) -> Values {
+pub(crate) fn values_of_trials(trials: &[&ImportedTrial]) -> ValueSet {
     let first = trials.first();
     let without = trials.iter().filter(|it| it.value.is_none()).count();
-    Values {
+    ValueSet {
         quantity: first.map(|it| it.quantity.clone()).unwrap_or_default(),
         read_as: String::from("imported trials"),
         trials: trials.len(),
@@ -575,6 +575,6 @@ pub(crate) fn values_of_trials(trials: &[&ImportedTrial]) -> Values {
             let all = trials.len();
             format!("{without} of {all} trials have no rate of the whole trial")
         }),
-        ..Values::default()
+        ..ValueSet::default()
     }
 }

@@ -10,7 +10,7 @@ use nicpoll_model::{Discipline, Finding, SwitchProof, Unseen};
 
 use crate::kernel::Machine;
 use crate::knob::table;
-use crate::request::{POLLING_PERIOD_NS, Values};
+use crate::request::{KnobValues, POLLING_PERIOD_NS};
 
 /// Rounds that a watch should see if the timer starts them.
 const ROUNDS: u32 = 25;
@@ -24,7 +24,7 @@ const WATCH_MAX: Duration = Duration::from_secs(2);
 pub type Sightings = Vec<(SwitchProof, u64)>;
 
 /// Returns the default length of a watch.
-pub fn watch_time(values: &Values) -> Duration {
+pub fn watch_time(values: &KnobValues) -> Duration {
     let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
     Duration::from_nanos(period_ns.unwrap_or(POLLING_PERIOD_NS))
         .saturating_mul(ROUNDS)
@@ -134,7 +134,8 @@ mod tests {
 
     #[test]
     fn a_watch_sees_rounds_of_any_period() {
-        let time = |ns| watch_time(&Values::new().with(&table::GRO_FLUSH_TIMEOUT, ns)).as_millis();
+        let time =
+            |ns| watch_time(&KnobValues::new().with(&table::GRO_FLUSH_TIMEOUT, ns)).as_millis();
         assert_eq!(time(50_000), 250);
         assert_eq!(time(20_000_000), 500);
         assert_eq!(time(u64::MAX), 2_000);

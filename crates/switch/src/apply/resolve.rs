@@ -13,7 +13,7 @@ use crate::error::SwitchError;
 use crate::journal::Journal;
 use crate::kernel::{Interface, LinkInfo, Target, is_stacked, lowest};
 use crate::plan::{Needs, preconditions};
-use crate::request::{Name, Order, Part, Values, did_you_mean};
+use crate::request::{KnobValues, Name, Order, Part, did_you_mean};
 
 /// The name that means every interface of a namespace that can be polled.
 const ALL: &str = "all";
@@ -75,7 +75,7 @@ impl Switch {
     pub fn resolve(
         &mut self,
         names: &[Name],
-        values: &Values,
+        values: &KnobValues,
         netns_inode: u64,
         needs: Needs,
     ) -> Result<Resolved, SwitchError> {
@@ -100,7 +100,7 @@ impl Switch {
     fn resolve_all(
         &mut self,
         links: &[LinkInfo],
-        values: &Values,
+        values: &KnobValues,
         netns_inode: u64,
         needs: Needs,
     ) -> Result<Resolved, SwitchError> {
@@ -256,7 +256,7 @@ fn target(link: &LinkInfo, netns_inode: u64) -> Target {
     Target::new(netns_inode, link.interface.clone())
 }
 
-fn order(link: &LinkInfo, netns_inode: u64, part: Part, values: &Values) -> Order {
+fn order(link: &LinkInfo, netns_inode: u64, part: Part, values: &KnobValues) -> Order {
     Order {
         target: target(link, netns_inode),
         part,

@@ -9,7 +9,7 @@ use super::change::Switch;
 use crate::error::SwitchError;
 use crate::knob::table;
 use crate::plan::InterfaceFacts;
-use crate::request::Values;
+use crate::request::KnobValues;
 
 /// How long arrivals are counted in a first glance.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ impl Switch {
     pub fn warnings(
         &mut self,
         facts: &[InterfaceFacts],
-        values: &Values,
+        values: &KnobValues,
     ) -> Result<Vec<String>, SwitchError> {
         let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
         let Some(period_ns) = period_ns.filter(|&ns| ns > 0) else {

@@ -14,7 +14,7 @@ use crate::error::SwitchError;
 use crate::journal::{Change, DEFAULT_DIRECTORY, Journal};
 use crate::kernel::{Kernel, Machine, Target};
 use crate::knob::{Knob, Value, table};
-use crate::request::Values;
+use crate::request::KnobValues;
 
 /// udev's property with the old count and timeout.
 const BEFORE: &str = "NICPOLL_BEFORE";
@@ -36,7 +36,7 @@ pub struct Deferral {
 
 impl Deferral {
     /// Returns the deferral of a request, if it sets both values.
-    pub fn of(values: &Values) -> Option<Self> {
+    pub fn of(values: &KnobValues) -> Option<Self> {
         Some(Deferral {
             count: values.number(&table::DEFER_HARD_IRQS)?,
             timeout_ns: values.number(&table::GRO_FLUSH_TIMEOUT)?,

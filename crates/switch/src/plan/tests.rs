@@ -42,7 +42,7 @@ pub(crate) fn card() -> InterfaceFacts {
         asked: Order {
             target,
             part: Part::Whole,
-            values: Values::new(),
+            values: KnobValues::new(),
         },
         has_gro: true,
         values: [

@@ -12,7 +12,7 @@ use crate::kernel::{Interface, Napi};
 use crate::knob::{Knob, Scope, table};
 use crate::plan::tests::card;
 use crate::plan::{self, InterfaceFacts};
-use crate::request::{Order, Part, Values};
+use crate::request::{KnobValues, Order, Part};
 
 /// A running timer, and the empty polls that keep it running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Model {
         ids.filter_map(Knob::napi_id).collect()
     }
 
-    fn facts(&self, asked: &Values, part: &Part) -> InterfaceFacts {
+    fn facts(&self, asked: &KnobValues, part: &Part) -> InterfaceFacts {
         let own = self
             .values
             .iter()
@@ -164,7 +164,7 @@ fn bytes_of(journal: &Journal) -> Vec<Vec<u8>> {
 fn set(
     journal: &Journal,
     kernel: &mut Model,
-    request: &Values,
+    request: &KnobValues,
     part: &Part,
 ) -> Result<(), SwitchError> {
     let writes = plan::settings(&kernel.facts(request, part)).unwrap();
@@ -216,7 +216,7 @@ fn models() -> impl Strategy<Value = Model> {
     })
 }
 
-fn requests() -> impl Strategy<Value = Values> {
+fn requests() -> impl Strategy<Value = KnobValues> {
     (
         prop::option::of(0..=i32::MAX as u32),
         prop::option::of(value()),
@@ -233,7 +233,7 @@ fn requests() -> impl Strategy<Value = Values> {
                 (&table::RX_USECS, usecs.map(u64::from)),
             ];
             let asked = asked.into_iter().filter_map(|(row, to)| Some((row, to?)));
-            asked.fold(Values::new(), |values, (row, to)| values.with(row, to))
+            asked.fold(KnobValues::new(), |values, (row, to)| values.with(row, to))
         })
 }
 

@@ -13,7 +13,7 @@ use std::{env, io};
 use nicpoll_lab::{Cpus, ExistingInterfaces, MACHINE, open_existing, try_netem};
 use nicpoll_model::{FileError, Side};
 use nicpoll_switch::knob::{Kind, KnobRow};
-use nicpoll_switch::{Control, SysctlOwner, Value, Values, did_you_mean};
+use nicpoll_switch::{Control, KnobValues, SysctlOwner, Value, did_you_mean};
 use nicpoll_sys::privilege::missing_for_lab;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -64,7 +64,7 @@ impl ResourceNeed {
     }
 
     /// The needs of a host's values.
-    pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<ResourceNeed> {
+    pub fn of_values(host: &str, values: &Spanned<KnobValues>) -> Vec<ResourceNeed> {
         let span = values.span();
         let of = |(row, value): (&'static KnobRow, &Value)| {
             let wanted = match row.named_kind()? {

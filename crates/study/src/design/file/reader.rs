@@ -16,7 +16,7 @@ use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::units::{NoQuantity, parse_length, parse_time};
 use nicpoll_switch::knob::table::{GRO, TSO};
-use nicpoll_switch::{Values, did_you_mean};
+use nicpoll_switch::{KnobValues, did_you_mean};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -180,13 +180,13 @@ impl<'de> Visitor<'de> for CommonVisitor {
 impl Common {
     /// Returns its values for each host.
     pub fn parts(self, is_routed: bool) -> Parts {
-        let set = |values: Values| Some(Spanned::new(0..0, values));
-        let without_tso = || Values::new().with(&TSO, 0);
+        let set = |values: KnobValues| Some(Spanned::new(0..0, values));
+        let without_tso = || KnobValues::new().with(&TSO, 0);
         match (self, is_routed) {
             (Common::Parts(parts), _) => *parts,
             (Common::Veth, false) => Parts {
                 sender: set(without_tso()),
-                receiver: set(Values::new().with(&GRO, 1)),
+                receiver: set(KnobValues::new().with(&GRO, 1)),
                 ..Parts::default()
             },
             (Common::Veth, true) => Parts {
@@ -203,10 +203,10 @@ impl Common {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Parts {
-    pub sender: Option<Spanned<Values>>,
-    pub router: Option<Spanned<Values>>,
-    pub receiver: Option<Spanned<Values>>,
-    pub machine: Option<Spanned<Values>>,
+    pub sender: Option<Spanned<KnobValues>>,
+    pub router: Option<Spanned<KnobValues>>,
+    pub receiver: Option<Spanned<KnobValues>>,
+    pub machine: Option<Spanned<KnobValues>>,
     pub cpus: Option<Spanned<Cpus>>,
     pub xdp: Option<Spanned<XdpEntry>>,
     pub engine: Option<Spanned<EngineEntry>>,
@@ -241,10 +241,10 @@ pub(crate) struct SettingEntry {
     pub noun: Option<String>,
     #[serde(default)]
     pub description: String,
-    pub sender: Option<Spanned<Values>>,
-    pub router: Option<Spanned<Values>>,
-    pub receiver: Option<Spanned<Values>>,
-    pub machine: Option<Spanned<Values>>,
+    pub sender: Option<Spanned<KnobValues>>,
+    pub router: Option<Spanned<KnobValues>>,
+    pub receiver: Option<Spanned<KnobValues>>,
+    pub machine: Option<Spanned<KnobValues>>,
     pub cpus: Option<Spanned<Cpus>>,
     pub xdp: Option<Spanned<XdpEntry>>,
     #[serde(default)]

@@ -14,7 +14,7 @@ use nicpoll_model::{FileError, LevelFacts};
 use nicpoll_observe::XdpMode;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::knob::{Kind, KnobRow};
-use nicpoll_switch::{Request, Setting, Values, needs_napi};
+use nicpoll_switch::{KnobValues, Request, Setting, needs_napi};
 use toml::Spanned;
 
 use crate::design::file::needs::{Resource, ResourceNeed};
@@ -35,7 +35,7 @@ pub(crate) struct Piece {
     pub name_span: Range<usize>,
     /// The position of the studied host's part, or of the name if it has none.
     span: Range<usize>,
-    hosts: BTreeMap<String, Values>,
+    hosts: BTreeMap<String, KnobValues>,
     cpus: Cpus,
     xdp: BTreeMap<String, XdpProgram>,
     variant: BTreeMap<String, String>,
@@ -194,7 +194,7 @@ impl StudyFileReader<'_> {
     }
 
     /// Refuses values that this kind of host does not have.
-    fn possible(&self, host: &str, values: &Spanned<Values>) -> Result<(), FileError> {
+    fn possible(&self, host: &str, values: &Spanned<KnobValues>) -> Result<(), FileError> {
         if host == ROUTER && !self.is_routed() {
             return Err(self.error(values.span(), NO_ROUTER));
         }
@@ -333,7 +333,7 @@ impl StudyFileReader<'_> {
 }
 
 /// Returns what a veth's polls must show under these values.
-fn evidence_of(studied: &Values, has_napi: bool) -> Evidence {
+fn evidence_of(studied: &KnobValues, has_napi: bool) -> Evidence {
     let above_zero = |row| studied.number(row).filter(|number| *number > 0);
     match (above_zero(&DEFER_HARD_IRQS), above_zero(&GRO_FLUSH_TIMEOUT)) {
         (Some(_), Some(period_ns)) => Evidence::Rounds { period_ns },
