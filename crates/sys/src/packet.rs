@@ -318,7 +318,7 @@ const RING_BYTES_MAX: u32 = 1 << 26;
 /// struct tpacket_req
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Request {
+struct RingRequest {
     block_bytes: u32,
     blocks: u32,
     slot_bytes: u32,
@@ -374,7 +374,7 @@ impl PacketRing {
         let page_bytes = rustix::param::page_size() as u64;
         let ring_bytes = ring_bytes.clamp(page_bytes, u64::from(RING_BYTES_MAX)) as u32;
         let block_bytes = ring_bytes.min(BLOCK_BYTES.max(slot_bytes));
-        let request = Request {
+        let request = RingRequest {
             block_bytes,
             blocks: ring_bytes / block_bytes,
             slot_bytes,

@@ -20,7 +20,7 @@ pub enum Task {
     /// Sends as iperf 2 does.
     Pace(Pacer),
     /// Sends a request, waits for the reply, and sends the next.
-    Request {
+    RequestParts {
         /// Number of the request that has no reply yet.
         waits_for: Option<u64>,
         /// When that request was sent.
@@ -31,7 +31,7 @@ pub enum Task {
         /// Distance from the number of a request's flow to that of its reply.
         to_replies: usize,
         /// The request that it has read and not answered.
-        owes: Option<Request>,
+        owes: Option<RequestParts>,
     },
     /// Writes to a TCP connection as much as it takes, as iperf does.
     Write(StreamCalls),
@@ -41,16 +41,16 @@ pub enum Task {
 
 /// The parts of a request that its reply needs.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+pub struct RequestParts {
     pub flow: usize,
     pub number: u64,
     pub client: u16,
     pub sent_ns: u64,
 }
 
-impl Request {
+impl RequestParts {
     pub fn of(packet: &Packet) -> Self {
-        Request {
+        RequestParts {
             flow: usize::from(packet.flow),
             number: packet.number,
             client: packet.client,
@@ -131,7 +131,7 @@ impl Task {
     }
 
     /// Returns the request that it has read and not answered.
-    pub fn owed(&self) -> Option<&Request> {
+    pub fn owed(&self) -> Option<&RequestParts> {
         match self {
             Task::Respond { owes, .. } => owes.as_ref(),
             _ => None,

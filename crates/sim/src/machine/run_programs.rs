@@ -6,7 +6,7 @@
 //! (4BSD scheduler; `msleep`, `userret`).
 
 use super::cpu::{CpuStep, Level, Of};
-use super::programs::{Half, Request, Task};
+use super::programs::{Half, RequestParts, Task};
 use super::receive::kib_ns;
 use super::state::Machine;
 use crate::link::{DeliveryCount, Packet};
@@ -233,7 +233,7 @@ impl Machine {
                 *waits_for = None;
                 self.shared.flows[0].answer(now_ns - *sent_ns);
             }
-            Task::Respond { owes, .. } => *owes = Some(Request::of(&packet)),
+            Task::Respond { owes, .. } => *owes = Some(RequestParts::of(&packet)),
             _ => {}
         }
         self.work_on_packet();

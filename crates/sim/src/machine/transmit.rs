@@ -7,7 +7,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 
 use super::cpu::{CpuStep, Level, Of};
-use super::programs::Request;
+use super::programs::RequestParts;
 use super::receive::kib_ns;
 use super::state::Machine;
 use crate::link::{DeliveryCount, FAR, Packet};
@@ -168,7 +168,7 @@ impl Machine {
     }
 
     /// Makes a datagram for a program's call; a reply has its request's number and client. Returns the number.
-    pub fn make_datagram(&mut self, flow: usize, request: Option<Request>) -> u64 {
+    pub fn make_datagram(&mut self, flow: usize, request: Option<RequestParts>) -> u64 {
         let of = &self.flows[flow];
         let (number, sent_ns) = match request {
             // The reply completes the request's exchange.

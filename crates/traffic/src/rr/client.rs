@@ -596,7 +596,7 @@ const REMEMBERED_MAX: usize = 65_536;
 
 /// A request in flight, or one answered while an older one is in flight.
 #[derive(Clone, Copy, Debug)]
-struct Request {
+struct SentRequest {
     /// Latency counts from here, since the first request.
     from: Duration,
     /// Time of sending.
@@ -634,7 +634,7 @@ impl AddAssign for RequestCounts {
 struct Outstanding {
     timeout: Duration,
     /// By number, without gaps, from `first`.
-    kept: VecDeque<Request>,
+    kept: VecDeque<SentRequest>,
     first: u64,
     on_their_way: usize,
     given_up: BTreeSet<u64>,
@@ -661,7 +661,7 @@ impl Outstanding {
 
     /// Records that the next request was sent.
     fn sent(&mut self, from: Duration, sent: Duration) {
-        self.kept.push_back(Request {
+        self.kept.push_back(SentRequest {
             from,
             sent,
             is_answered: false,
