@@ -38,7 +38,7 @@ pub struct MeasuredMachine<'a> {
 #[serde(untagged)]
 enum NumberSource {
     /// Measured, and how.
-    MeasuredNumbers(String),
+    Measured(String),
     /// The same for every machine, and why.
     Fixed(u64, String),
 }

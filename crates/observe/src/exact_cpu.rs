@@ -10,7 +10,7 @@ use std::{fs, thread};
 use aya::EbpfLoader;
 use aya::maps::{HashMap, MapData, PerCpuArray, PerCpuValues};
 use nicpoll_model::{CpuStates, FoldBin};
-use nicpoll_sys::bpf_maps::{self, Cpu, FOLD_BINS, InterruptSource, Thread, state};
+use nicpoll_sys::bpf_maps::{self, Cpu, FOLD_BINS, SourceInterrupts, Thread, state};
 use nicpoll_sys::schedule;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,7 @@ pub struct ExactCpu {
     /// The BPF programs.
     pub programs: Programs,
     cpus: PerCpuArray<MapData, Cpu>,
-    sources: PerCpuArray<MapData, InterruptSource>,
+    sources: PerCpuArray<MapData, SourceInterrupts>,
     threads: HashMap<MapData, u32, Thread>,
     fold: PerCpuArray<MapData, bpf_maps::Fold>,
     options: ExactCpuOptions,
@@ -558,7 +558,7 @@ impl InterruptSource {
 
 impl Interrupts {
     /// Adds the per-CPU counts of the source at `index`.
-    pub(crate) fn add(&mut self, index: u32, by_cpu: &[InterruptSource]) {
+    pub(crate) fn add(&mut self, index: u32, by_cpu: &[SourceInterrupts]) {
         let entries = by_cpu.iter().map(|source| source.entries).sum();
         if entries == 0 {
             return;
@@ -745,15 +745,15 @@ mod tests {
 
     #[test]
     fn cpus_are_added_and_a_source_without_interrupts_is_left_out() {
-        let of = |entries| InterruptSource {
+        let of = |entries| SourceInterrupts {
             entries,
             ns: 10 * entries,
             storm_entries: 1,
-            ..InterruptSource::default()
+            ..SourceInterrupts::default()
         };
         let mut interrupts = Interrupts::default();
         interrupts.add(7, &[of(3), of(4)]);
-        interrupts.add(8, &[InterruptSource::default()]);
+        interrupts.add(8, &[SourceInterrupts::default()]);
         assert_eq!(
             interrupts.0,
             [InterruptCounts {

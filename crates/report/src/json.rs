@@ -101,11 +101,11 @@ pub fn render_json<T: Serialize + DeserializeOwned + PartialEq>(document: &T) ->
 /// Renders an event of a stream as one line of JSON: `{"event": ..., "data": ...}`.
 pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
     #[derive(Serialize)]
-    struct EventSchema<'a, T> {
+    struct NamedEvent<'a, T> {
         event: &'static str,
         data: &'a T,
     }
-    let mut text = serde_json::to_string(&EventSchema { event, data })
+    let mut text = serde_json::to_string(&NamedEvent { event, data })
         .expect("an event has string keys and serialises");
     text.push('\n');
     text
@@ -151,7 +151,7 @@ pub const SCHEMAS: [NamedSchema; 27] = [
 #[expect(dead_code, reason = "only its schema is used")]
 enum IperfOutput {
     Run(Box<IperfRun>),
-    EventSchema(Box<IperfEvent>),
+    Event(Box<IperfEvent>),
 }
 
 /// A line of what `nicpoll watch` prints as JSON.

@@ -12,7 +12,7 @@ mod record;
 mod target;
 
 pub use change::{
-    FreebsdChange, FreebsdRestored, FreebsdWrite, PollingVariable, changed_targets, plan, restore,
+    FreebsdChange, FreebsdRestored, FreebsdWrite, WritableVariable, changed_targets, plan, restore,
     set, variables, would_restore,
 };
 pub use host::{FreebsdHost, HZ_ADVISED, Survey};

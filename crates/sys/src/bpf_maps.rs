@@ -64,7 +64,7 @@ pub struct Cpu {
 /// Hard interrupts of one source on one core.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct InterruptSource {
+pub struct SourceInterrupts {
     pub ns: u64,
     pub entries: u64,
     pub run: u64,
@@ -100,7 +100,7 @@ pub struct Fold {
 // SAFETY: integers without padding: one of 8 bytes, 4 of 4, 22 of 8, 4 of 4; every bit pattern is valid.
 unsafe impl aya::Pod for Cpu {}
 // SAFETY: six integers without padding; every bit pattern is valid.
-unsafe impl aya::Pod for InterruptSource {}
+unsafe impl aya::Pod for SourceInterrupts {}
 // SAFETY: six integers of 8 bytes, two of 4 and 16 bytes, without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Thread {}
 // SAFETY: integers of one size without padding; every bit pattern is valid.

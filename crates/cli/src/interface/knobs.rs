@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
-use nicpoll_switch::freebsd::{PollingVariable, variables};
+use nicpoll_switch::freebsd::{WritableVariable, variables};
 use nicpoll_switch::knob::{KnobOption, KnobRow, KnobUnit, Value, ValueError, options, parse_list};
 use nicpoll_switch::{KnobValues, Name, POLLING_PERIOD_NS};
 
@@ -49,7 +49,7 @@ pub struct KnobArgs {
     /// Knobs of an interface of this machine.
     pub values: KnobValues,
     /// Variables of a FreeBSD host.
-    pub variables: Vec<(&'static PollingVariable, u32)>,
+    pub variables: Vec<(&'static WritableVariable, u32)>,
     /// This machine's options as given, for the unit that sets them at boot.
     pub given: Vec<String>,
 }

@@ -20,7 +20,7 @@ pub enum Task {
     /// Sends as iperf 2 does.
     Pace(Pacer),
     /// Sends a request, waits for the reply, and sends the next.
-    RequestParts {
+    Request {
         /// Number of the request that has no reply yet.
         waits_for: Option<u64>,
         /// When that request was sent.

@@ -25,7 +25,7 @@ enum Fate {
     Unproven,
     CutOff,
     Zero,
-    MeasuredTrial(u8),
+    Measured(u8),
 }
 
 impl Fate {

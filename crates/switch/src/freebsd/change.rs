@@ -16,7 +16,7 @@ use crate::journal::{Entry, Journal, fault_point};
 
 /// A writable variable under kern.polling.
 #[derive(Debug)]
-pub struct PollingVariable {
+pub struct WritableVariable {
     /// The variable.
     pub knob: Knob,
     /// The option of `nicpoll set` that sets it, without the dashes.
@@ -33,8 +33,8 @@ pub struct PollingVariable {
 
 /// Every writable variable. In this order any values can be written: `each_burst` may not exceed `burst_max`, and
 /// lowering `burst_max` lowers it.
-static TABLE: [PollingVariable; 5] = [
-    PollingVariable {
+static TABLE: [WritableVariable; 5] = [
+    WritableVariable {
         knob: Knob::BurstMax,
         option: "burst-max",
         max: None,
@@ -42,7 +42,7 @@ static TABLE: [PollingVariable; 5] = [
         help: "Maximum packets per tick (kern.polling.burst_max), 10 to 20000",
         on_linux: "on Linux the card's ring limits a round (ethtool -G), and net.core.netdev_budget",
     },
-    PollingVariable {
+    WritableVariable {
         knob: Knob::EachBurst,
         option: "each-burst",
         max: None,
@@ -50,7 +50,7 @@ static TABLE: [PollingVariable; 5] = [
         help: "Maximum packets per call (kern.polling.each_burst), 1 to burst_max",
         on_linux: "on Linux a poll takes at most 64 packets, which cannot be changed",
     },
-    PollingVariable {
+    WritableVariable {
         knob: Knob::IdlePoll,
         option: "idle-poll",
         max: Some(1),
@@ -58,7 +58,7 @@ static TABLE: [PollingVariable; 5] = [
         help: "Also poll while the CPU is idle (kern.polling.idle_poll), 0 or 1",
         on_linux: "use --busy-poll",
     },
-    PollingVariable {
+    WritableVariable {
         knob: Knob::UserFrac,
         option: "user-frac",
         max: None,
@@ -66,7 +66,7 @@ static TABLE: [PollingVariable; 5] = [
         help: "CPU share reserved for user programs, in percent (kern.polling.user_frac), 0 to 99",
         on_linux: "use --threaded --cpu-share PERCENT, which is 100 - user_frac",
     },
-    PollingVariable {
+    WritableVariable {
         knob: Knob::RegFrac,
         option: "reg-frac",
         max: None,
@@ -77,18 +77,18 @@ static TABLE: [PollingVariable; 5] = [
 ];
 
 /// Returns every writable variable, in an order in which any values can be written.
-pub fn variables() -> impl Iterator<Item = &'static PollingVariable> {
+pub fn variables() -> impl Iterator<Item = &'static WritableVariable> {
     TABLE.iter()
 }
 
-impl PollingVariable {
+impl WritableVariable {
     /// Its name without the prefix `kern.polling.`.
     pub fn name(&self) -> &'static str {
         self.knob.name()
     }
 
     /// The table's entry of a variable, if it is writable.
-    pub(crate) fn of(knob: Knob) -> Option<&'static PollingVariable> {
+    pub(crate) fn of(knob: Knob) -> Option<&'static WritableVariable> {
         TABLE.iter().find(|variable| variable.knob == knob)
     }
 }
@@ -201,7 +201,7 @@ fn order() -> impl Iterator<Item = Knob> {
 }
 
 fn range(survey: &Survey, target: &FreebsdTarget, knob: Knob, value: u32) -> SwitchError {
-    let range = match PollingVariable::of(knob) {
+    let range = match WritableVariable::of(knob) {
         Some(variable) if knob == Knob::RegFrac => {
             format!("{}, which is {}", variable.range, survey.hz)
         }
