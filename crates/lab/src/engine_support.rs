@@ -17,8 +17,8 @@ use nicpoll_model::engine::{KernelSideFacts, LinkEvent, SinkEnd, SinkInterval, S
 use nicpoll_observe::{BpfError, CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, SOFTIRQ_NAMES};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{
-    Guard, Held, InterfaceFacts, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Peer, Resolved,
-    Switch, Value, Values, guard_of_this_program, recover, require_privileges,
+    Guard, Held, InterfaceFacts, Journal, KnobValues, Name, Needs, Order, POLLING_PERIOD_NS, Peer,
+    Resolved, Switch, Value, guard_of_this_program, recover, require_privileges,
 };
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_sys::xdp::AttachMode;
@@ -114,7 +114,7 @@ impl Drop for Granted {
 /// others.
 pub fn facts_of(interface: &str) -> Result<Vec<InterfaceFacts>, SetupError> {
     let mut switch = Switch::new(Journal::of_this_machine());
-    let orders = orders(&mut switch, interface, &Values::new())?;
+    let orders = orders(&mut switch, interface, &KnobValues::new())?;
     Ok(switch.survey(&orders)?)
 }
 
@@ -125,7 +125,11 @@ pub fn napi_threads(interface: &str) -> Result<Vec<u32>, SetupError> {
     Ok(napis.filter_map(|napi| napi.thread_pid).collect())
 }
 
-fn orders(switch: &mut Switch, interface: &str, values: &Values) -> Result<Vec<Order>, SetupError> {
+fn orders(
+    switch: &mut Switch,
+    interface: &str,
+    values: &KnobValues,
+) -> Result<Vec<Order>, SetupError> {
     let netns_inode = switch.enter(None)?;
     let names = [Name::whole(interface)];
     let resolved = switch.resolve(&names, values, netns_inode, Needs::Trust);
@@ -140,11 +144,11 @@ fn orders(switch: &mut Switch, interface: &str, values: &Values) -> Result<Vec<O
 }
 
 /// Returns the switch's values for a side.
-fn values(side: KernelSide, cpus: &[u32], engine_cpus: &[u32]) -> Values {
+fn values(side: KernelSide, cpus: &[u32], engine_cpus: &[u32]) -> KnobValues {
     match side {
-        KernelSide::AsIs => Values::new(),
+        KernelSide::AsIs => KnobValues::new(),
         KernelSide::Threaded => {
-            let mut values = Values::new().with(&table::THREADED, 1);
+            let mut values = KnobValues::new().with(&table::THREADED, 1);
             values.insert(&table::THREAD_CPUS, Value::Cpus(cpus.to_vec()));
             if is_held_back(cpus, engine_cpus) {
                 // The engine lets them run in the network's part of each tick.
@@ -152,7 +156,7 @@ fn values(side: KernelSide, cpus: &[u32], engine_cpus: &[u32]) -> Values {
             }
             values
         }
-        KernelSide::Polling => Values::polling(POLLING_PERIOD_NS),
+        KernelSide::Polling => KnobValues::polling(POLLING_PERIOD_NS),
     }
 }
 

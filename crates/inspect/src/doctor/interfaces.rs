@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nicpoll_model::{Check, CheckGroup};
 use nicpoll_switch::knob::KnobRow;
 use nicpoll_switch::{
-    Control, Interface, Journal, LinkInfo, Needs, Order, POLLING_PERIOD_NS, Part, Switch,
-    SwitchError, Target, Values, XdpAbilities, preview,
+    Control, Interface, Journal, KnobValues, LinkInfo, Needs, Order, POLLING_PERIOD_NS, Part,
+    Switch, SwitchError, Target, XdpAbilities, preview,
 };
 use nicpoll_sys::ethtool::{self, Driver};
 
@@ -70,7 +70,7 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
     let orders = [Order {
         target,
         part: Part::Whole,
-        values: Values::polling(POLLING_PERIOD_NS),
+        values: KnobValues::polling(POLLING_PERIOD_NS),
     }];
     let asked = switch
         .survey(&orders)

@@ -19,7 +19,7 @@ use crate::output::{self, RunTotal, Runs};
 use crate::records::{End, Total};
 use crate::slots::Slots;
 use crate::stream::{Error, SPEAKER};
-use crate::stream::{Listen, Run, Streams};
+use crate::stream::{Listen, StreamRun, Streams};
 use crate::wire::{Amount, Directions};
 use crate::{tcp, udp};
 
@@ -229,7 +229,7 @@ impl<'a> ClientStreams<'a> {
     }
 
     /// Compares a stream's result with the amount requested.
-    fn judged(self, run: Run) -> StreamJob<'a> {
+    fn judged(self, run: StreamRun) -> StreamJob<'a> {
         Box::new(move |reporter| {
             let outcome = run(self.signals, reporter);
             let mut total = reporter.kept(outcome)?;

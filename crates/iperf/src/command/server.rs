@@ -24,7 +24,7 @@ use crate::options::Options;
 use crate::output;
 use crate::slots::{Proof, Slots};
 use crate::stream::{Error, SPEAKER};
-use crate::stream::{Listen, Run, Streams, Taken};
+use crate::stream::{Listen, StreamRun, Streams, Taken};
 
 /// How often to check for the end of the time while nobody connects.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -174,8 +174,9 @@ impl<'a> Server<'a> {
         numbers: &AtomicU32,
         events: &mpsc::Sender<StreamEvent>,
     ) {
-        let job =
-            |run: Run| -> StreamJob<'a> { Box::new(move |reporter| run(self.signals, reporter)) };
+        let job = |run: StreamRun| -> StreamJob<'a> {
+            Box::new(move |reporter| run(self.signals, reporter))
+        };
         let outgoing_key = match test.incoming {
             Some(_) => key.reversed(),
             None => key,

@@ -18,7 +18,7 @@ use super::connection::Connection;
 use crate::records::{Connected, End, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, Ticket};
 use crate::stream::Error;
-use crate::stream::Run;
+use crate::stream::StreamRun;
 
 /// Limit on reading queued data after [`Signals::sender_done`], if more comes as fast as it is read.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ pub struct Incoming {
 
 impl Incoming {
     /// Defers the run.
-    pub fn boxed(self) -> Run {
+    pub fn boxed(self) -> StreamRun {
         Box::new(move |signals, observer| self.run(signals, observer))
     }
 

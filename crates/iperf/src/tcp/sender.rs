@@ -18,7 +18,7 @@ use crate::config::StreamConfig;
 use crate::records::{Connected, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::CLOSE_LIMIT_MIN;
 use crate::stream::Error;
-use crate::stream::Run;
+use crate::stream::StreamRun;
 use crate::wire::{ClientHeader, fill_payload};
 
 /// A peer that takes no byte for this long is given up.
@@ -47,7 +47,7 @@ impl Outgoing {
     }
 
     /// Defers the run.
-    pub fn boxed(self) -> Run {
+    pub fn boxed(self) -> StreamRun {
         Box::new(move |signals, observer| self.run(signals, observer))
     }
 

@@ -29,7 +29,7 @@ use crate::config::{
 use crate::records::{Intervals, Remarks, Total};
 use crate::slots::{Slots, Ticket};
 use crate::stream::Error;
-use crate::stream::{Back, Listen, Run, Streams, Taken, check_port};
+use crate::stream::{Back, Listen, StreamRun, Streams, Taken, check_port};
 use crate::wire::{
     ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, HeaderError, Version, header_length,
     is_acknowledged,
@@ -309,7 +309,7 @@ impl Accepted {
         Ok((header, bytes))
     }
 
-    fn incoming(&self, direction: Direction, bytes_received: u64) -> Result<Run, Error> {
+    fn incoming(&self, direction: Direction, bytes_received: u64) -> Result<StreamRun, Error> {
         let incoming = Incoming {
             connected: self.connection.connected(direction, false)?,
             connection: self.connection.clone(),

@@ -24,7 +24,7 @@ use crate::config::{StreamConfig, UDP_LENGTH_BYTES, receive_window};
 use crate::records::{Calls, Connected, End, IntervalRecord, Intervals, Observer, Remarks, Total};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, STRANGER_TIMEOUT, Ticket};
 use crate::stream::Error;
-use crate::stream::{Run, make_sleeps_exact};
+use crate::stream::{StreamRun, make_sleeps_exact};
 use crate::wire::{Amount, PAYLOAD_BYTES_MAX};
 
 /// A 2.1.8 client repeats its request after a random silence up to this long,
@@ -80,7 +80,7 @@ impl Incoming {
     }
 
     /// Defers the run.
-    pub fn boxed(self) -> Run {
+    pub fn boxed(self) -> StreamRun {
         Box::new(move |signals, observer| self.run(signals, observer))
     }
 

@@ -22,7 +22,7 @@ use crate::config::StreamConfig;
 use crate::records::{Connected, Gaps, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::Ticket;
 use crate::stream::Error;
-use crate::stream::{Run, make_sleeps_exact};
+use crate::stream::{StreamRun, make_sleeps_exact};
 use crate::wire::{
     DatagramHeader, Dialect, HeaderAck, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Reply, ServerReport,
     Version, classify,
@@ -55,7 +55,7 @@ pub struct Outgoing {
 
 impl Outgoing {
     /// Defers the run.
-    pub fn boxed(self) -> Run {
+    pub fn boxed(self) -> StreamRun {
         Box::new(move |signals, observer| self.run(signals, observer))
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nicpoll_model::line::Line;
 use nicpoll_switch::{
-    Control, Journal, Order, Part, Switch, SwitchError, Target, VETH_RING_SLOTS, Values,
+    Control, Journal, KnobValues, Order, Part, Switch, SwitchError, Target, VETH_RING_SLOTS,
     namespace_named,
 };
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
@@ -195,7 +195,7 @@ impl ExistingEnd {
                 interface: interface??,
             },
             part: Part::Whole,
-            values: Values::default(),
+            values: KnobValues::default(),
         };
         Ok(switch.carries_own_ssh(netns_inode, &[order])?)
     }

@@ -24,7 +24,7 @@ use crate::judge::comparisons::{compare_pair, margin_of};
 use crate::judge::findings::series_tests;
 use crate::plan::MARGIN;
 use crate::results::read::{ResultError, ResultSource, StudySource, ValueSet};
-use crate::run::conditions::{Difference, conditions, differences};
+use crate::run::conditions::{ConditionChange, conditions, differences};
 
 /// Seed of permutations: the same values give the same p values.
 const SEED: Seed = Seed(1);
@@ -195,7 +195,7 @@ fn differences_of(
     let (Some(one), Some(other)) = (&reference.study, &judged.study) else {
         return Ok(Vec::new());
     };
-    let told = |(what, there, here): Difference| {
+    let told = |(what, there, here): ConditionChange| {
         let (reference, judged) = (reference.id, judged.id);
         format!("{what} is {there} in {reference} and {here} in {judged}")
     };
@@ -218,7 +218,7 @@ fn meanings(
     judged: &StudySource,
     one: &Study,
     other: &Study,
-) -> Vec<Difference> {
+) -> Vec<ConditionChange> {
     let takes = |workload: &str| reference.name.takes(workload) && judged.name.takes(workload);
     let is_asked = |setting: &str| {
         let asked = [&reference.name.setting, &judged.name.setting];

@@ -5,7 +5,7 @@ use nicpoll_model::engine::{
 };
 use nicpoll_model::numbers::{counted, per_second};
 
-use super::stream::{Column, PageTexts, amounts, heads, line};
+use super::stream::{IntervalColumn, PageTexts, amounts, heads, line};
 use crate::fields::{filled, told};
 
 /// Texts of its parts.
@@ -88,7 +88,7 @@ fn words(path: &str) -> &str {
     }
 }
 
-const COLUMNS: [Column<BlastCounts>; 3] = [
+const COLUMNS: [IntervalColumn<BlastCounts>; 3] = [
     ("frames/s", 12, |it, seconds| {
         per_second(it.built_frames as f64, seconds)
     }),

@@ -6,7 +6,7 @@ use nicpoll_model::engine::{
 };
 use nicpoll_model::numbers::{count, per_second};
 
-use super::stream::{Column, PageTexts, amounts, heads, line, of_the_link, variables};
+use super::stream::{IntervalColumn, PageTexts, amounts, heads, line, of_the_link, variables};
 use crate::fields::{filled, told};
 
 /// Texts of its parts.
@@ -34,7 +34,7 @@ fn render_forward_start(start: &ForwardStart) -> String {
     text + &heads(&COLUMNS)
 }
 
-const COLUMNS: [Column<ForwardCounts>; 4] = [
+const COLUMNS: [IntervalColumn<ForwardCounts>; 4] = [
     ("received/s", 12, |it, seconds| {
         per_second(it.received_packets as f64, seconds)
     }),

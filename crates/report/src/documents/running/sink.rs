@@ -8,7 +8,7 @@ use nicpoll_model::engine::{
 use nicpoll_model::numbers::{MISSING, count, counted, per_second};
 
 use super::rr::PERCENTILES;
-use super::stream::{Column, PageTexts, amounts, heads, line, of_the_link, variables};
+use super::stream::{IntervalColumn, PageTexts, amounts, heads, line, of_the_link, variables};
 use crate::fields::{filled, told};
 
 /// Texts of its parts.
@@ -96,7 +96,7 @@ fn kernel_side(side: &KernelSideFacts) -> String {
     filled(what, side) + &told(side, &[changes]).concat()
 }
 
-const COLUMNS: [Column<SinkInterval>; 9] = [
+const COLUMNS: [IntervalColumn<SinkInterval>; 9] = [
     ("packets/s", 12, |it, seconds| {
         per_second(it.counts.received_packets as f64, seconds)
     }),

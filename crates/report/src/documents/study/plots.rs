@@ -16,7 +16,7 @@ use super::trials::{Arm, SettingPair, TrialGroup, arms};
 use super::within;
 use super::workload::{AccountLine, Sums, account_unit, core_name, cores, cores_of, source};
 use crate::lists::{capital, joined};
-use crate::page::{Figure, Interval};
+use crate::page::{Figure, IntervalBar};
 use crate::plots::axis::{Axis, SHARES};
 use crate::plots::curves::{Curves, Series, scatter, values};
 use crate::plots::strips::{LINE, Strips};
@@ -194,7 +194,7 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> 
         let ratios = block_ratios(arms, pair, reading);
         (!ratios.is_empty()).then_some((pair, line, ratios))
     });
-    let pairs: Vec<(SettingPair, Interval, Ratios)> = pairs.collect();
+    let pairs: Vec<(SettingPair, IntervalBar, Ratios)> = pairs.collect();
     pairs.first()?;
     // The axis holds every dot, every end of an interval, and 1.
     let ends = pairs.iter().filter_map(|(_, line, _)| line.span);
@@ -266,7 +266,14 @@ fn block_ratios(arms: &[Arm], pair: SettingPair, reading: &TrialFigure) -> Ratio
         .collect()
 }
 
-fn strip(svg: &mut String, line: &Interval, ratios: &Ratios, axis: &Axis, look: CurveLook, y: f64) {
+fn strip(
+    svg: &mut String,
+    line: &IntervalBar,
+    ratios: &Ratios,
+    axis: &Axis,
+    look: CurveLook,
+    y: f64,
+) {
     let x = |ratio: f64| Strips::x(axis.share(ratio));
     let (top, bottom) = (y - STRIP / 2.0, y + STRIP / 2.0);
     if let Some(span) = line.span {
