@@ -28,7 +28,7 @@ use nicpoll_lab::{INTERFACE, Veth, draw_seed};
 use nicpoll_model::ab::{AbAnswer, AbPlan};
 use nicpoll_model::{Origin, Side, Verdict};
 use nicpoll_switch::{
-    GUARD_COMMAND, Journal, Name, POLLING_PERIOD_NS, Values, guard_of_this_program, watch_over,
+    GUARD_COMMAND, Journal, Name, POLLING_PERIOD_NS, KnobValues, guard_of_this_program, watch_over,
 };
 use nicpoll_sys::netns;
 
@@ -261,7 +261,7 @@ fn compare(seconds: u64, spin_us: u64) -> Outcome<()> {
 fn request(netns: &str, plan: AbPlan) -> AbRequest {
     AbRequest {
         name: Name::whole(INTERFACE),
-        values: Values::polling(POLLING_PERIOD_NS + POLLING_PERIOD_NS / 1_000),
+        values: KnobValues::polling(POLLING_PERIOD_NS + POLLING_PERIOD_NS / 1_000),
         words: String::from("a spin"),
         netns: Some(String::from(netns)),
         plan,
