@@ -28,7 +28,7 @@ use nicpoll_lab::{INTERFACE, Veth, draw_seed};
 use nicpoll_model::ab::{AbAnswer, AbPlan};
 use nicpoll_model::{Origin, Side, Verdict};
 use nicpoll_switch::{
-    GUARD_COMMAND, Journal, Name, POLLING_PERIOD_NS, KnobValues, guard_of_this_program, watch_over,
+    GUARD_COMMAND, Journal, KnobValues, Name, POLLING_PERIOD_NS, guard_of_this_program, watch_over,
 };
 use nicpoll_sys::netns;
 

@@ -16,10 +16,8 @@
 //! differs from the share by at most the cost of one packet of every device, however noisy a call's cost; and that
 //! noise moves the burst by no more than an eighth of what it moves the cost of a cycle.
 
-use crate::device::Time;
+use crate::device::{NS_PER_SECOND, Time};
 use crate::knob::State;
-
-const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A way to adapt the burst, chosen by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

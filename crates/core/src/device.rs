@@ -97,6 +97,9 @@ impl List {
     }
 }
 
+/// Nanoseconds in a second.
+pub const NS_PER_SECOND: u64 = 1_000_000_000;
+
 /// A reading of the caller's clock, which never runs backwards: nanoseconds since an origin of the caller's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time {

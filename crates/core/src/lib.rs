@@ -19,7 +19,7 @@ mod poller;
 mod storm;
 
 pub use controller::Controller;
-pub use device::{Command, Device, DeviceId, Devices, POLL_LIST_LEN, Time};
+pub use device::{Command, Device, DeviceId, Devices, NS_PER_SECOND, POLL_LIST_LEN, Time};
 pub use knob::{Access, Errno, Knob, State};
 pub use poller::{HZ_MAX, Poller, Registered};
 pub use storm::{Pass, StormDetector};

@@ -10,7 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-const NS_PER_SECOND: u128 = 1_000_000_000;
+/// Nanoseconds in a second.
+pub const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// The unit that a rate counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -135,7 +136,7 @@ impl Rate {
             RateUnit::BitsPerSecond => packet_bits,
             RateUnit::PacketsPerSecond => 1,
         };
-        (u128::from(units) * self.denominator()).saturating_mul(NS_PER_SECOND)
+        (u128::from(units) * self.denominator()).saturating_mul(NS_PER_SECOND.into())
     }
 
     fn numerator(self) -> u128 {

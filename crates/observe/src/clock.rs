@@ -15,6 +15,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use aya::maps::{HashMap, MapData};
+use nicpoll_model::units::NS_PER_SECOND;
 use nicpoll_sys::bpf_maps::{CLOCK_RATE_SHIFT, ClockLine};
 use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;
@@ -23,7 +24,6 @@ use thiserror::Error;
 
 use crate::bpf::Histogram;
 
-const NS_PER_S: u64 = 1_000_000_000;
 /// Longer than any gap between two clock readings of a spinning thread, shorter than any interrupt.
 const LOOK_MAX_NS: u64 = 1_000;
 
@@ -63,20 +63,20 @@ impl Spun {
 /// Reads `CLOCK_MONOTONIC`, which BPF programs read too.
 pub fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * NS_PER_S + now.tv_nsec as u64
+    now.tv_sec as u64 * NS_PER_SECOND + now.tv_nsec as u64
 }
 
 /// Returns the length of the kernel's clock tick.
 pub fn tick_ns() -> u64 {
     let tick = rustix::time::clock_getres(ClockId::MonotonicCoarse);
-    tick.tv_sec as u64 * NS_PER_S + tick.tv_nsec as u64
+    tick.tv_sec as u64 * NS_PER_SECOND + tick.tv_nsec as u64
 }
 
 /// Sleeps until `CLOCK_MONOTONIC` shows `until_ns`.
 pub fn sleep_until(until_ns: u64) -> io::Result<()> {
     let until = Timespec {
-        tv_sec: (until_ns / NS_PER_S) as i64,
-        tv_nsec: (until_ns % NS_PER_S) as i64,
+        tv_sec: (until_ns / NS_PER_SECOND) as i64,
+        tv_nsec: (until_ns % NS_PER_SECOND) as i64,
     };
     loop {
         match clock_nanosleep_absolute(ClockId::Monotonic, &until) {

@@ -3,7 +3,7 @@
 //! The work is an upper bound for any host, discipline and workload: every step takes simulated processor time, which
 //! limits how often it can happen.
 
-use nicpoll_core::Controller;
+use nicpoll_core::{Controller, NS_PER_SECOND};
 
 use crate::link::Packet;
 use crate::source::Clients;
@@ -13,7 +13,6 @@ use crate::spec::options::{SimError, refuse};
 use crate::spec::simulation::{Line, PathHost, Simulation};
 use crate::spec::traffic::Pattern;
 
-const NS_PER_SECOND: f64 = 1e9;
 /// Packets that a slow core simulates a second.
 const PACKETS_PER_SECOND: f64 = 5e6;
 const MINUTES_MAX: f64 = 10.0;
@@ -36,7 +35,7 @@ impl Simulation {
     /// Returns the work of a run, in packets that one host receives, sends or forwards. `cargo bench -p nicpoll-sim`
     /// measures the time of one.
     pub fn work(&self) -> f64 {
-        let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / NS_PER_SECOND;
+        let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / NS_PER_SECOND as f64;
         let hosts: Vec<HostModel> = self.stops.iter().map(PathHost::applied).collect();
         let looks = self.stops.iter().zip(&hosts).enumerate();
         let looks = looks.map(|(number, (stop, host))| {
@@ -185,7 +184,7 @@ pub fn warmup_ns(stops: &[PathHost]) -> u64 {
     let climb_ns = |stop: &PathHost| {
         let host = stop.applied();
         let ticks = climb_ticks(&stop.discipline.method, &host);
-        let ns = CLIMB_MARGIN * ticks as f64 * NS_PER_SECOND / host.cpu.hz as f64;
+        let ns = CLIMB_MARGIN * ticks as f64 * NS_PER_SECOND as f64 / host.cpu.hz as f64;
         // At most 20,000 ticks, each of up to a second.
         (ns as u64).next_multiple_of(WARMUP_STEP_NS)
     };
@@ -201,7 +200,7 @@ fn calls_per_second(host: &HostModel) -> f64 {
 
 /// Returns how often a second something of `ns` can happen; 0 ns count as 1.
 fn per_second(ns: u64) -> f64 {
-    NS_PER_SECOND / ns.max(1) as f64
+    NS_PER_SECOND as f64 / ns.max(1) as f64
 }
 
 /// Returns how many units of `bytes` the slowest line of a path carries a second, both ways together.
@@ -240,7 +239,7 @@ fn climb_ticks(method: &Method, host: &HostModel) -> u64 {
     let state = poller.state();
     match poller.controller() {
         Controller::Freebsd => {
-            let share = (NS_PER_SECOND as u64) * u64::from(100 - state.user_frac) / 100;
+            let share = NS_PER_SECOND * u64::from(100 - state.user_frac) / 100;
             let packet_ns = host.card.rx_packet_ns + host.network.ipv4_ns;
             let fills = share / host.cpu.hz / packet_ns;
             fills.min(u64::from(state.burst_max - state.burst))

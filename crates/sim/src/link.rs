@@ -5,11 +5,10 @@
 
 use std::collections::VecDeque;
 
+use nicpoll_core::NS_PER_SECOND;
 use nicpoll_model::line::IpVersion;
 
 use crate::tcp::{Ack, Segment};
-
-const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@
 
 use std::mem::size_of;
 
+use nicpoll_core::NS_PER_SECOND;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::spec::simulation::Simulation;
 use crate::spec::traffic::{Pattern, TrafficModel};
 
-const NS_PER_SECOND: u64 = 1_000_000_000;
 const NEVER: u64 = u64::MAX;
 /// A request without reply is given up after this.
 const GIVE_UP_NS: u64 = 1_000_000_000;

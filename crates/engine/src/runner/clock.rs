@@ -4,11 +4,10 @@ use std::hint::black_box;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_core::NS_PER_SECOND;
 use rustix::event::Timespec;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, clock_gettime};
-
-pub(crate) const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// `CLOCK_MONOTONIC`.
 pub(crate) fn now_ns() -> u64 {

@@ -14,8 +14,8 @@ pub mod idle;
 use std::time::Duration;
 
 use nicpoll_core::{
-    Command, Controller, Device, DeviceId, Errno, HZ_MAX, Knob, POLL_LIST_LEN, Pass, Poller,
-    StormDetector, Time,
+    Command, Controller, Device, DeviceId, Errno, HZ_MAX, Knob, NS_PER_SECOND, POLL_LIST_LEN, Pass,
+    Poller, StormDetector, Time,
 };
 use nicpoll_model::engine::{SinkCounts, SinkEvents};
 use nicpoll_sys::link::LinkState;
@@ -25,7 +25,7 @@ use crate::device::port::{PacketInput, Port};
 use crate::error::EngineError;
 use crate::names::Named;
 use crate::runner::charge::{Charges, CpuAccount};
-use crate::runner::clock::{NS_PER_SECOND, now_ns, own_cpu_ns, sleep_until};
+use crate::runner::clock::{now_ns, own_cpu_ns, sleep_until};
 use crate::runner::idle::{IdlePolling, Rest, Scheduling};
 
 /// A way to learn of packets, chosen by name.

@@ -17,6 +17,8 @@
 #[cfg(test)]
 mod tests;
 
+use nicpoll_core::NS_PER_SECOND;
+
 use crate::spec::host::{self, HostModel};
 
 /// Who can run, the highest priority first.
@@ -383,7 +385,6 @@ impl Cpu {
     }
 }
 
-const NS_PER_SECOND: u64 = 1_000_000_000;
 const MILLION: u128 = 1_000_000;
 
 /// A host's clock. Two clocks drift apart by exactly what their host files say, however long the run.

@@ -2,12 +2,10 @@
 
 use std::collections::VecDeque;
 
-use nicpoll_core::{Command, Poller, StormDetector};
+use nicpoll_core::{Command, NS_PER_SECOND, Poller, StormDetector};
 
 use crate::spec::discipline::NapiOptions;
 use crate::spec::host::HostModel;
-
-const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// FreeBSD's state. With a poller cards never interrupt.
 #[derive(Clone, Debug)]

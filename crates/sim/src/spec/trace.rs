@@ -10,6 +10,7 @@
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use nicpoll_core::NS_PER_SECOND;
 use nicpoll_model::FileError;
 
 use super::options::{SimError, refuse};
@@ -23,7 +24,6 @@ const PAYLOAD_MAX: u32 = 65_507;
 /// A day: longer than anything that is simulated.
 const SPAN_MAX_NS: u64 = 86_400_000_000_000;
 const DECIMALS: usize = 9;
-const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Packets in the order of their times, at least one.
 #[derive(Clone, PartialEq, Eq)]

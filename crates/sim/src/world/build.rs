@@ -3,6 +3,8 @@
 //!
 //! A TCP connection has two flows, its data and then the acknowledgements, adjacent in the world's list.
 
+use nicpoll_core::NS_PER_SECOND;
+
 use super::event_loop::World;
 use super::processors::Processors;
 use crate::account::{FlowTally, Shared};
@@ -16,8 +18,6 @@ use crate::spec::options::SimError;
 use crate::spec::simulation::{Line, Simulation, shapes, trace_frames};
 use crate::spec::traffic::{IperfTcp, Pattern};
 use crate::tcp::{TcpReceiver, TcpSender, segment_bytes_max};
-
-const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Builds the world of a checked plan.
 pub fn world(plan: &Simulation) -> Result<World, SimError> {

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nicpoll_model::Rate;
+use nicpoll_model::units::NS_PER_SECOND;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
@@ -19,7 +20,6 @@ use crate::netrate::sending::{self, SendCount, SendProgress, Sent, number};
 use crate::signals::Signals;
 use crate::workload::Because;
 
-const NS_PER_SECOND: u64 = 1_000_000_000;
 /// Least time between the original's clock readings, unless a datagram takes longer.
 const LOOK_EVERY_NS: u64 = 200_000;
 /// Most datagrams between clock readings.
