@@ -22,6 +22,17 @@ use crate::wire::Amount;
 /// Runs one stream to its end; returns its total or why it failed.
 pub type StreamRun = Box<dyn FnOnce(&Signals, &mut dyn Observer) -> Result<Total, Error> + Send>;
 
+/// A stream that is ready to run.
+pub trait ReadyStream: Sized + Send + 'static {
+    /// Runs the stream to its end; returns its total or why it failed.
+    fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error>;
+
+    /// Defers the run.
+    fn boxed(self) -> StreamRun {
+        Box::new(move |signals, observer| self.run(signals, observer))
+    }
+}
+
 /// Starts something.
 pub type Begin<T> = Box<dyn FnOnce(&Signals) -> Result<T, Error> + Send>;
 

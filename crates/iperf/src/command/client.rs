@@ -18,8 +18,7 @@ use crate::options::Options;
 use crate::output::{self, RunTotal, Runs};
 use crate::records::{End, Total};
 use crate::slots::Slots;
-use crate::stream::{Error, SPEAKER};
-use crate::stream::{Listen, StreamRun, Streams};
+use crate::stream::{Error, Listen, SPEAKER, StreamRun, Streams};
 use crate::wire::{Amount, Directions};
 use crate::{tcp, udp};
 

@@ -15,8 +15,7 @@ use crate::options::{Options, Style};
 use crate::output;
 use crate::records::Total;
 use crate::slots::Slots;
-use crate::stream::Listen;
-use crate::stream::{Error, SPEAKER};
+use crate::stream::{Error, Listen, SPEAKER};
 use crate::{tcp, udp};
 
 /// Runs one stream.

@@ -23,8 +23,7 @@ use crate::events::{Reporter, Settings, StreamEvent, StreamKey};
 use crate::options::Options;
 use crate::output;
 use crate::slots::{Proof, Slots};
-use crate::stream::{Error, SPEAKER};
-use crate::stream::{Listen, StreamRun, Streams, Taken};
+use crate::stream::{Error, Listen, SPEAKER, StreamRun, Streams, Taken};
 
 /// How often to check for the end of the time while nobody connects.
 const PATIENCE: Duration = Duration::from_millis(200);

@@ -16,8 +16,7 @@ use super::reader::Incoming;
 use super::sender::Outgoing;
 use crate::config::{ClientConfig, StreamConfig, TCP_LENGTH_BYTES, receive_window};
 use crate::records::{Observer, Remarks, Total};
-use crate::stream::Error;
-use crate::stream::{Streams, silence_max};
+use crate::stream::{Error, ReadyStream, Streams, silence_max};
 use crate::wire::{Amount, ClientHeader, Directions};
 
 /// The stream's first bytes. A stream shorter than a header is sent as filler, which no server takes for a

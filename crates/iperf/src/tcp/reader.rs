@@ -17,8 +17,7 @@ use nicpoll_traffic::{LOOK_EVERY, Signals};
 use super::connection::Connection;
 use crate::records::{Connected, End, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, Ticket};
-use crate::stream::Error;
-use crate::stream::StreamRun;
+use crate::stream::{Error, ReadyStream};
 
 /// Limit on reading queued data after [`Signals::sender_done`], if more comes as fast as it is read.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
@@ -36,14 +35,9 @@ pub struct Incoming {
     pub bytes_received: u64,
 }
 
-impl Incoming {
-    /// Defers the run.
-    pub fn boxed(self) -> StreamRun {
-        Box::new(move |signals, observer| self.run(signals, observer))
-    }
-
+impl ReadyStream for Incoming {
     /// Reads the stream to its end.
-    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
+    fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         observer.connected(&self.connected);
         let connection = &self.connection;
         let stream = &connection.stream;

@@ -17,8 +17,7 @@ use super::connection::Connection;
 use crate::config::StreamConfig;
 use crate::records::{Connected, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::CLOSE_LIMIT_MIN;
-use crate::stream::Error;
-use crate::stream::StreamRun;
+use crate::stream::{Error, ReadyStream};
 use crate::wire::{ClientHeader, fill_payload};
 
 /// A peer that takes no byte for this long is given up.
@@ -45,15 +44,12 @@ impl Outgoing {
             may_be_reset: false,
         })
     }
+}
 
-    /// Defers the run.
-    pub fn boxed(self) -> StreamRun {
-        Box::new(move |signals, observer| self.run(signals, observer))
-    }
-
+impl ReadyStream for Outgoing {
     /// Writes until the time is up or everything is sent; then closes this direction and, except in full
     /// duplex, waits for the receiver to close its own.
-    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
+    fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         let connection = &self.connection;
         let stream = &connection.stream;
         let setup = Error::setup(connection.peer);

@@ -28,8 +28,7 @@ use crate::config::{
 };
 use crate::records::{Intervals, Remarks, Total};
 use crate::slots::{Slots, Ticket};
-use crate::stream::Error;
-use crate::stream::{Back, Listen, StreamRun, Streams, Taken, check_port};
+use crate::stream::{Back, Error, Listen, ReadyStream, StreamRun, Streams, Taken, check_port};
 use crate::wire::{
     ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, HeaderError, Version, header_length,
     is_acknowledged,

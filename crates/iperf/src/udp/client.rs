@@ -14,8 +14,7 @@ use super::receiver::{Incoming, bound};
 use super::sender::{Outgoing, check_payload};
 use crate::config::{ClientConfig, SocketOptions, StreamConfig, UDP_LENGTH_BYTES};
 use crate::records::{Connected, Observer, Remarks, Total};
-use crate::stream::Error;
-use crate::stream::{Streams, silence_max};
+use crate::stream::{Error, ReadyStream, Streams, silence_max};
 use crate::wire::{Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, upper_flags};
 
 /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does: a FIN,

@@ -23,8 +23,7 @@ use super::session::{Head, Session};
 use crate::config::{StreamConfig, UDP_LENGTH_BYTES, receive_window};
 use crate::records::{Calls, Connected, End, IntervalRecord, Intervals, Observer, Remarks, Total};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, STRANGER_TIMEOUT, Ticket};
-use crate::stream::Error;
-use crate::stream::{StreamRun, make_sleeps_exact};
+use crate::stream::{Error, ReadyStream, make_sleeps_exact};
 use crate::wire::{Amount, PAYLOAD_BYTES_MAX};
 
 /// A 2.1.8 client repeats its request after a random silence up to this long,
@@ -78,14 +77,11 @@ impl Incoming {
             ticket: None,
         }
     }
+}
 
-    /// Defers the run.
-    pub fn boxed(self) -> StreamRun {
-        Box::new(move |signals, observer| self.run(signals, observer))
-    }
-
+impl ReadyStream for Incoming {
     /// Receives the stream to its end.
-    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
+    fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         if let Some((server, payload)) = &self.request {
             self.ask(*server, payload.clone(), signals)?;
         }
@@ -125,7 +121,9 @@ impl Incoming {
             }
         })
     }
+}
 
+impl Incoming {
     /// Repeats the first datagram until the server sends.
     fn ask(
         &self,

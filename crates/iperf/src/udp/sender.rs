@@ -21,8 +21,7 @@ use rustix::io::Errno;
 use crate::config::StreamConfig;
 use crate::records::{Connected, Gaps, IntervalRecord, Intervals, Observer, Total};
 use crate::slots::Ticket;
-use crate::stream::Error;
-use crate::stream::{StreamRun, make_sleeps_exact};
+use crate::stream::{Error, ReadyStream, make_sleeps_exact};
 use crate::wire::{
     DatagramHeader, Dialect, HeaderAck, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, Reply, ServerReport,
     Version, classify,
@@ -53,16 +52,11 @@ pub struct Outgoing {
     pub _ticket: Option<Ticket>,
 }
 
-impl Outgoing {
-    /// Defers the run.
-    pub fn boxed(self) -> StreamRun {
-        Box::new(move |signals, observer| self.run(signals, observer))
-    }
-
+impl ReadyStream for Outgoing {
     /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does: a FIN,
     /// repeated every 10 ms until answered, at most 201 in all. A server known to be 2.0.x gets ten, 250 ms
     /// apart; a receiver that answers none gets three. No answer is no error.
-    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
+    fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<Total, Error> {
         let (peer, stream) = (self.connected.peer, &self.stream);
         check_payload(self.payload.len())?;
         let datagrams_per_call = if stream.is_batched { usize::MAX } else { 1 };

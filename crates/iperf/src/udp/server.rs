@@ -37,8 +37,7 @@ use super::session::Head;
 use crate::config::{ListenerConfig, StreamConfig, UDP_RATE, set_type_of_service};
 use crate::records::Remarks;
 use crate::slots::{Slots, Ticket};
-use crate::stream::Error;
-use crate::stream::{Back, Listen, Streams, Taken, check_port};
+use crate::stream::{Back, Error, Listen, ReadyStream, Streams, Taken, check_port};
 use crate::wire::{
     ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, fill_payload, flags,
     upper_flags,
