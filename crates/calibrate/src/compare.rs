@@ -365,7 +365,7 @@ pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
             .filter(|other| !other.measured.is_empty())
     };
     let has = |wanted: Quantity| measured().any(|other| other.quantity() == Some(wanted));
-    let says = |wanted: Option<Said>| measured().any(|other| said(other) == wanted);
+    let says = |wanted: Option<TrafficOfFigure>| measured().any(|other| said(other) == wanted);
     match figure.quantity() {
         // The shares of a host add up to 1.
         Some(Quantity::Cpu(end, CpuState::Idle)) => {
@@ -386,10 +386,10 @@ pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
 }
 
 /// Whether a figure is of delivered rather than sent traffic, and in which direction.
-type Said = (bool, u8);
+type TrafficOfFigure = (bool, u8);
 
 /// Returns what a figure says, whatever its unit.
-fn said(figure: &Figure) -> Option<Said> {
+fn said(figure: &Figure) -> Option<TrafficOfFigure> {
     use FlowQuantity as Q;
     let Some(Quantity::Flow(flow, way)) = figure.quantity() else {
         return None;

@@ -108,7 +108,7 @@ pub struct Fit {
 
 impl Fit {
     /// Returns the result as text: each group with its error and its factors.
-    pub fn told(&self) -> String {
+    pub fn text(&self) -> String {
         let library = &self.library;
         let mut text = format!(
             "{} parameters, fitted to {} figures under interrupts. Factors are on the costs of fit.toml.\n",

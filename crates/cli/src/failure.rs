@@ -64,7 +64,7 @@ pub fn over(stop: &Stop) -> u8 {
 
 impl Failure {
     /// Makes a failure of another process's exit code and message.
-    pub fn told(code: u8, words: String) -> Self {
+    pub fn of_code(code: u8, words: String) -> Self {
         match code {
             2 => Failure::Usage(words),
             5 => Failure::Missing(words),
@@ -87,7 +87,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Failed(error) => f.write_str(&told(error)),
+            Failure::Failed(error) => f.write_str(&text_with_causes(error)),
             Failure::Usage(text) | Failure::Missing(text) => f.write_str(text),
             Failure::Signal(_) => f.write_str("stopped by a signal; all settings are restored"),
             Failure::Unread => f.write_str("nobody reads standard output any more"),
@@ -133,7 +133,7 @@ fn is_missing(error: &(dyn Error + 'static)) -> bool {
 }
 
 /// Returns the text of an error and its causes. Many errors name their cause before the remedy: it is not repeated.
-fn told(error: &anyhow::Error) -> String {
+fn text_with_causes(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
@@ -155,10 +155,10 @@ mod tests {
         let cause = || anyhow::anyhow!("no such device");
         let told_itself = cause().context("em0 is gone: no such device; bring it back");
         assert_eq!(
-            told(&told_itself),
+            text_with_causes(&told_itself),
             "em0 is gone: no such device; bring it back"
         );
         let plain = cause().context("asking for em0");
-        assert_eq!(told(&plain), "asking for em0: no such device");
+        assert_eq!(text_with_causes(&plain), "asking for em0: no such device");
     }
 }

@@ -35,5 +35,5 @@ pub fn confined_within<O, T: Serialize + DeserializeOwned>(
         .map_err(ConfinedError::NotMade)
         .and_then(Confined::answer)?;
     let answer: ConfinedAnswer<T> = serde_json::from_slice(&bytes)?;
-    answer.map_err(|(code, words)| Failure::told(code, words))
+    answer.map_err(|(code, words)| Failure::of_code(code, words))
 }

@@ -304,7 +304,7 @@ impl EngineApplication for Forward {
                 Change::Back => self.begin_again(helpers),
                 Change::Otherwise => self.adapt(helpers),
             };
-            events.extend(self.presences[place].told(found, outcome));
+            events.extend(self.presences[place].events_of(found, outcome));
         }
         Ok(events)
     }

@@ -312,12 +312,12 @@ fn serve(client: &UnixStream, ask: &impl Fn(&str) -> Result<String, KnobError>) 
     let Some(request) = line.strip_suffix('\n') else {
         return Ok(());
     };
-    let answer = told(ask(request));
+    let answer = answer_line(ask(request));
     (&*client).write_all(answer.as_bytes())
 }
 
 /// An answer as a line.
-fn told(answer: Result<String, KnobError>) -> String {
+fn answer_line(answer: Result<String, KnobError>) -> String {
     match answer {
         Ok(value) => format!("ok {value}\n"),
         Err(why) => format!("error {why}\n"),
@@ -342,7 +342,7 @@ mod tests {
             }
             answer
         });
-        told(answer).trim_end().to_owned()
+        answer_line(answer).trim_end().to_owned()
     }
 
     #[test]

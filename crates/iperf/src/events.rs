@@ -87,7 +87,7 @@ impl Reporter {
             broken: None,
         };
         let outcome = run(&mut reporter);
-        let outcome = reporter.kept(outcome);
+        let outcome = reporter.salvaged(outcome);
         reporter.send(StreamEvent::Finished(key, Box::new(outcome)));
     }
 
@@ -97,7 +97,7 @@ impl Reporter {
     }
 
     /// Turns the failure of a stream that moved data into a total with a problem.
-    pub fn kept(&mut self, outcome: Result<Total, Error>) -> Result<Total, Error> {
+    pub fn salvaged(&mut self, outcome: Result<Total, Error>) -> Result<Total, Error> {
         let broken = self.broken.take().filter(|broken| broken.whole.bytes > 0);
         outcome.or_else(|error| match (broken, error.text()) {
             (Some(broken), Some(why)) => Ok(Total {
@@ -130,7 +130,7 @@ impl Observer for Reporter {
 
 /// The one JSON object of a run, kept for the object of several runs (--repeat).
 #[derive(Debug)]
-pub struct Kept {
+pub struct RunObject {
     pub run: IperfRun,
     /// What the remaining runs may hold.
     pub room: Room,
@@ -171,7 +171,7 @@ pub trait Output: Send {
     /// No stream could run, for a reason already on standard error.
     fn gave_up(&mut self, why: &str) -> io::Result<()>;
     /// The run is over. Returns what is to be printed as part of something else.
-    fn end(&mut self) -> io::Result<Option<Kept>>;
+    fn end(&mut self) -> io::Result<Option<RunObject>>;
 
     /// Prints an event, and a failure to standard error; returns whether it was a failure.
     fn tell(&mut self, event: StreamEvent) -> io::Result<bool> {

@@ -149,7 +149,7 @@ impl Total {
 
     /// Returns the total as text prints it. For a TCP sender, 2.1 prints the time until the receiver had read
     /// everything, 2.0 the time of the writes.
-    pub(crate) fn told(&self, style: Style) -> IntervalRecord {
+    pub(crate) fn printed(&self, style: Style) -> IntervalRecord {
         let close = self.close_seconds.filter(|_| style == Style::V2_1);
         IntervalRecord {
             end: close.unwrap_or(self.whole.end),

@@ -60,7 +60,7 @@ pub struct Back {
 }
 
 /// A client whose test may start.
-pub struct Taken {
+pub struct AcceptedTest {
     /// The client.
     pub peer: SocketAddr,
     /// Whether the client has proved to exist.
@@ -76,7 +76,11 @@ pub trait Listen: Send {
     ///
     /// # Errors
     /// When the listener cannot go on.
-    fn accept(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error>;
+    fn accept(
+        &mut self,
+        signals: &Signals,
+        patience: Duration,
+    ) -> Result<Option<AcceptedTest>, Error>;
     /// The address it listens at, with the actual port.
     fn local_addr(&self) -> SocketAddr;
     /// The receive buffer as granted.

@@ -114,8 +114,8 @@ pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) ->
     ];
     let sent_again = [sender.protocol("Tcp.RetransSegs"), None];
     let mut control = vec![
-        told(ControlKind::Acknowledgement, Side::Receiver, acknowledged),
-        told(ControlKind::Retransmission, Side::Sender, sent_again),
+        control_line(ControlKind::Acknowledgement, Side::Receiver, acknowledged),
+        control_line(ControlKind::Retransmission, Side::Sender, sent_again),
     ];
     control.extend(discovery(hosts));
     let dropped = loss_lines(hosts).into_iter().filter_map(|line| {
@@ -360,7 +360,7 @@ fn check(side: Side, counter: impl Into<String>, packets: Option<u64>) -> Option
 }
 
 /// A line of control packets outside the balance: sent by a host, and received by its peer.
-fn told(kind: ControlKind, from: Side, [sent, received]: [Option<u64>; 2]) -> ControlLine {
+fn control_line(kind: ControlKind, from: Side, [sent, received]: [Option<u64>; 2]) -> ControlLine {
     ControlLine {
         kind,
         from,
@@ -382,7 +382,7 @@ fn link_control(hosts: Hosts<'_>, filtered: bool) -> Vec<ControlLine> {
             peer.interfaces(|one| Some(one.link.rx_packets)),
             sum(peer, ["Ip.InReceives", "Ip6InReceives"]),
         );
-        told(
+        control_line(
             ControlKind::Arp,
             from,
             [sent, received.filter(|_| !filtered)],
@@ -405,7 +405,7 @@ fn sum(host: Account<'_>, names: [&str; 2]) -> Option<u64> {
 fn discovery(hosts: Hosts<'_>) -> [ControlLine; 2] {
     hosts.ends().map(|(from, host, peer)| {
         let counts = [host.protocol("Icmp6OutMsgs"), peer.protocol("Icmp6InMsgs")];
-        told(ControlKind::NeighbourDiscovery, from, counts)
+        control_line(ControlKind::NeighbourDiscovery, from, counts)
     })
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn filled_part(template: &str, part: &impl Serialize) -> Option<Strin
 
 /// Fills sentences. One with a field that is null or an empty list, or that is 0 with a `+` after the colon, is left
 /// out.
-pub(crate) fn told(document: &impl Serialize, templates: &[&str]) -> Vec<String> {
+pub(crate) fn known_sentences(document: &impl Serialize, templates: &[&str]) -> Vec<String> {
     let document = json(document);
     let is_told = |template: &&&str| {
         fields(template).all(|(path, form, _)| match at(&document, path) {
@@ -41,8 +41,8 @@ pub(crate) fn told(document: &impl Serialize, templates: &[&str]) -> Vec<String>
 }
 
 /// Fills a sentence; `-` if it would be left out.
-pub(crate) fn told_or_missing(document: &impl Serialize, template: &str) -> String {
-    let sentence = told(document, &[template]).pop();
+pub(crate) fn sentence_or_missing(document: &impl Serialize, template: &str) -> String {
+    let sentence = known_sentences(document, &[template]).pop();
     sentence.unwrap_or(String::from(MISSING))
 }
 
@@ -154,6 +154,9 @@ mod tests {
             "{zero} of all",
             "on {empty}",
         ];
-        assert_eq!(told(&document, &sentences), ["12,345 polls", "0 of all"]);
+        assert_eq!(
+            known_sentences(&document, &sentences),
+            ["12,345 polls", "0 of all"]
+        );
     }
 }

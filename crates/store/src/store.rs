@@ -48,7 +48,7 @@ impl FromStr for Which {
 
 /// A study as it is stored.
 #[derive(Clone, Debug)]
-pub struct Kept<D: Stored> {
+pub struct StoredDocument<D: Stored> {
     /// Its line in the list.
     pub entry: StudyEntry,
     /// What resuming it needs, as JSON.
@@ -212,7 +212,7 @@ impl Store {
         which: Which,
         owner: &str,
         is_running: impl Fn(&str) -> bool,
-    ) -> Result<(Recording, Kept<D>), StoreError> {
+    ) -> Result<(Recording, StoredDocument<D>), StoreError> {
         let id = self.unfinished(which, D::KINDS, &is_running)?;
         let mut unfit_because = None;
         let claim = transact(&*self.database, || {
@@ -239,7 +239,7 @@ impl Store {
         if let Some(why) = unfit_because {
             return Err(why);
         }
-        let kept: Kept<D> = self.read(Which::Id(id), |_| true)?;
+        let kept: StoredDocument<D> = self.read(Which::Id(id), |_| true)?;
         let trials = kept.taken.len() as u32;
         Ok((self.recording(id, trials), kept))
     }
@@ -322,7 +322,7 @@ impl Store {
         &self,
         which: Which,
         is_running: impl Fn(&str) -> bool,
-    ) -> Result<Kept<D>, StoreError> {
+    ) -> Result<StoredDocument<D>, StoreError> {
         let line = self.line(which, &is_running)?;
         let id = line.entry.id;
         if !D::KINDS.contains(&line.entry.kind) || line.schema != D::SCHEMA {
@@ -337,7 +337,7 @@ impl Store {
             document.trials().push(trial);
             taken.push(Duration::try_from_secs_f64(seconds).unwrap_or_default());
         }
-        Ok(Kept {
+        Ok(StoredDocument {
             entry: line.entry,
             design: texts.design,
             document,

@@ -15,7 +15,7 @@ pub type CloseAccount = Box<dyn FnOnce() -> Option<HostDelta> + Send>;
 pub fn all(host: &HostDelta, ways: &[Way]) -> String {
     let places = places(host, ways).map(|(place, packets)| figure(host, place, packets, ways));
     let places: Vec<String> = places.collect();
-    told(host, ways, &places)
+    drops_text(host, ways, &places)
 }
 
 /// Lists only the places where something was or may have been lost; empty if there are none.
@@ -29,7 +29,7 @@ pub fn only_losses(host: &HostDelta, ways: &[Way]) -> String {
     if lost.is_empty() {
         return String::new();
     }
-    told(host, ways, &lost)
+    drops_text(host, ways, &lost)
 }
 
 /// A count, or `unknown`.
@@ -37,7 +37,7 @@ pub fn count(count: Option<u64>) -> String {
     count.map_or_else(|| String::from("unknown"), |count| count.to_string())
 }
 
-fn told(host: &HostDelta, ways: &[Way], places: &[String]) -> String {
+fn drops_text(host: &HostDelta, ways: &[Way], places: &[String]) -> String {
     let mut lines = format!("dropped by this host: {}\n", places.join(", "));
     let reasons = host.drop_reasons.iter().flatten();
     for reason in reasons.filter(|reason| is_told(reason, ways)) {

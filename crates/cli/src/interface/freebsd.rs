@@ -66,7 +66,7 @@ fn advise(survey: &Survey, target: &FreebsdTarget) {
 /// Restores an interface.
 pub fn restore(target: &FreebsdTarget, report: &mut Report) -> Result<(), Failure> {
     let restored = freebsd::restore(&Journal::of_this_machine(), target)?;
-    match told(target, restored) {
+    match print_notes(target, restored) {
         Some(restored) => report.host_restored(restored.document),
         None => Ok(()),
     }
@@ -75,14 +75,17 @@ pub fn restore(target: &FreebsdTarget, report: &mut Report) -> Result<(), Failur
 /// Prints the commands that would restore an interface.
 pub fn would_restore(target: &FreebsdTarget) -> Result<(), Failure> {
     let restored = freebsd::would_restore(&Journal::of_this_machine(), target)?;
-    let restored = told(target, restored).filter(|restored| restored.document.is_as_before);
+    let restored = print_notes(target, restored).filter(|restored| restored.document.is_as_before);
     Ok(restored.map_or(Ok(()), |restored| {
         print(&commands(target, &restored.writes))
     })?)
 }
 
 /// Prints the messages of a result.
-fn told(target: &FreebsdTarget, restored: Option<FreebsdRestored>) -> Option<FreebsdRestored> {
+fn print_notes(
+    target: &FreebsdTarget,
+    restored: Option<FreebsdRestored>,
+) -> Option<FreebsdRestored> {
     if restored.is_none() {
         tell!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
     }

@@ -108,7 +108,7 @@ fn rows(library: &Library, has_sensitivity: bool) -> Result<Vec<PublishedRow>, F
 pub fn fit_hosts(args: &PublishedFitArgs) -> Result<u8, Failure> {
     let files = read(&args.directory)?;
     let fit = fit(&files.library).map_err(usage)?;
-    let mut text = fit.told();
+    let mut text = fit.text();
     let mut is_same = true;
     for (name, (path, before)) in &files.hosts {
         let Some(host) = fit.library.hosts.get(name) else {

@@ -49,7 +49,7 @@ pub fn run(args: &[String]) -> io::Result<u8> {
     let daemon = match options.daemon.then(stdio::detach).transpose()? {
         None => None,
         Some(Detached::Background(daemon)) => Some(daemon),
-        Some(Detached::Foreground(starting)) => return told(starting),
+        Some(Detached::Foreground(starting)) => return await_daemon(starting),
     };
     on_signal(&signals, end)?;
     run_server(&options, &signals, account(&options), daemon)
@@ -57,7 +57,7 @@ pub fn run(args: &[String]) -> io::Result<u8> {
 
 /// Prints the calling process's message about the one in the background and returns its exit status. Errors were
 /// printed there.
-fn told(starting: Starting) -> io::Result<u8> {
+fn await_daemon(starting: Starting) -> io::Result<u8> {
     if !starting.is_up()? {
         return Ok(EXIT_FAILED);
     }

@@ -399,7 +399,7 @@ impl<'a> Sending<'a> {
                 self.open_again()
             }
         };
-        let told = self.again.presence.told(found, opened);
+        let told = self.again.presence.events_of(found, opened);
         self.progress.of_link().extend(told);
         true
     }

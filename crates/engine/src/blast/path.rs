@@ -325,7 +325,7 @@ impl Live {
         let mut program = Program::load(&interface.name, object, PROGRAM, &constants)?;
         let mut places: Array<_, Template> = program.map("TEMPLATES")?;
         for (place, template) in templates.into_iter().enumerate() {
-            program.told(places.set(place as u32, template, 0))?;
+            program.explained(places.set(place as u32, template, 0))?;
         }
         if !program.knows_live_frames(stream.longest()) {
             let why = "the kernel knows no live frames, which take Linux 5.18";
@@ -336,7 +336,7 @@ impl Live {
             sequence: stream.sequence(),
             ..Blasted::default()
         };
-        program.told(blasted.set(0, now, 0))?;
+        program.explained(blasted.set(0, now, 0))?;
         Ok(Live {
             interface: interface.name.clone(),
             ifindex: interface.ifindex,

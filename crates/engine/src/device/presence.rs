@@ -173,7 +173,7 @@ impl Presence {
     }
 
     /// What is told of a change, after which the interface could be taken again or not.
-    pub(crate) fn told(
+    pub(crate) fn events_of(
         &mut self,
         (change, event): (Change, LinkEvent),
         outcome: Result<(), EngineError>,

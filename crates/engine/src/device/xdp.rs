@@ -261,7 +261,7 @@ fn take_program(interface: &str, take: &Take, config: &XdpConfig) -> Result<Prog
     for word in 0..PORT_WORDS {
         let bits = take.word(word);
         if bits != 0 {
-            program.told(ports.set(word, bits, 0))?;
+            program.explained(ports.set(word, bits, 0))?;
         }
     }
     Ok(program)
@@ -306,9 +306,9 @@ impl Program {
         for (name, value) in constants {
             loader.override_global(name, value, true);
         }
-        let mut ebpf = told(interface, loader.load(object))?;
-        let program = told(interface, find(&mut ebpf, name))?;
-        told(interface, program.load())?;
+        let mut ebpf = explained(interface, loader.load(object))?;
+        let program = explained(interface, find(&mut ebpf, name))?;
+        explained(interface, program.load())?;
         Ok(Program {
             interface: interface.to_owned(),
             name,
@@ -328,9 +328,9 @@ impl Program {
     /// Gives the frames of a queue to a socket.
     pub(crate) fn serve(&mut self, queue: u32, socket: &XdpSocket) -> Result<(), EngineError> {
         let sockets = self.ebpf.map_mut("SOCKETS").map(XskMap::try_from);
-        let mut sockets = told(&self.interface, sockets.expect("the program has sockets"))?;
+        let mut sockets = explained(&self.interface, sockets.expect("the program has sockets"))?;
         let fd = socket.as_fd().as_raw_fd();
-        told(&self.interface, sockets.set(queue, fd, 0))
+        explained(&self.interface, sockets.set(queue, fd, 0))
     }
 
     /// Attaches the program to the interface: in its driver where that runs programs, else in the kernel's own code.
@@ -338,8 +338,8 @@ impl Program {
     /// # Errors
     /// When the interface has an XDP program.
     pub(crate) fn attach(&mut self, ifindex: u32) -> Result<AttachMode, EngineError> {
-        let program = told(&self.interface, find(&mut self.ebpf, self.name))?;
-        let program = told(&self.interface, program.fd())?.as_fd();
+        let program = explained(&self.interface, find(&mut self.ebpf, self.name))?;
+        let program = explained(&self.interface, program.fd())?.as_fd();
         let mut attached = Err(io::Error::from(Errno::OPNOTSUPP));
         for mode in [AttachMode::Driver, AttachMode::Generic] {
             attached = XdpLink::attach(program, ifindex, mode).map(|link| (link, mode));
@@ -355,7 +355,7 @@ impl Program {
                  program that attached it ('ip link show {interface}' shows it)"
             )));
         }
-        let (link, mode) = told(interface, attached)?;
+        let (link, mode) = explained(interface, attached)?;
         self.attached = Some((link, mode));
         Ok(mode)
     }
@@ -401,20 +401,20 @@ impl Program {
     /// The first `N` counters of frames, each summed over all CPUs.
     pub(crate) fn frames<const N: usize>(&self) -> Result<[u64; N], EngineError> {
         let counters = self.ebpf.map("FRAMES").map(PerCpuArray::<_, u64>::try_from);
-        let counters = self.told(counters.expect("the program counts frames"))?;
+        let counters = self.explained(counters.expect("the program counts frames"))?;
         let mut sums = [0; N];
         for (key, sum) in sums.iter_mut().enumerate() {
-            *sum = self.told(counters.get(&(key as u32), 0))?.iter().sum();
+            *sum = self.explained(counters.get(&(key as u32), 0))?.iter().sum();
         }
         Ok(sums)
     }
 
     /// An outcome, whose error names the interface.
-    pub(crate) fn told<T>(
+    pub(crate) fn explained<T>(
         &self,
         outcome: Result<T, impl StdError + 'static>,
     ) -> Result<T, EngineError> {
-        told(&self.interface, outcome)
+        explained(&self.interface, outcome)
     }
 }
 
@@ -425,7 +425,7 @@ where
 {
     let map = ebpf.take_map(name);
     let map = map.ok_or_else(|| refused(interface, &format!("it has no map {name}")))?;
-    told(interface, map.try_into())
+    explained(interface, map.try_into())
 }
 
 fn find<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, aya::EbpfError> {
@@ -453,7 +453,7 @@ fn refused(interface: &str, why: &str) -> EngineError {
 }
 
 /// An outcome with the kernel, whose error tells of the interface and the innermost cause.
-pub(crate) fn told<T>(
+pub(crate) fn explained<T>(
     interface: &str,
     outcome: Result<T, impl StdError + 'static>,
 ) -> Result<T, EngineError> {

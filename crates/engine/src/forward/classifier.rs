@@ -64,7 +64,7 @@ impl Classifier {
         let mut program = Program::load(&interface.name, object, name, &constants)?;
         let mut of_places: DevMap<MapData> = program.map("EXITS")?;
         for (place, ifindex) in exits.iter().enumerate() {
-            program.told(of_places.set(place as u32, *ifindex, None, 0))?;
+            program.explained(of_places.set(place as u32, *ifindex, None, 0))?;
         }
         let (places, next_hops) = (program.map("PLACES")?, program.map("NEXT_HOPS")?);
         Ok((Classifier { program, places }, next_hops))
@@ -78,7 +78,7 @@ impl Classifier {
     ) -> Result<(), EngineError> {
         if takes {
             let inserted = self.places.insert(ifindex, place as u32, 0);
-            return self.program.told(inserted);
+            return self.program.explained(inserted);
         }
         // It may have had no place.
         let _ = self.places.remove(&ifindex);

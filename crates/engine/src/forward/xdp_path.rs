@@ -12,7 +12,7 @@ use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::xdp::AttachMode;
 
 use crate::device::interface::{Interface, takes_redirected};
-use crate::device::xdp::{map, told};
+use crate::device::xdp::{explained, map};
 use crate::error::EngineError;
 use crate::forward::classifier::{Classifier, ClassifierResult, SENDS_ON};
 use crate::forward::path::{Path, Started, keep_fresh};
@@ -73,22 +73,22 @@ impl XdpPath {
         let namespace = NetNamespace::current()
             .map_err(|source| EngineError::io("asking for the network namespace", &source))?;
         let object = aya::include_bytes_aligned!("../../bpf/xdp_exits.bpf.o");
-        let btf = told(&names, Btf::from_sys_fs())?;
+        let btf = explained(&names, Btf::from_sys_fs())?;
         let mut loader = EbpfLoader::new();
         let netns = namespace.inode() as u32;
         loader.override_global("NETNS", &netns, true);
-        let mut ebpf = told(&names, loader.load(object))?;
+        let mut ebpf = explained(&names, loader.load(object))?;
         let mut ways: PerCpuHashMap<_, ExitWay, Passage> = map(&mut ebpf, &names, "WAYS")?;
-        let cpus = told(&names, aya::util::nr_cpus().map_err(|(_, error)| error))?;
+        let cpus = explained(&names, aya::util::nr_cpus().map_err(|(_, error)| error))?;
         for from in indices.clone() {
             for to in indices.clone().chain([NOWHERE]) {
                 let none = PerCpuValues::try_from(vec![Passage::default(); cpus]);
-                let inserted = ways.insert(ExitWay { from, to }, told(&names, none)?, 0);
-                told(&names, inserted)?;
+                let inserted = ways.insert(ExitWay { from, to }, explained(&names, none)?, 0);
+                explained(&names, inserted)?;
             }
         }
         for (program, tracepoint) in PROGRAMS {
-            told(&names, attach(&mut ebpf, program, tracepoint, &btf))?;
+            explained(&names, attach(&mut ebpf, program, tracepoint, &btf))?;
         }
         Ok(XdpPath {
             _programs: ebpf,
@@ -118,7 +118,7 @@ impl Path for XdpPath {
     fn done(&self) -> Result<Vec<ClassifierResult>, EngineError> {
         let mut done = vec![ClassifierResult::default(); self.indices.len()];
         for entry in self.ways.iter() {
-            let (way, by_cpu) = told(&self.names, entry)?;
+            let (way, by_cpu) = explained(&self.names, entry)?;
             let place = self.indices.iter().position(|from| *from == way.from);
             let Some(done) = place.map(|place| &mut done[place]) else {
                 continue;

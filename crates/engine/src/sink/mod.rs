@@ -306,7 +306,7 @@ impl EngineApplication for Sink {
             Change::Gone => Ok(()),
             Change::Back | Change::Otherwise => self.take_again(helpers),
         };
-        Ok(self.presence.told(found, taken))
+        Ok(self.presence.events_of(found, taken))
     }
 
     fn interval(&mut self) -> Result<SinkInterval, EngineError> {

@@ -8,7 +8,7 @@ use nicpoll_model::{
 };
 
 use crate::transcript::found;
-use crate::transcript::found::{CpuLine, HostNames, said};
+use crate::transcript::found::{CpuLine, HostNames, stated_figure};
 use crate::transcript::setting::Settings;
 
 /// A figure further after a test than this, and nearer to the next one, belongs to the next.
@@ -208,7 +208,7 @@ pub fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
         trial.figures.push(ImportedFigure {
             // Only its place links a line of top to a test.
             basis: ImportedBasis::Inferred,
-            ..said(Some(side), name, value, &line.states)
+            ..stated_figure(Some(side), name, value, &line.states)
         });
     }
 }

@@ -139,7 +139,12 @@ pub fn blank(tool: &str, place: SourcePlace) -> ImportedTrial {
 }
 
 /// A figure that the text states.
-pub fn said<T>(side: Option<Side>, name: &str, value: f64, of: &Printed<T>) -> ImportedFigure {
+pub fn stated_figure<T>(
+    side: Option<Side>,
+    name: &str,
+    value: f64,
+    of: &Printed<T>,
+) -> ImportedFigure {
     ImportedFigure {
         name: String::from(name),
         side,
@@ -215,7 +220,7 @@ pub struct Block {
 }
 
 /// Whether a block took a line.
-pub enum Taken {
+pub enum LineTaken {
     /// It did.
     Yes,
     /// The line belongs to another block.
@@ -369,7 +374,7 @@ impl Block {
         }
     }
 
-    pub fn line(&mut self, line: Line) -> Taken {
+    pub fn line(&mut self, line: Line) -> LineTaken {
         let id = line.value.id.clone();
         if self
             .awaits_report
@@ -378,7 +383,7 @@ impl Block {
         {
             let id = self.awaits_report.take().unwrap_or(id);
             self.stream(&id).report = Some(line);
-            return Taken::Yes;
+            return LineTaken::Yes;
         }
         let known = self.streams.iter_mut().rev().find(|it| it.id == id);
         if let Some(stream) = known {
@@ -386,19 +391,19 @@ impl Block {
             let mut last = stream.lines.iter().rev().take(TOLD_AGAIN_WITHIN);
             if last.any(is_same) || stream.report.as_ref().is_some_and(is_same) {
                 stream.again.push(line.place);
-                return Taken::Yes;
+                return LineTaken::Yes;
             }
             if line.value.start == 0.0 && stream.is_over() && !stream.goes_on_with(&line) {
-                return Taken::No(line);
+                return LineTaken::No(line);
             }
         } else if id.is_empty() && !self.is_bare() && self.is_over() {
-            return Taken::No(line);
+            return LineTaken::No(line);
         }
         if !self.takes(&id) {
-            return Taken::No(line);
+            return LineTaken::No(line);
         }
         self.stream(&id).lines.add(line);
-        Taken::Yes
+        LineTaken::Yes
     }
 
     fn port_option(&self, letter: char) -> Option<u16> {

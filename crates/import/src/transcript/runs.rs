@@ -10,7 +10,7 @@ use nicpoll_model::{
 use crate::lines::netrate;
 use crate::lines::seen::BlastField;
 use crate::transcript::found;
-use crate::transcript::found::{Blast, Host, Stretch, blank, said};
+use crate::transcript::found::{Blast, Host, Stretch, blank, stated_figure};
 
 /// How many netblast runs before and after a netreceive stretch may belong to it.
 const REACH: usize = 16;
@@ -134,7 +134,7 @@ pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
     for (which, name) in names {
         trial
             .figures
-            .extend(field(which).map(|it| said(side, name, it.value, it)));
+            .extend(field(which).map(|it| stated_figure(side, name, it.value, it)));
     }
     let (start, finish) = (field(BlastField::Start), field(BlastField::Finish));
     let elapsed = start
@@ -152,7 +152,9 @@ pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
         .filter(|(calls, errors)| errors.value <= calls.value)
     {
         let sent = calls.value - errors.value;
-        trial.figures.push(said(side, "sent_packets", sent, calls));
+        trial
+            .figures
+            .push(stated_figure(side, "sent_packets", sent, calls));
         trial.value = seconds.map(|seconds| sent / seconds);
         if field(BlastField::ErrorRate).is_some_and(|it| it.value == 0.0) && errors.value > 0.0 {
             trial.notes.push(format!(
@@ -194,7 +196,7 @@ pub fn of_stretch(trial: &mut ImportedTrial, stretch: &Stretch, basis: ImportedB
     for (name, value) in figures {
         trial.figures.push(ImportedFigure {
             basis,
-            ..said(side, name, value, first)
+            ..stated_figure(side, name, value, first)
         });
     }
     let mut at = 0.0;

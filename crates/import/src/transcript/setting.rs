@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::transcript::found::{Switch, ToolSetting};
 
 /// A setting, how it is known, and where the text states it.
-pub type Said = (String, ImportedBasis, Option<SourcePlace>);
+pub type StatedSetting = (String, ImportedBasis, Option<SourcePlace>);
 
 /// Sender and receiver of a trial, as far as known.
 pub type TrialEnds<'e> = [Option<&'e str>; 2];
@@ -71,7 +71,7 @@ impl<'a> Settings<'a> {
     }
 
     /// The setting of a trial at a place: how its ends receive, and what else was set.
-    pub fn of_trial(&self, ends: TrialEnds, place: &SourcePlace) -> Said {
+    pub fn of_trial(&self, ends: TrialEnds, place: &SourcePlace) -> StatedSetting {
         let (mut name, mut basis, mut said) = self.receiving(ends, place);
         for (words, of, at) in self.other_knobs(ends, place) {
             match name.as_str() {
@@ -118,7 +118,7 @@ impl<'a> Settings<'a> {
     }
 
     /// How the ends of a trial receive.
-    fn receiving(&self, ends: TrialEnds, place: &SourcePlace) -> Said {
+    fn receiving(&self, ends: TrialEnds, place: &SourcePlace) -> StatedSetting {
         let name = |is_polling| if is_polling { "polling" } else { "interrupt" };
         let said = |name: &str, is_said, at| (String::from(name), basis(is_said), Some(at));
         match ends.map(|host| self.of_host(Some(host?), place)) {

@@ -6,7 +6,7 @@ use nicpoll_model::{
     ImportedBasis, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
 };
 
-use crate::transcript::found::{Block, Host, Line, Printed, StreamLines, blank, said};
+use crate::transcript::found::{Block, Host, Line, Printed, StreamLines, blank, stated_figure};
 
 /// One direction of a test, as one end printed it.
 pub struct End<'a> {
@@ -392,7 +392,7 @@ fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
             "payload_bytes" => value.map(f64::round),
             _ => value,
         };
-        let figure = |value| said(side, name, value, line);
+        let figure = |value| stated_figure(side, name, value, line);
         trial.figures.extend(value.map(figure));
     }
 }
@@ -410,7 +410,7 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &EndPair) {
             let is_copied = name == "out_of_order_datagrams" && side == Some(Side::Sender);
             let side = side.map(|side| if is_copied { side.other() } else { side });
             if !is_copied || pair.receiver.is_none() {
-                let figure = said(side, name, value, counted);
+                let figure = stated_figure(side, name, value, counted);
                 trial.figures.push(figure);
             }
         }
@@ -491,7 +491,7 @@ fn asked(trial: &mut ImportedTrial, end: &End) {
             place: end.block.place,
         };
         let name = "asked_bits_per_second";
-        said(Some(Side::Sender), name, value, &printed)
+        stated_figure(Some(Side::Sender), name, value, &printed)
     };
     let possible = value.filter(|it| it.is_finite() && *it >= 0.0);
     trial.figures.extend(possible.map(asked));

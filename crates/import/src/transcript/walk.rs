@@ -11,7 +11,7 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, Tool
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    Blast, Block, CpuLine, Found, Host, Line, Printed, PrintedRun, Stretch, Switch, Taken,
+    Blast, Block, CpuLine, Found, Host, Line, LineTaken, Printed, PrintedRun, Stretch, Switch,
     ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
@@ -245,8 +245,8 @@ impl<'a> Walk<'a> {
             self.end_block();
         }
         match self.open(place).line(line) {
-            Taken::Yes => {}
-            Taken::No(line) => {
+            LineTaken::Yes => {}
+            LineTaken::No(line) => {
                 self.end_block();
                 let _ = self.open(place).line(line);
             }

@@ -13,7 +13,7 @@ use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
 use super::run::{StreamJob, begin_realtime, listen, run_streams, spawn};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
-use crate::events::{Kept, Output, Reporter, Settings, StreamEvent, StreamKey};
+use crate::events::{Output, Reporter, RunObject, Settings, StreamEvent, StreamKey};
 use crate::options::Options;
 use crate::output::{self, RunTotal, Runs};
 use crate::records::{End, Total};
@@ -67,7 +67,7 @@ pub fn run_client(
 struct ClientResult {
     status: u8,
     total: RunTotal,
-    kept: Option<Kept>,
+    kept: Option<RunObject>,
 }
 
 fn run_once(
@@ -128,7 +128,7 @@ fn print(
             StreamEvent::Finished(_, outcome) => {
                 if let Ok(total) = outcome.as_ref() {
                     let record = total.relayed();
-                    let record = record.unwrap_or_else(|| total.told(options.style));
+                    let record = record.unwrap_or_else(|| total.printed(options.style));
                     done.total.bytes += record.bytes;
                     done.total.seconds = done.total.seconds.max(record.end);
                 }
@@ -231,7 +231,7 @@ impl<'a> ClientStreams<'a> {
     fn judged(self, run: StreamRun) -> StreamJob<'a> {
         Box::new(move |reporter| {
             let outcome = run(self.signals, reporter);
-            let mut total = reporter.kept(outcome)?;
+            let mut total = reporter.salvaged(outcome)?;
             let doubt = total.doubt.map(|doubt| format!("{SPEAKER}{doubt}"));
             total.problem = total.problem.or(doubt);
             // Whoever ended it knows.

@@ -23,7 +23,7 @@ use crate::events::{Reporter, Settings, StreamEvent, StreamKey};
 use crate::options::Options;
 use crate::output;
 use crate::slots::{Proof, Slots};
-use crate::stream::{Error, Listen, SPEAKER, StreamRun, Streams, Taken};
+use crate::stream::{AcceptedTest, Error, Listen, SPEAKER, StreamRun, Streams};
 
 /// How often to check for the end of the time while nobody connects.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -136,7 +136,7 @@ impl<'a> Server<'a> {
     fn begin<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        taken: Taken,
+        taken: AcceptedTest,
         numbers: &Arc<AtomicU32>,
         events: &mpsc::Sender<StreamEvent>,
         slots: &Slots,

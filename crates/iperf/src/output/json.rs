@@ -17,7 +17,7 @@ use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
 
 use super::sums::{DueSums, Streams, Sum, SummedStream};
-use crate::events::{Kept, Output, Room, Settings, StreamKey};
+use crate::events::{Output, Room, RunObject, Settings, StreamKey};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
 use crate::wire::{Amount, Directions, ServerReport};
@@ -132,7 +132,7 @@ impl JsonPrinter {
     }
 
     /// The same, but returns the one object, limited to `room`, at the end.
-    pub fn kept(self, room: Room) -> Self {
+    pub fn collected(self, room: Room) -> Self {
         JsonPrinter {
             is_given_away: true,
             room,
@@ -204,12 +204,12 @@ fn keep(run: &mut IperfRun, event: IperfEvent, room: &mut Room) -> Option<()> {
             });
         }
         IperfEvent::Interval(IperfIntervalOf::Stream(interval)) => {
-            let stream = kept(run, interval.id)?;
+            let stream = record_of(run, interval.id)?;
             take(&mut room.others)?;
             stream.intervals.push(interval);
         }
         IperfEvent::End(IperfEndOf::Stream(total)) => {
-            let stream = kept(run, total.id)?;
+            let stream = record_of(run, total.id)?;
             stream.total = Some(*total);
         }
         IperfEvent::Interval(IperfIntervalOf::Sum(sum)) => {
@@ -221,7 +221,7 @@ fn keep(run: &mut IperfRun, event: IperfEvent, room: &mut Room) -> Option<()> {
             run.sums.push(sum);
         }
         IperfEvent::Error(IperfError { id, message }) => {
-            if let Some(stream) = id.and_then(|id| kept(run, id)) {
+            if let Some(stream) = id.and_then(|id| record_of(run, id)) {
                 stream.error = Some(message.clone());
             }
             run.error.get_or_insert(message);
@@ -239,7 +239,7 @@ fn take(left: &mut u32) -> Option<()> {
 }
 
 /// The stream's record in the object, unless it was omitted.
-fn kept(run: &mut IperfRun, id: u32) -> Option<&mut IperfStream> {
+fn record_of(run: &mut IperfRun, id: u32) -> Option<&mut IperfStream> {
     let mut streams = run.streams.iter_mut().rev();
     streams.find(|stream| stream.start.id == id)
 }
@@ -307,7 +307,7 @@ impl Output for JsonPrinter {
         self.error(None, why)
     }
 
-    fn end(&mut self) -> io::Result<Option<Kept>> {
+    fn end(&mut self) -> io::Result<Option<RunObject>> {
         let mut end = self.end.clone();
         end.elapsed_seconds = self.began.elapsed().as_secs_f64();
         end.host = self.account.take().and_then(|close| close());
@@ -318,7 +318,7 @@ impl Output for JsonPrinter {
         run.end = end;
         if self.is_given_away {
             let room = self.room;
-            return Ok(Some(Kept { run, room }));
+            return Ok(Some(RunObject { run, room }));
         }
         serde_json::to_writer_pretty(&mut self.out, &run)?;
         self.out.write_all(b"\n")?;

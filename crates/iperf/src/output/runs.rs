@@ -13,7 +13,7 @@ use nicpoll_traffic::repeat::RepeatedRuns;
 use super::json::JsonPrinter;
 use super::lines::{self, CsvRow};
 use super::text::TextPrinter;
-use crate::events::{Kept, Output, Room};
+use crate::events::{Output, Room, RunObject};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord};
 
@@ -66,7 +66,7 @@ pub struct RunTotal {
 pub struct Runs<'a> {
     options: &'a Options,
     /// The runs that will form one document.
-    kept: Vec<Kept>,
+    kept: Vec<RunObject>,
     rates: Vec<Option<f64>>,
     total: RunTotal,
     is_first: bool,
@@ -99,14 +99,14 @@ impl<'a> Runs<'a> {
                     .last()
                     .map_or_else(Room::default, |kept| kept.room);
                 let printer = JsonPrinter::new(form, options, account, out);
-                Box::new(printer.kept(room))
+                Box::new(printer.collected(room))
             }
             _ => printer(out, options, account),
         })
     }
 
     /// Adds the total of a run; `None` when the run does not count.
-    pub fn add(&mut self, run: Option<RunTotal>, kept: Option<Kept>) {
+    pub fn add(&mut self, run: Option<RunTotal>, kept: Option<RunObject>) {
         self.kept.extend(kept);
         let run = run.filter(|run| run.seconds > 0.0);
         self.rates

@@ -13,7 +13,7 @@ use nicpoll_traffic::{CloseAccount, losses};
 
 use super::lines::{self, CsvRow, Format, Label};
 use super::sums::{self, DueSums, Streams, Sum};
-use crate::events::{Kept, Output, Settings, StreamKey};
+use crate::events::{Output, RunObject, Settings, StreamKey};
 use crate::options::{Exclude, Options, Style};
 use crate::records::{Connected, IntervalRecord, Receipt, Total};
 use crate::wire::Directions;
@@ -321,7 +321,7 @@ impl Output for TextPrinter<'_> {
         let Some(stream) = self.streams.get(key) else {
             return self.leave(key, None);
         };
-        let whole = total.told(self.format.style);
+        let whole = total.printed(self.format.style);
         self.data(stream, &whole)?;
         self.after_total(stream, total)?;
         self.leave(key, Some(&whole))
@@ -336,7 +336,7 @@ impl Output for TextPrinter<'_> {
         Ok(())
     }
 
-    fn end(&mut self) -> io::Result<Option<Kept>> {
+    fn end(&mut self) -> io::Result<Option<RunObject>> {
         let streams = self.connect_seconds.len() as u64 + self.failed_streams;
         let line = lines::connect_times(&self.connect_seconds, self.failed_streams);
         if let Some(line) = line.filter(|_| streams > 1 && !self.is_csv()) {

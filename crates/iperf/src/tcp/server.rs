@@ -28,7 +28,9 @@ use crate::config::{
 };
 use crate::records::{Intervals, Remarks, Total};
 use crate::slots::{Slots, Ticket};
-use crate::stream::{Back, Error, Listen, ReadyStream, StreamRun, Streams, Taken, check_port};
+use crate::stream::{
+    AcceptedTest, Back, Error, Listen, ReadyStream, StreamRun, Streams, check_port,
+};
 use crate::wire::{
     ClientHeader, Directions, HEADER_BYTES_MAX, HeaderAck, HeaderError, Version, header_length,
     is_acknowledged,
@@ -153,7 +155,11 @@ impl Listener {
 }
 
 impl Listen for Listener {
-    fn accept(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error> {
+    fn accept(
+        &mut self,
+        signals: &Signals,
+        patience: Duration,
+    ) -> Result<Option<AcceptedTest>, Error> {
         let address = self.address;
         let failed = |source| Error::Io {
             what: format!(
@@ -186,7 +192,7 @@ impl Listen for Listener {
                     idle_timeout: self.config.idle_timeout,
                     is_of_server: self.config.of_server.is_some(),
                 };
-                return Ok(Some(Taken {
+                return Ok(Some(AcceptedTest {
                     peer,
                     proof,
                     open: Box::new(move |signals| accepted.open(signals)),

@@ -37,7 +37,7 @@ use super::session::Head;
 use crate::config::{ListenerConfig, StreamConfig, UDP_RATE, set_type_of_service};
 use crate::records::Remarks;
 use crate::slots::{Slots, Ticket};
-use crate::stream::{Back, Error, Listen, ReadyStream, Streams, Taken, check_port};
+use crate::stream::{AcceptedTest, Back, Error, Listen, ReadyStream, Streams, check_port};
 use crate::wire::{
     ClientHeader, Dialect, Directions, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, fill_payload, flags,
     upper_flags,
@@ -209,7 +209,11 @@ impl Listener {
 }
 
 impl Listen for Listener {
-    fn accept(&mut self, signals: &Signals, patience: Duration) -> Result<Option<Taken>, Error> {
+    fn accept(
+        &mut self,
+        signals: &Signals,
+        patience: Duration,
+    ) -> Result<Option<AcceptedTest>, Error> {
         let begun = Instant::now();
         loop {
             signals.check()?;
@@ -218,7 +222,7 @@ impl Listen for Listener {
                 if let Some(answer) = self.answer(&first)
                     && let Some(accepted) = self.open(first, answer)?
                 {
-                    return Ok(Some(Taken {
+                    return Ok(Some(AcceptedTest {
                         peer: *accepted.client,
                         proof: accepted.ticket.proof().clone(),
                         open: Box::new(move |_| accepted.open()),

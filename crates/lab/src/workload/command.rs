@@ -566,8 +566,8 @@ impl Child {
             name: program.clone(),
             process,
             output: Some([
-                thread::spawn(|| kept(stdout)),
-                thread::spawn(|| kept(stderr)),
+                thread::spawn(|| read_to_limit(stdout)),
+                thread::spawn(|| read_to_limit(stderr)),
             ]),
         })
     }
@@ -691,7 +691,7 @@ pub(crate) fn failed(why: String) -> WorkloadError {
 }
 
 /// Reads to the end; keeps one byte beyond the limit to show that it was exceeded.
-fn kept(pipe: Option<impl Read>) -> Vec<u8> {
+fn read_to_limit(pipe: Option<impl Read>) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(mut pipe) = pipe {
         // Unreadable output counts as empty.

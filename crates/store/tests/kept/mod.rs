@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::{Study, StudyKind, StudyState, Trial};
-use nicpoll_store::{Kept, Recording, Store, StoreError, StorePlace, Which};
+use nicpoll_store::{StoredDocument, Recording, Store, StoreError, StorePlace, Which};
 
 /// Owner of the studies that these tests begin.
 pub const MINE: &str = "this process";
@@ -67,12 +67,12 @@ impl Kit {
         begun.unwrap()
     }
 
-    pub fn read(&self, which: Which) -> Kept<Study> {
+    pub fn read(&self, which: Which) -> StoredDocument<Study> {
         let store = Store::to_read(self.place.clone()).unwrap();
         store.read(which, |owner| self.is_running(owner)).unwrap()
     }
 
-    pub fn resume(&self, which: Which) -> Result<(Recording, Kept<Study>), StoreError> {
+    pub fn resume(&self, which: Which) -> Result<(Recording, StoredDocument<Study>), StoreError> {
         let store = Store::to_write(self.place.clone())?;
         store.resume(which, "the next process", |owner| self.is_running(owner))
     }
@@ -95,7 +95,7 @@ impl Kit {
     }
 
     /// Resumes a study as soon as the server knows that its connection is gone.
-    fn resume_when_free(&self, which: Which) -> (Recording, Kept<Study>) {
+    fn resume_when_free(&self, which: Which) -> (Recording, StoredDocument<Study>) {
         let mut looks = 0..LOOKS;
         let resumed = looks.find_map(|_| {
             let resumed = self.resume(which).ok();

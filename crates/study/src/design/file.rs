@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::design::file::compared::ComparedSettings;
-use crate::design::file::mistakes::told;
+use crate::design::file::mistakes::file_error;
 use crate::design::file::needs::{Here, Resource, ResourceNeed, check};
 use crate::design::file::reader::{Document, LengthsEntry, StudyFileReader, WorkloadEntry};
 use crate::design::sweep::SweepRates;
@@ -57,7 +57,7 @@ impl StudyFile {
             let message = format!("a study file has at most {BYTES_MAX} bytes");
             return Err(FileError { line: 1, message });
         }
-        let document: Document = toml::from_str(text).map_err(|error| told(text, &error))?;
+        let document: Document = toml::from_str(text).map_err(|error| file_error(text, &error))?;
         let topology = document.topology.as_ref();
         let kind = topology.map(|topology| topology.get_ref().kind);
         let kind = kind.unwrap_or_default();

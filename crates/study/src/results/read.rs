@@ -11,7 +11,7 @@ use nicpoll_model::{
     ComparedAlone, FileError, Imported, ImportedTrial, Measure, Metric, MetricKind, Study,
     StudyKind, StudyState, Trial, Warning, WarningName, WorkloadFacts,
 };
-use nicpoll_store::{Kept, OpenStore, Store, StoreError, Which};
+use nicpoll_store::{StoredDocument, OpenStore, Store, StoreError, Which};
 use nicpoll_switch::did_you_mean;
 use nicpoll_sys::stdio::read_text;
 use thiserror::Error;
@@ -26,7 +26,7 @@ use crate::run::session::{StudyError, design_of};
 ///
 /// # Errors
 /// When its stored documents cannot be read.
-pub fn shown(kept: Kept<Study>) -> Result<Study, StudyError> {
+pub fn shown(kept: StoredDocument<Study>) -> Result<Study, StudyError> {
     let entry = &kept.entry;
     if entry.state == StudyState::Finished {
         return Ok(kept.document);

@@ -17,7 +17,7 @@ use nicpoll_model::{
 };
 use nicpoll_stats::InvalidMargin;
 use nicpoll_stats::order::Seed;
-use nicpoll_store::{Ended, Kept, Recording, Store, StoreError, Which};
+use nicpoll_store::{Ended, StoredDocument, Recording, Store, StoreError, Which};
 use nicpoll_switch::Journal;
 use thiserror::Error;
 
@@ -577,7 +577,7 @@ fn is_done(done: &[Trial], block: u32, workload: &str, setting: &str) -> bool {
 }
 
 /// Returns the design with which a study began.
-pub fn design_of(kept: &Kept<Study>) -> Result<Design, StudyError> {
+pub fn design_of(kept: &StoredDocument<Study>) -> Result<Design, StudyError> {
     let design = serde_json::from_str(&kept.design);
     design.map_err(|why| StudyError::Store(StoreError::Document(kept.entry.id, why)))
 }

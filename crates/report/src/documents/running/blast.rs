@@ -6,7 +6,7 @@ use nicpoll_model::engine::{
 use nicpoll_model::numbers::{counted, per_second};
 
 use super::stream::{IntervalColumn, PageTexts, amounts, heads, line};
-use crate::fields::{filled, told};
+use crate::fields::{filled, known_sentences};
 
 /// Texts of its parts.
 pub const BLAST_TEXTS: PageTexts<BlastStart, BlastInterval, BlastEnd> = PageTexts {
@@ -58,7 +58,7 @@ fn link_lines(link: &BlastLink) -> String {
         }
         BlastFrames::Replay { .. } => {
             let left_out = ", without {replay/cut_off_frames:+} that the recording cut off";
-            let left_out = told(link, &[left_out]).concat();
+            let left_out = known_sentences(link, &[left_out]).concat();
             filled("{interface}: the frames of {replay/file}", link) + &left_out + "\n"
         }
     };
@@ -72,7 +72,10 @@ fn link_lines(link: &BlastLink) -> String {
     };
     let path = words(&link.path);
     text += &format!("sent by {path}{joined}, on CPU {}; {singly}\n", link.cpu);
-    text.extend(told(link, &["not in long datagrams: {not_joined}\n"]));
+    text.extend(known_sentences(
+        link,
+        &["not in long datagrams: {not_joined}\n"],
+    ));
     for refused in &link.refused_paths {
         text += &format!("not by {}: {}\n", words(&refused.path), refused.why);
     }
@@ -122,12 +125,12 @@ fn render_blast_end(end: &BlastEnd) -> String {
         let unfinished = "{unfinished_frames:+>14} written and not taken until the end\n";
         let down =
             "{link_down_frames:+>14} of these dropped: the link was down, or took none such\n";
-        text.extend(told(&link.account, &[down, unfinished]));
+        text.extend(known_sentences(&link.account, &[down, unfinished]));
         if link.link_loss_events > 0 {
             let times = counted(link.link_loss_events as u32, "time");
             text += &format!("The interface was found down {times}.\n");
         }
-        text.extend(told(link, &["It ended early: {failure}.\n"]));
+        text.extend(known_sentences(link, &["It ended early: {failure}.\n"]));
     }
     text
 }

@@ -7,7 +7,7 @@ use nicpoll_model::engine::{
 use nicpoll_model::numbers::{count, per_second};
 
 use super::stream::{IntervalColumn, PageTexts, amounts, heads, line, of_the_link, variables};
-use crate::fields::{filled, told};
+use crate::fields::{filled, known_sentences};
 
 /// Texts of its parts.
 pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = PageTexts {
@@ -24,11 +24,12 @@ fn render_forward_start(start: &ForwardStart) -> String {
                 path {path}: {path_reason}\n\
                 Forwarded packets do not come to nftables, iptables, traffic control or rp_filter.\n";
     let engine = "{engine/discipline} at {engine/hz:raw} Hz, controller {engine/controller}, on CPU {engine/cpus:raw}\n";
-    let mut text = names.join(", ") + &filled(path, start) + &told(start, &[engine]).concat();
+    let mut text =
+        names.join(", ") + &filled(path, start) + &known_sentences(start, &[engine]).concat();
     for interface in &start.interfaces {
         let changed = "{name}: kernel's side {kernel_side/name}; changed for that, and put back at the end: \
                        {kernel_side/changes}\n";
-        text.extend(told(interface, &[changed]));
+        text.extend(known_sentences(interface, &[changed]));
     }
     text.extend(start.notes.iter().map(|note| format!("{note}\n")));
     text + &heads(&COLUMNS)

@@ -9,7 +9,7 @@ use nicpoll_model::numbers::{MISSING, count, counted, per_second};
 
 use super::rr::PERCENTILES;
 use super::stream::{IntervalColumn, PageTexts, amounts, heads, line, of_the_link, variables};
-use crate::fields::{filled, told};
+use crate::fields::{filled, known_sentences};
 
 /// Texts of its parts.
 pub const SINK_TEXTS: PageTexts<SinkStart, SinkInterval, SinkEnd> = PageTexts {
@@ -66,7 +66,7 @@ fn render_sink_start(start: &SinkStart) -> String {
         "'nicpoll sysctl' cannot reach this sink: {knobs_refused}\n",
         "{work_ns:+duration} of work on each packet\n",
     ];
-    text.extend(told(start, &changes));
+    text.extend(known_sentences(start, &changes));
     text + &heads(&COLUMNS)
 }
 
@@ -93,7 +93,7 @@ fn kernel_side(side: &KernelSideFacts) -> String {
         _ => "User-side polling only: the kernel's NAPI still runs for each arrival.\n",
     };
     let changes = "Changed for that, and put back at the end: {changes}\n";
-    filled(what, side) + &told(side, &[changes]).concat()
+    filled(what, side) + &known_sentences(side, &[changes]).concat()
 }
 
 const COLUMNS: [IntervalColumn<SinkInterval>; 9] = [
@@ -161,7 +161,7 @@ fn render_sink_end(end: &SinkEnd) -> String {
         "{too_long_packets:+>14} asked for, but left to the kernel: longer than the memory for a frame, since the MTU was \
          raised\n",
     ];
-    text.extend(told(account, &left_to_the_kernel));
+    text.extend(known_sentences(account, &left_to_the_kernel));
     if let Some(check) = &end.check {
         text += &check_lines(check);
     }
@@ -194,13 +194,13 @@ fn other_counts(end: &SinkEnd) -> String {
         "Not put back at the other end of this veth: {other_end_left}\n",
         "An interrupt storm was throttled {totals/throttled_passes:+} times, until the next tick each.\n",
     ];
-    let mut text = told(end, &before).concat();
+    let mut text = known_sentences(end, &before).concat();
     if let Some(outcome) = &end.kernel_busy_poll {
         let _ = writeln!(text, "{}", kernel_busy_poll(outcome));
     }
     let kernel_ns = "The kernel's receive work took {totals/kernel_ns:duration} of the same CPUs between cycles, which was \
                      charged to polling.\n";
-    text.extend(told(end, &[kernel_ns]));
+    text.extend(known_sentences(end, &[kernel_ns]));
     text.push('\n');
     text += &variables("", &end.polling);
     if end.polling_by_cpu.len() > 1 {

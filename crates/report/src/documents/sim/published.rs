@@ -56,8 +56,8 @@ fn line(row: &PublishedRow) -> Vec<String> {
     }
     let error = match (row.error, row.is_within_aim) {
         (None, _) => String::from(MISSING),
-        (Some(error), Some(false)) => format!("{} !", told(error, row.error_kind)),
-        (Some(error), _) => told(error, row.error_kind),
+        (Some(error), Some(false)) => format!("{} !", error_text(error, row.error_kind)),
+        (Some(error), _) => error_text(error, row.error_kind),
     };
     let kind = match row.kind {
         RowKind::Fitted => "fitted",
@@ -66,7 +66,10 @@ fn line(row: &PublishedRow) -> Vec<String> {
         RowKind::Predicted => "predicted",
     };
     let (change, by) = match &row.sensitivity {
-        Some(most) => (told(most.change, row.error_kind), most.parameter.clone()),
+        Some(most) => (
+            error_text(most.change, row.error_kind),
+            most.parameter.clone(),
+        ),
         None => (String::from(MISSING), String::from(MISSING)),
     };
     vec![
@@ -106,7 +109,7 @@ fn score(score: &PublishedScore) -> String {
     filled(&score_of, score)
 }
 
-fn told(error: f64, kind: ErrorKind) -> String {
+fn error_text(error: f64, kind: ErrorKind) -> String {
     let unit = match kind {
         ErrorKind::Points => "points",
         ErrorKind::Relative | ErrorKind::Unscored => "%",

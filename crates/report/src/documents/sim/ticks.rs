@@ -7,7 +7,7 @@ use nicpoll_model::cpu::{SimTicks, TickReading, TickShares};
 use nicpoll_model::numbers::{MISSING, figure, time_figure};
 
 use super::run::{item, percent};
-use crate::fields::{filled, told_or_missing};
+use crate::fields::{filled, sentence_or_missing};
 use crate::plots::chart::{Chart, Curve, Panel, plot_chart};
 
 /// Renders the load, the sampled figures, and the period of their error.
@@ -28,8 +28,8 @@ pub fn render_sim_ticks(ticks: &SimTicks) -> String {
         "sampled",
         &format!("kernel {kernel}, user {user}; {points}"),
     );
-    let by_arithmetic = told_or_missing(ticks, "{period_seconds} s");
-    let found = told_or_missing(ticks, "{period_found_seconds} s");
+    let by_arithmetic = sentence_or_missing(ticks, "{period_seconds} s");
+    let found = sentence_or_missing(ticks, "{period_found_seconds} s");
     let within = match ticks.period_found_seconds {
         Some(_) => ", to within one",
         None => "",

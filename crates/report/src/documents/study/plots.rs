@@ -544,7 +544,7 @@ fn share(sums: &Sums, part: f64) -> String {
 /// Draws the band of one setting. Each branch leaves at its lower edge and falls to its own line of text; the first
 /// one falls deepest, so no line crosses a name.
 fn draw_flow(strips: &mut Strips, sums: &Sums, colour: usize) {
-    let lost = sums.told().filter(|line| {
+    let lost = sums.printed().filter(|line| {
         matches!(line, AccountLine::Lost(..) | AccountLine::Residual) && sums.sum(*line) > Some(0)
     });
     let branches: Vec<AccountLine> = lost.collect();
@@ -589,7 +589,7 @@ fn line_name(line: AccountLine) -> String {
 
 /// Returns the account of one setting, without places at which nothing was lost.
 fn flow_rows(name: &str, sums: &Sums) -> Vec<Vec<String>> {
-    let rows = sums.told().map(|line| {
+    let rows = sums.printed().map(|line| {
         let part = sums.sum(line).map(|packets| share(sums, packets as f64));
         let part = part.unwrap_or(String::from(MISSING));
         vec![format!("{name}: {}", line_name(line)), sums.at(line), part]

@@ -573,11 +573,11 @@ impl Sums {
     }
 
     /// Returns the printed lines, in their order.
-    pub fn told(&self) -> impl Iterator<Item = AccountLine> {
+    pub fn printed(&self) -> impl Iterator<Item = AccountLine> {
         let lines = self.lines.iter();
-        let told = lines
+        let printed = lines
             .filter(|(line, (sum, is_whole))| line.is_always() || *sum != Some(0) || !is_whole);
-        told.map(|(line, _)| *line)
+        printed.map(|(line, _)| *line)
     }
 
     /// Returns the sum of a line; `None` if no trial's counter could be read.
@@ -615,7 +615,7 @@ fn loss_rows(groups: &[TrialGroup]) -> Vec<Row> {
         let cells = sums.map(|sums| sums.map_or(String::from(MISSING), read));
         Row::plain(format!("  {label}"), cells)
     };
-    let told = sums.iter().flatten().flat_map(Sums::told);
+    let told = sums.iter().flatten().flat_map(Sums::printed);
     let lines: BTreeSet<AccountLine> = told.collect();
     let closed = groups
         .iter()

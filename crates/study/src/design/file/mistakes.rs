@@ -15,7 +15,7 @@ use crate::plan::BLOCKS_MAX;
 const QUOTED: usize = 40;
 
 /// Makes a [`FileError`] of an error of TOML's reader.
-pub(crate) fn told(text: &str, error: &toml::de::Error) -> FileError {
+pub(crate) fn file_error(text: &str, error: &toml::de::Error) -> FileError {
     let span = error.span().unwrap_or_default();
     let entries = entries_within(text, &span);
     let message = error.message();
