@@ -95,7 +95,7 @@ pub trait GrantedSetup: Send {
     ///
     /// # Errors
     /// When that fails; whoever watches over it tries again.
-    fn put_back(self: Box<Self>) -> Result<(), SetupError>;
+    fn restore(self: Box<Self>) -> Result<(), SetupError>;
 }
 
 /// What an engine may ask of the program that it is part of.
@@ -155,12 +155,12 @@ pub(crate) fn facts_of(granted: Option<&dyn GrantedSetup>) -> KernelSideFacts {
 ///
 /// # Errors
 /// When that fails; whoever watches over it tries again.
-pub(crate) fn put_back(
+pub(crate) fn restore(
     granted: Option<Box<dyn GrantedSetup>>,
     interface: &str,
     facts: &KernelSideFacts,
 ) -> Result<(), EngineError> {
-    let outcome = granted.map_or(Ok(()), |granted| granted.put_back());
+    let outcome = granted.map_or(Ok(()), |granted| granted.restore());
     outcome.map_err(|source| EngineError::Setup {
         what: format!(
             "what was changed of the kernel's side of '{interface}' (to {}) could not be put back",

@@ -27,7 +27,7 @@ use nicpoll_sys::xdp::AttachMode;
 
 use self::path::{PathEnd, Started};
 use crate::application::{
-    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back, set_up,
+    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, restore, set_up,
 };
 use crate::device::interface::{Interface, takes_redirected};
 use crate::device::presence::{Change, GonePolicy, Presence};
@@ -334,7 +334,7 @@ impl EngineApplication for Forward {
         // All of it, whatever fails.
         let granted = self.granted.into_iter().zip(&self.start.interfaces);
         let outcomes: Vec<_> = granted
-            .map(|(granted, interface)| put_back(granted, &interface.name, &interface.kernel_side))
+            .map(|(granted, interface)| restore(granted, &interface.name, &interface.kernel_side))
             .collect();
         outcomes.into_iter().collect::<Result<(), _>>()?;
         let names = self.start.interfaces.into_iter();

@@ -85,7 +85,7 @@ impl Helpers for EngineSupport {
 }
 
 impl Granted {
-    fn restore(&mut self) -> Result<(), SetupError> {
+    fn restore_held(&mut self) -> Result<(), SetupError> {
         match self.held.take() {
             Some(held) => Ok(held.restore(&mut self.switch)?),
             None => Ok(()),
@@ -98,15 +98,15 @@ impl GrantedSetup for Granted {
         self.facts.clone()
     }
 
-    fn put_back(mut self: Box<Self>) -> Result<(), SetupError> {
-        self.restore()
+    fn restore(mut self: Box<Self>) -> Result<(), SetupError> {
+        self.restore_held()
     }
 }
 
 impl Drop for Granted {
     fn drop(&mut self) {
         // If this fails, the guard restores.
-        let _ = self.restore();
+        let _ = self.restore_held();
     }
 }
 

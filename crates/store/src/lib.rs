@@ -13,4 +13,4 @@ mod sqlite;
 mod store;
 
 pub use place::{BUSY_MAX, Migration, Reason, StoreError, StorePlace};
-pub use store::{Ended, StoredDocument, OpenStore, Recording, Store, Stored, StoredPlace, Which};
+pub use store::{Ended, OpenStore, Recording, Store, Stored, StoredDocument, StoredPlace, Which};

@@ -19,7 +19,7 @@ mod udev;
 
 pub use file::FileChange;
 use file::{ASIDE, MARK, OPTIONS_DIRECTORY, io_at, read};
-pub use held::{HeldFiles, files_left, put_back_files};
+pub use held::{HeldFiles, files_left, restore_files};
 pub use udev::{Deferral, EarlyChange, take_over};
 
 /// The unit template, relative to the root directory.

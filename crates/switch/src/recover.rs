@@ -11,7 +11,7 @@ use crate::apply::Switch;
 use crate::error::SwitchError;
 use crate::journal::{Change, Entry, Journal, Owner, Record, boottime_ns, journal_error};
 use crate::kernel::{Kernel, Location, Machine, Target, locate};
-use crate::persist::put_back_files;
+use crate::persist::restore_files;
 use crate::transaction::undo::{self, Drift};
 use crate::transaction::{document, locate_entry, undo_attempt};
 
@@ -37,7 +37,7 @@ pub fn recover(journal: &Journal) -> Result<Vec<(PathBuf, Recovered)>, SwitchErr
     let mut outcomes = Vec::new();
     let mut machine = Machine::new();
     // Files first: whether the settings were settled decides about the files.
-    match put_back_files(journal) {
+    match restore_files(journal) {
         Ok(files) => outcomes.extend(files.into_iter().map(|path| (path, Recovered::Restored))),
         Err(SwitchError::Busy(_)) => {}
         Err(error) => outcomes.push((journal.directory().to_path_buf(), Recovered::Failed(error))),
@@ -74,7 +74,7 @@ fn recover_entry(
     let Some(attempt) = &record.attempt else {
         let of = record.companion_of.as_ref();
         if of.is_some_and(|file| !journal.directory().join(file).exists()) {
-            put_back_entry(&entry, machine)?;
+            restore_entry(&entry, machine)?;
             entry.close()?;
             return Ok(Recovered::Restored);
         }
@@ -178,7 +178,7 @@ pub fn restore(switch: &mut Switch, path: &Path) -> Result<Vec<Restored>, Switch
     let mut done = Vec::new();
     for path in with_companions(journal, path)? {
         if let Some(entry) = journal.lock(&path)? {
-            restored.push(put_back_entry(&entry, machine)?);
+            restored.push(restore_entry(&entry, machine)?);
             done.push(entry);
         }
     }
@@ -221,7 +221,7 @@ fn with_companions(journal: &Journal, path: &Path) -> Result<Vec<PathBuf>, Switc
     Ok(paths)
 }
 
-fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, SwitchError> {
+fn restore_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, SwitchError> {
     let record = entry.record();
     let recorded = record.target();
     let Some(target) = locate_entry(entry, machine)? else {
@@ -235,7 +235,7 @@ fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, Swit
     };
     let changes = record.all_changes();
     let drift = undo::drift_before_putting_back(machine, &target, &changes)?;
-    undo::put_back(machine, &target, &changes)?;
+    undo::restore(machine, &target, &changes)?;
     Ok(Restored {
         recorded,
         target,

@@ -154,7 +154,7 @@ impl Held {
             let target = entry.record().target();
             let changes = changes_of(&target, writes);
             if !changes.is_empty() {
-                undo::put_back(kernel, &target, &changes)?;
+                undo::restore(kernel, &target, &changes)?;
             }
         }
         Ok(())
@@ -237,7 +237,7 @@ pub(crate) fn undo_attempt(
 ) -> Result<(), SwitchError> {
     if let Some(attempt) = &entry.record().attempt {
         let changes = merged(&[], &attempt.changes);
-        undo::put_back(kernel, target, &changes)?;
+        undo::restore(kernel, target, &changes)?;
     }
     end_attempt(entry)
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_switch::freebsd::FreebsdTarget;
-use nicpoll_switch::persist::{HeldFiles, orphans_here, put_back_files};
+use nicpoll_switch::persist::{HeldFiles, orphans_here, restore_files};
 use nicpoll_switch::{
-    Journal, Name, Switch, SwitchError, require_privileges, restore as put_back_record, take_over,
+    Journal, Name, Switch, SwitchError, require_privileges, restore as restore_record, take_over,
     watch_over, would_restore, writes_back,
 };
 use nicpoll_sys::netns::NetNamespace;
@@ -55,7 +55,7 @@ pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
     take_over(&mut switch)?;
     let netns_inode = switch.enter(args.netns.as_deref())?;
     let names = parse_names(&args.interfaces)?;
-    put_back_named(&mut switch, &names, netns_inode, false, &mut report)?;
+    restore_named(&mut switch, &names, netns_inode, false, &mut report)?;
     report.finish()
 }
 
@@ -76,19 +76,19 @@ fn everything(switch: &mut Switch, report: &mut Report) -> Result<(), Failure> {
         tell!("nicpoll: nothing is changed, so there is nothing to put back");
     }
     let own = NetNamespace::current().context("opening the current network namespace")?;
-    put_back(switch, paths, own.inode(), report)?;
+    restore_paths(switch, paths, own.inode(), report)?;
     freebsd::restore_all(&far, report);
     Ok(())
 }
 
 /// Removes the files of a `set --persist` that was killed half way. Returns whether there were any.
 fn clear_boot_files(journal: &Journal, report: &mut Report) -> Result<bool, Failure> {
-    let put_back = match put_back_files(journal) {
+    let restored = match restore_files(journal) {
         // Another process is writing them and will finish.
         Err(SwitchError::Busy(_)) => return Ok(false),
-        put_back => put_back?,
+        restored => restored?,
     };
-    for path in &put_back {
+    for path in &restored {
         tell!(
             "nicpoll: {} is as it was before a 'set --persist' that was killed",
             path.display()
@@ -97,11 +97,11 @@ fn clear_boot_files(journal: &Journal, report: &mut Report) -> Result<bool, Fail
     let orphans = orphans_here(journal);
     HeldFiles::write(journal, &orphans, false)?.keep()?;
     report.files(&orphans)?;
-    Ok(!(put_back.is_empty() && orphans.is_empty()))
+    Ok(!(restored.is_empty() && orphans.is_empty()))
 }
 
 /// Restores named interfaces, or shows what it would do.
-pub fn put_back_named(
+pub fn restore_named(
     switch: &mut Switch,
     names: &[Name],
     netns_inode: u64,
@@ -117,7 +117,7 @@ pub fn put_back_named(
         );
     }
     if !dry_run {
-        return put_back(switch, paths, netns_inode, report);
+        return restore_paths(switch, paths, netns_inode, report);
     }
     for path in paths {
         for (target, changes) in would_restore(switch, &path)? {
@@ -127,14 +127,14 @@ pub fn put_back_named(
     Ok(())
 }
 
-fn put_back(
+fn restore_paths(
     switch: &mut Switch,
     paths: Vec<PathBuf>,
     netns_inode: u64,
     report: &mut Report,
 ) -> Result<(), Failure> {
     for path in paths {
-        match put_back_record(switch, &path) {
+        match restore_record(switch, &path) {
             Ok(restored) => {
                 for restored in restored {
                     report.restored(&restored, netns_inode)?;

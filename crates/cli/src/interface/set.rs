@@ -24,7 +24,7 @@ use nicpoll_traffic::signals::Stop;
 use super::freebsd;
 use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, NO_POLLING, POLLING, parse_names};
 use super::report::Report;
-use super::restore::put_back_named;
+use super::restore::restore_named;
 use crate::failure::Failure;
 use crate::options::time_within;
 
@@ -188,13 +188,13 @@ impl Setting<'_> {
         // A signal lets the change finish or be undone; a second one ends at once.
         let _stop = Stop::on_signals().context("catching signals")?;
         if !args.dry_run {
-            put_back_left(self.switch.journal())?;
+            restore_left(self.switch.journal())?;
             take_over(&mut self.switch)?;
         }
         let netns_inode = self.switch.enter(args.netns.as_deref())?;
         if args.no_polling {
             let (switch, report) = (&mut self.switch, &mut self.report);
-            put_back_named(switch, &self.names, netns_inode, args.dry_run, report)
+            restore_named(switch, &self.names, netns_inode, args.dry_run, report)
         } else if args.confirm {
             self.keep(netns_inode)
         } else {
@@ -465,7 +465,7 @@ fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
 }
 
 /// Restores what killed programs left. Names what it cannot restore, and goes on.
-fn put_back_left(journal: &Journal) -> Result<(), Failure> {
+fn restore_left(journal: &Journal) -> Result<(), Failure> {
     for (path, outcome) in recover(journal)? {
         let path = path.display();
         match outcome {

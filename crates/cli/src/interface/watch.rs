@@ -98,11 +98,11 @@ fn run_screen(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Fa
     };
     stop.before_end_at_once(|| {
         // A failure cannot be reported any more.
-        let _ = put_back();
+        let _ = restore_terminal();
     });
     let mut terminal = ratatui::try_init().context("setting up the screen")?;
     let shown = show(args, watch, &mut state, &mut terminal, stop);
-    let restored = put_back().context("putting the terminal back");
+    let restored = restore_terminal().context("putting the terminal back");
     let undone = state
         .toggles
         .as_mut()
@@ -116,7 +116,7 @@ fn run_screen(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Fa
 }
 
 /// Restores the terminal and the cursor, which drawing hides.
-fn put_back() -> io::Result<()> {
+fn restore_terminal() -> io::Result<()> {
     ratatui::try_restore()?;
     execute!(io::stdout(), Show)
 }

@@ -15,7 +15,7 @@ use nicpoll_model::engine::{
 };
 
 use crate::application::{
-    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, put_back, set_up,
+    EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, restore, set_up,
 };
 use crate::device::DeviceChoice;
 use crate::device::port::{BusyPolling, DeviceKind, Intake, PacketInput, Reception, Take};
@@ -331,7 +331,7 @@ impl EngineApplication for Sink {
         let duration_seconds = self.began.elapsed().as_secs_f64();
         if let Some(receiving) = self.receiving.take() {
             let mut received = receiving.stop(self.began)?;
-            put_back(
+            restore(
                 received.granted.take(),
                 &self.settings.interface,
                 &self.start.kernel_side,

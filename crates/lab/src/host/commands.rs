@@ -91,7 +91,7 @@ impl Around {
         let failed = self.after.iter();
         let failed = failed.filter_map(|one| run(one, interfaces).err());
         let mut notes: Vec<String> = failed.map(|why| format!("after: {why}")).collect();
-        match self.put_back(control, interfaces) {
+        match self.restore(control, interfaces) {
             Ok(left) => notes.extend(left.into_iter().map(|(name, was)| {
                 format!("the commands before traffic changed {name}, which was '{was}', and nothing put it back")
             })),
@@ -101,7 +101,7 @@ impl Around {
     }
 
     /// Restores what it can, and returns what is still changed.
-    fn put_back(
+    fn restore(
         &self,
         control: &mut Control,
         interfaces: &[String],
@@ -109,7 +109,7 @@ impl Around {
         for (name, was) in self.changed(control, interfaces)? {
             if let Some(place) = InterfaceValue::of(&name, interfaces) {
                 // The values are checked below.
-                let _ = place.put_back(control, &was);
+                let _ = place.restore(control, &was);
             }
         }
         self.changed(control, interfaces)
@@ -158,7 +158,7 @@ impl<'a> InterfaceValue<'a> {
         }
     }
 
-    fn put_back(&self, control: &mut Control, was: &str) -> Result<(), LabError> {
+    fn restore(&self, control: &mut Control, was: &str) -> Result<(), LabError> {
         match self.kind {
             "feature" => {
                 let Some(feature) = self.value.strip_suffix(" (wanted)") else {

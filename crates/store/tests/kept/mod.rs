@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::{Study, StudyKind, StudyState, Trial};
-use nicpoll_store::{StoredDocument, Recording, Store, StoreError, StorePlace, Which};
+use nicpoll_store::{Recording, Store, StoreError, StorePlace, StoredDocument, Which};
 
 /// Owner of the studies that these tests begin.
 pub const MINE: &str = "this process";

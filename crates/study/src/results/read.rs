@@ -11,7 +11,7 @@ use nicpoll_model::{
     ComparedAlone, FileError, Imported, ImportedTrial, Measure, Metric, MetricKind, Study,
     StudyKind, StudyState, Trial, Warning, WarningName, WorkloadFacts,
 };
-use nicpoll_store::{StoredDocument, OpenStore, Store, StoreError, Which};
+use nicpoll_store::{OpenStore, Store, StoreError, StoredDocument, Which};
 use nicpoll_switch::did_you_mean;
 use nicpoll_sys::stdio::read_text;
 use thiserror::Error;

@@ -17,7 +17,7 @@ use nicpoll_model::{
 };
 use nicpoll_stats::InvalidMargin;
 use nicpoll_stats::order::Seed;
-use nicpoll_store::{Ended, StoredDocument, Recording, Store, StoreError, Which};
+use nicpoll_store::{Ended, Recording, Store, StoreError, StoredDocument, Which};
 use nicpoll_switch::Journal;
 use thiserror::Error;
 

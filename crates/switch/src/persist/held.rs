@@ -65,7 +65,7 @@ impl HeldFiles {
         if changes.is_empty() {
             return Ok(HeldFiles { entry: None });
         }
-        put_back_files(journal)?;
+        restore_files(journal)?;
         let new = || {
             Ok(FilesRecord {
                 version: VERSION,
@@ -80,7 +80,7 @@ impl HeldFiles {
             Ok(()) => Ok(held),
             Err(error) => {
                 // The first error is reported; restoring is a best effort.
-                let _ = held.put_back();
+                let _ = held.restore();
                 Err(error)
             }
         }
@@ -92,14 +92,14 @@ impl HeldFiles {
     }
 
     /// Restores the files.
-    pub fn put_back(self) -> Result<(), SwitchError> {
+    pub fn restore(self) -> Result<(), SwitchError> {
         let Some(entry) = self.entry else {
             return Ok(());
         };
         let mut outcome = Ok(());
         for change in entry.record().changes.iter().rev() {
             // One failure does not keep the other files from being restored.
-            outcome = outcome.and(put_back_one(change));
+            outcome = outcome.and(restore_file(change));
         }
         outcome?;
         entry.close()
@@ -110,7 +110,7 @@ impl HeldFiles {
 ///
 /// # Errors
 /// [`SwitchError::Busy`] while that command runs.
-pub fn put_back_files(journal: &Journal) -> Result<Vec<PathBuf>, SwitchError> {
+pub fn restore_files(journal: &Journal) -> Result<Vec<PathBuf>, SwitchError> {
     let mut names = Vec::new();
     for path in journal.paths_ending(EXTENSION)? {
         let Some(entry) = journal.lock_as::<FilesRecord>(&path)? else {
@@ -127,7 +127,7 @@ pub fn put_back_files(journal: &Journal) -> Result<Vec<PathBuf>, SwitchError> {
             continue;
         }
         names.extend(changes.iter().map(|change| change.path.clone()));
-        HeldFiles { entry: Some(entry) }.put_back()?;
+        HeldFiles { entry: Some(entry) }.restore()?;
     }
     Ok(names)
 }
@@ -151,7 +151,7 @@ pub fn files_left(journal: &Journal) -> Result<Vec<PathBuf>, SwitchError> {
 }
 
 /// Restores one file if it was changed already. A file that somebody else has changed meanwhile stays.
-fn put_back_one(change: &FileChange) -> Result<(), SwitchError> {
+fn restore_file(change: &FileChange) -> Result<(), SwitchError> {
     let path: &Path = &change.path;
     let _ = fs::remove_file(aside_of(path));
     if read(path, change.is_link)? == change.after {

@@ -154,16 +154,13 @@ fn what_a_killed_command_wrote_goes_unless_its_settings_stay() {
         let changes = install(&Persistence::at(&root), "eth0", "polling");
         let held = HeldFiles::write(&journal, &changes, has_settings).unwrap();
         // No other command touches the files while it runs.
-        assert!(matches!(
-            put_back_files(&journal),
-            Err(SwitchError::Busy(_))
-        ));
+        assert!(matches!(restore_files(&journal), Err(SwitchError::Busy(_))));
         assert!(files_left(&journal).unwrap().is_empty());
         drop(held);
         assert_eq!(files_left(&journal).unwrap().len(), changes.len());
         // No attempt is left, so the settings were settled.
-        let put_back = put_back_files(&journal).unwrap();
-        assert_eq!(put_back.is_empty(), stay);
+        let restored = restore_files(&journal).unwrap();
+        assert_eq!(restored.is_empty(), stay);
         assert_eq!(root.join(TEMPLATE).exists(), stay);
         assert_eq!(root.join(OPTIONS_DIRECTORY).exists(), stay);
         assert!(!journal.directory().exists());

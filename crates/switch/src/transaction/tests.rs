@@ -178,10 +178,10 @@ fn the_record(journal: &Journal) -> Entry {
 }
 
 /// All steps of a later process that recovers.
-fn put_back_all(journal: &Journal, kernel: &mut Model) -> Result<(), SwitchError> {
+fn restore_all(journal: &Journal, kernel: &mut Model) -> Result<(), SwitchError> {
     let entry = the_record(journal);
     let changes = entry.record().all_changes();
-    undo::put_back(kernel, &target(), &changes)?;
+    undo::restore(kernel, &target(), &changes)?;
     entry.close()
 }
 
@@ -261,7 +261,7 @@ proptest! {
             set(&journal, &mut kernel, request, &part).unwrap();
             kernel.traffic();
         }
-        put_back_all(&journal, &mut kernel).unwrap();
+        restore_all(&journal, &mut kernel).unwrap();
         prop_assert_eq!(&kernel.values, &model.values);
         prop_assert!(is_at_rest(&kernel));
         prop_assert!(!home.path().join("state").exists());
@@ -288,7 +288,7 @@ proptest! {
             prop_assert_eq!(&kernel.values, &standing);
             prop_assert!(is_at_rest(&kernel));
         }
-        put_back_all(&journal, &mut kernel).unwrap();
+        restore_all(&journal, &mut kernel).unwrap();
         prop_assert_eq!(&kernel.values, &model.values);
         prop_assert!(is_at_rest(&kernel));
     }

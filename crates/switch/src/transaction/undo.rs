@@ -111,7 +111,7 @@ pub(crate) fn drift_before_putting_back(
 }
 
 /// Restores every change. Values that are restored already are skipped, so this may be repeated after an interruption.
-pub fn put_back(
+pub fn restore(
     kernel: &mut dyn Kernel,
     target: &Target,
     changes: &[Change],
