@@ -55,26 +55,15 @@ pub struct Connected {
     pub buffer: SocketBuffer,
     /// TCP state right after the handshake; `None` for UDP.
     pub tcp: Option<IperfTcpStart>,
-    /// Settings that style 2.1 prints with the stream.
-    pub remarks: Remarks,
-}
-
-/// Settings of the client or this end that style 2.1 prints with a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Remarks {
     /// IP type of service, 0 when none was set (-S).
     pub type_of_service: u8,
 }
 
-impl Remarks {
-    /// At a server, the client's request (`asked`) takes precedence over this end's configuration.
-    pub(crate) fn of(stream: &StreamConfig, asked: Option<&ClientHeader>) -> Self {
-        let service = asked.and_then(ClientHeader::type_of_service);
-        let service = service.or(stream.socket.type_of_service);
-        Remarks {
-            type_of_service: service.unwrap_or(0),
-        }
-    }
+/// Returns the IP type of service of a stream, 0 when none was set. At a server, the client's request (`asked`) takes
+/// precedence over this end's configuration.
+pub(crate) fn type_of_service(stream: &StreamConfig, asked: Option<&ClientHeader>) -> u8 {
+    let asked = asked.and_then(ClientHeader::type_of_service);
+    asked.or(stream.socket.type_of_service).unwrap_or(0)
 }
 
 /// How a received stream ended.

@@ -17,7 +17,7 @@ use nicpoll_sys::socket::TcpInfo;
 use super::runs::printer;
 use crate::events::{Output, Settings, StreamEvent, StreamKey};
 use crate::options::{Parsed, help_text, parse};
-use crate::records::{Calls, Connected, IntervalRecord, Receipt, Remarks, Total, Transit};
+use crate::records::{Calls, Connected, IntervalRecord, Receipt, Total, Transit};
 use crate::stream::Error;
 use crate::wire::ServerReport;
 
@@ -67,7 +67,7 @@ fn connected(way: Way) -> Connected {
             round_trip_seconds: 215e-6,
             connect_seconds: way.is_sender.then_some(1312e-6),
         }),
-        remarks: Remarks::default(),
+        type_of_service: 0,
     }
 }
 

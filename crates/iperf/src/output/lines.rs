@@ -458,7 +458,7 @@ pub fn connection(style: Style, label: Label, connected: &Connected, has_no_fin:
 
 /// The type of service as in 2.1.8, which shows that of sent packets only to a client with -R.
 fn service_remark(connected: &Connected) -> String {
-    let tos = connected.remarks.type_of_service;
+    let tos = connected.type_of_service;
     match connected.direction {
         _ if tos == 0 => String::new(),
         Direction::FullDuplex => format!(" (tos rx/tx={tos:#x}/{tos:#x})"),

@@ -15,7 +15,7 @@ use super::connection::{Connection, set_options};
 use super::reader::Incoming;
 use super::sender::Outgoing;
 use crate::config::{ClientConfig, StreamConfig, TCP_LENGTH_BYTES, receive_window};
-use crate::records::{Observer, Remarks, Total};
+use crate::records::{Observer, Total, type_of_service};
 use crate::stream::{Error, ReadyStream, Streams, silence_max};
 use crate::wire::{Amount, ClientHeader, Directions};
 
@@ -102,7 +102,7 @@ impl<'a> ServerConnection<'a> {
             connecting: Some(begun.elapsed()),
             buffers: Some(buffers),
             stream: config.stream.clone(),
-            remarks: Remarks::of(&config.stream, None),
+            type_of_service: type_of_service(&config.stream, None),
             ticket: None,
         };
         Ok(ServerConnection { config, connection })

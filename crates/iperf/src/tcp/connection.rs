@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::config::StreamConfig;
-use crate::records::{Connected, Remarks, window_bytes};
+use crate::records::{Connected, window_bytes};
 use crate::slots::Ticket;
 use crate::stream::Error;
 
@@ -50,7 +50,7 @@ pub struct Connection {
     /// kernel may let the buffers grow afterwards.
     pub buffers: Option<[SocketBuffer; 2]>,
     pub stream: StreamConfig,
-    pub remarks: Remarks,
+    pub type_of_service: u8,
     /// Keeps the stream's slot at a server.
     pub ticket: Option<Ticket>,
 }
@@ -84,7 +84,7 @@ impl Connection {
                     round_trip_seconds: info.round_trip.as_secs_f64(),
                     connect_seconds: self.connecting.map(|time| time.as_secs_f64()),
                 }),
-                remarks: self.remarks,
+                type_of_service: self.type_of_service,
             })
         };
         look().map_err(Error::setup(self.peer))

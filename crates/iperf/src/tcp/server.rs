@@ -26,7 +26,7 @@ use super::sender::Outgoing;
 use crate::config::{
     ClientConfig, ListenerConfig, StreamConfig, receive_window, set_type_of_service,
 };
-use crate::records::{Intervals, Remarks, Total};
+use crate::records::{Intervals, Total, type_of_service};
 use crate::slots::{Slots, Ticket};
 use crate::stream::{
     AcceptedTest, Back, Error, Listen, ReadyStream, StreamRun, Streams, check_port,
@@ -186,7 +186,7 @@ impl Listen for Listener {
                         connecting: None,
                         buffers: None,
                         stream: self.config.stream.clone(),
-                        remarks: Remarks::default(),
+                        type_of_service: 0,
                         ticket: Some(ticket),
                     },
                     idle_timeout: self.config.idle_timeout,
@@ -247,7 +247,7 @@ impl Accepted {
             return Ok(streams);
         }
         let (header, bytes) = self.read_request(signals)?;
-        self.connection.remarks = Remarks::of(&self.connection.stream, header.as_ref());
+        self.connection.type_of_service = type_of_service(&self.connection.stream, header.as_ref());
         let Some(asked) = header else {
             streams.incoming = Some(self.incoming(Direction::Forward, bytes)?);
             return Ok(streams);

@@ -13,7 +13,7 @@ use rustix::net::{SocketFlags, SocketType};
 use super::receiver::{Incoming, bound};
 use super::sender::{Outgoing, check_payload};
 use crate::config::{ClientConfig, SocketOptions, StreamConfig, UDP_LENGTH_BYTES};
-use crate::records::{Connected, Observer, Remarks, Total};
+use crate::records::{Connected, Observer, Total, type_of_service};
 use crate::stream::{Error, ReadyStream, Streams, silence_max};
 use crate::wire::{Amount, CLIENT_HEADER_OFFSET, ClientHeader, Dialect, Directions, upper_flags};
 
@@ -77,8 +77,8 @@ fn outgoing(
     direction: Direction,
 ) -> Result<Outgoing, Error> {
     let (peer, stream) = (config.peer, &config.stream);
-    let remarks = Remarks::of(stream, None);
-    let connected = sending(&socket, peer, direction, stream.buffer_bytes, remarks)?;
+    let service = type_of_service(stream, None);
+    let connected = sending(&socket, peer, direction, stream.buffer_bytes, service)?;
     Ok(Outgoing {
         socket,
         connected,
@@ -142,7 +142,7 @@ pub fn sending(
     peer: SocketAddr,
     direction: Direction,
     asked_bytes: Option<usize>,
-    remarks: Remarks,
+    type_of_service: u8,
 ) -> Result<Connected, Error> {
     let setup = Error::setup(peer);
     let granted_bytes = socket::send_buffer(socket).map_err(setup)?;
@@ -153,7 +153,7 @@ pub fn sending(
         is_sender: true,
         buffer: sockets::described(asked_bytes, granted_bytes),
         tcp: None,
-        remarks,
+        type_of_service,
     })
 }
 

@@ -21,7 +21,9 @@ use nicpoll_traffic::{LOOK_EVERY, OneWayDelays, RefusedSends, Signals};
 use super::sender::Clock;
 use super::session::{Head, Session};
 use crate::config::{StreamConfig, UDP_LENGTH_BYTES, receive_window};
-use crate::records::{Calls, Connected, End, IntervalRecord, Intervals, Observer, Remarks, Total};
+use crate::records::{
+    Calls, Connected, End, IntervalRecord, Intervals, Observer, Total, type_of_service,
+};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, STRANGER_TIMEOUT, Ticket};
 use crate::stream::{Error, ReadyStream, make_sleeps_exact};
 use crate::wire::{Amount, PAYLOAD_BYTES_MAX};
@@ -42,7 +44,7 @@ pub struct Incoming {
     pub direction: Direction,
     /// Whether to answer FINs; otherwise the first FIN ends the stream.
     pub is_answered: bool,
-    pub remarks: Remarks,
+    pub type_of_service: u8,
     /// Expected duration, after which a short silence ends the stream.
     pub expected: Option<Duration>,
     /// Datagrams that arrived before the socket was connected to the sender.
@@ -64,7 +66,7 @@ impl Incoming {
     pub fn of(bound: BoundUdp, stream: StreamConfig) -> Self {
         Incoming {
             bound,
-            remarks: Remarks::of(&stream, None),
+            type_of_service: type_of_service(&stream, None),
             stream,
             direction: Direction::Forward,
             is_answered: true,
@@ -352,7 +354,7 @@ impl UdpStreamReceiver<'_> {
             is_sender: false,
             buffer: bound.receive_buffer,
             tcp: None,
-            remarks: self.incoming.remarks,
+            type_of_service: self.incoming.type_of_service,
         });
         self.last_good = now;
         let session = self.session.insert(Session::open(peer, &first.raw, now));

@@ -35,7 +35,7 @@ use super::receiver::{BATCH_DATAGRAMS, Incoming, bound};
 use super::sender::Outgoing;
 use super::session::Head;
 use crate::config::{ListenerConfig, StreamConfig, UDP_RATE, set_type_of_service};
-use crate::records::Remarks;
+use crate::records::type_of_service;
 use crate::slots::{Slots, Ticket};
 use crate::stream::{AcceptedTest, Back, Error, Listen, ReadyStream, Streams, check_port};
 use crate::wire::{
@@ -345,7 +345,7 @@ impl Accepted {
         let incoming = Incoming {
             direction,
             is_answered,
-            remarks: Remarks::of(&self.config.stream, self.asked.as_ref()),
+            type_of_service: type_of_service(&self.config.stream, self.asked.as_ref()),
             queued: self.queued,
             begun: Some(self.begun),
             _client: Some(self.client),
@@ -422,12 +422,12 @@ impl Reply {
         if let Some(service) = asked.type_of_service() {
             set_type_of_service(&socket, peer, service).map_err(setup)?;
         }
-        let remarks = Remarks::of(&self.stream, Some(asked));
+        let service = type_of_service(&self.stream, Some(asked));
         let stream = as_asked(asked, self.dialect, peer.ip(), &self.stream);
         let mut payload = vec![0; stream.length_bytes];
         fill_payload(&mut payload);
         Ok(Outgoing {
-            connected: sending(&socket, peer, direction, None, remarks)?,
+            connected: sending(&socket, peer, direction, None, service)?,
             socket,
             opening: payload.clone(),
             payload,

@@ -8,7 +8,7 @@ use nicpoll_model::traffic::Direction;
 use super::super::golden::Page;
 use super::*;
 use crate::options::{Parsed, parse};
-use crate::records::{Receipt, Remarks};
+use crate::records::Receipt;
 
 fn printer(form: Json) -> (JsonPrinter, Page) {
     let args = ["-s", "-u", "-i", "1"].map(String::from);
@@ -32,7 +32,7 @@ fn connected(peer: &str) -> Connected {
             granted_bytes: 212_992,
         },
         tcp: None,
-        remarks: Remarks::default(),
+        type_of_service: 0,
     }
 }
 

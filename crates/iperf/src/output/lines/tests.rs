@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::options::{Parsed, parse};
-use crate::records::{Remarks, Transit};
+use crate::records::Transit;
 
 const V2_0: Format = Format {
     style: Style::V2_0,
@@ -58,7 +58,7 @@ fn ends(ends: &str, is_sender: bool) -> Connected {
         is_sender,
         buffer: buffer(16_384),
         tcp: None,
-        remarks: Remarks::default(),
+        type_of_service: 0,
     }
 }
 
@@ -404,9 +404,7 @@ fn remarked() -> Vec<String> {
         (Direction::FullDuplex, true),
     ] {
         let remarked = Connected {
-            remarks: Remarks {
-                type_of_service: 0x10,
-            },
+            type_of_service: 0x10,
             direction,
             ..ends("127.0.0.1:33150 127.0.0.1:5001", is_sender)
         };

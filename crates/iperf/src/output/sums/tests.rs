@@ -8,7 +8,7 @@ use super::super::golden::Page;
 use super::super::runs::printer;
 use crate::events::{StreamEvent, StreamKey};
 use crate::options::{Parsed, parse};
-use crate::records::{Connected, IntervalRecord, Remarks, Total};
+use crate::records::{Connected, IntervalRecord, Total};
 
 /// Start and duration of a stream, in tenths of a second.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ fn connected(stream: usize, is_sender: bool) -> Connected {
             round_trip_seconds: 1e-4,
             connect_seconds: None,
         }),
-        remarks: Remarks::default(),
+        type_of_service: 0,
     }
 }
 
