@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 
 use nicpoll_model::HostFacts;
 use nicpoll_sys::schedule;
@@ -56,18 +55,18 @@ pub fn host_facts() -> io::Result<HostFacts> {
     let governors = cpus
         .iter()
         .filter_map(|cpu| {
-            read(&format!(
+            text(&format!(
                 "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"
             ))
         })
         .collect();
-    let cmdline = read("/proc/cmdline").unwrap_or_default();
+    let cmdline = text("/proc/cmdline").unwrap_or_default();
     let boot_options = cmdline
         .split_ascii_whitespace()
         .filter(|option| BOOT_OPTIONS.contains(&option.split('=').next().unwrap_or_default()))
         .map(String::from)
         .collect();
-    let id = read("/etc/machine-id");
+    let id = text("/etc/machine-id");
     Ok(HostFacts {
         machine: id.and_then(|id| machine(&uname.nodename().to_string_lossy(), &id)),
         kernel: format!(
@@ -76,9 +75,9 @@ pub fn host_facts() -> io::Result<HostFacts> {
             uname.release().to_string_lossy(),
             uname.version().to_string_lossy()
         ),
-        cpu_model: read("/proc/cpuinfo").and_then(|text| cpu_model(&text)),
+        cpu_model: text("/proc/cpuinfo").and_then(|text| cpu_model(&text)),
         cpus,
-        clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        clocksource: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         governors,
         boot_options,
         sysctls: sysctls(),
@@ -101,15 +100,16 @@ fn machine(hostname: &str, id: &str) -> Option<String> {
 /// out.
 pub fn sysctls() -> Vec<(String, String)> {
     let value = |name: &&str| {
-        let text = read(&format!("/proc/sys/{}", name.replace('.', "/")))?;
+        let text = text(&format!("/proc/sys/{}", name.replace('.', "/")))?;
         let words: Vec<&str> = text.split_whitespace().collect();
         Some((String::from(*name), words.join(" ")))
     };
     SYSCTLS.iter().filter_map(value).collect()
 }
 
-fn read(path: &str) -> Option<String> {
-    let text = fs::read_to_string(Path::new(path)).ok()?;
+/// Returns the trimmed text of a file; `None` if it cannot be read.
+pub(crate) fn text(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
     Some(String::from(text.trim()))
 }
 

@@ -1,9 +1,11 @@
 //! Access to the kernel: shared memory, socket options, and requests about an interface (`ifreq`).
 
-use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
+use std::{fs, io};
+
+use rustix::process::Pid;
 
 /// Turns a negative result of a system call into the error in `errno`.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -11,6 +13,16 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
         return Err(io::Error::last_os_error());
     }
     Ok(result)
+}
+
+/// Starts a copy of this process, which must have a single thread. Returns the copy's id, and `None` in the copy.
+pub(crate) fn fork() -> io::Result<Option<Pid>> {
+    if fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("the calling process has several threads"));
+    }
+    // SAFETY: this is the process's only thread, so the new process has all threads: no lock is held by a missing one,
+    // and what is sound here is sound there.
+    Ok(Pid::from_raw(checked(unsafe { libc::fork() })?))
 }
 
 /// Makes an ioctl on a device or socket.

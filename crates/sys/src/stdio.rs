@@ -14,6 +14,8 @@ use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::kernel::fork;
+
 /// Standard output. Its errors are recognisable as such.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StandardOutput;
@@ -175,23 +177,13 @@ pub struct Daemon {
 /// If this process has more than one thread: the others would be missing in the background process, and locks that they
 /// held would stay locked. If the kernel makes no process.
 pub fn detach() -> io::Result<Detached> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(io::Error::other(
-            "a process with several threads cannot be sent to the background",
-        ));
-    }
     let (reader, writer) = io::pipe()?;
-    // SAFETY: this is the process's only thread, so the new process has all threads: no lock is held by a missing one,
-    // and what is sound here is sound there.
-    match unsafe { libc::fork() } {
-        ..0 => Err(io::Error::last_os_error()),
-        0 => {
-            drop(reader);
-            rustix::process::setsid()?;
-            Ok(Detached::Background(Daemon { ready: writer }))
-        }
-        _ => Ok(Detached::Foreground(Starting { ready: reader })),
+    if fork()?.is_some() {
+        return Ok(Detached::Foreground(Starting { ready: reader }));
     }
+    drop(reader);
+    rustix::process::setsid()?;
+    Ok(Detached::Background(Daemon { ready: writer }))
 }
 
 impl Starting {

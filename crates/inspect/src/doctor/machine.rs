@@ -13,7 +13,7 @@ use nicpoll_switch::persist::{files_left, orphans_here};
 use super::check::{Outcome, disturbs, good, group, unknown};
 use super::interfaces::ExaminedInterface;
 use crate::error::{Doing, InspectError};
-use crate::host_facts::is_read_in_user_mode;
+use crate::host_facts::{is_read_in_user_mode, text};
 use crate::interrupts::{STORM_THRESHOLD, look_for_storms};
 
 /// How long the machine's load is observed.
@@ -115,11 +115,6 @@ fn storms_of(interrupts: &Interrupts) -> Vec<String> {
         _ => None,
     };
     interrupts.0.iter().filter_map(name).collect()
-}
-
-fn text(path: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    Some(String::from(text.trim()))
 }
 
 fn number(path: &str) -> Option<u64> {

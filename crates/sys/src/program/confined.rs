@@ -13,7 +13,7 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 
@@ -33,7 +33,7 @@ use seccompiler::{SeccompAction, SeccompFilter, TargetArch, apply_filter};
 use thiserror::Error;
 
 use super::User;
-use crate::kernel::checked;
+use crate::kernel::fork;
 
 /// Memory that such a process may allocate.
 pub const MEMORY_MAX_BYTES: u64 = 2 << 30;
@@ -97,15 +97,9 @@ impl Confined {
         open: impl FnOnce() -> T,
         work: impl FnOnce(T) -> Vec<u8>,
     ) -> io::Result<Self> {
-        if fs::read_dir("/proc/self/task")?.count() != 1 {
-            return Err(io::Error::other("the calling process has several threads"));
-        }
         let (answer, mut told) = io::pipe()?;
         let parent = getpid();
-        // SAFETY: this is the process's only thread, so the new process has all threads: no lock is held by a missing
-        // one, and what is sound here is sound there.
-        let process = checked(unsafe { libc::fork() })?;
-        if let Some(process) = Pid::from_raw(process) {
+        if let Some(process) = fork()? {
             return Ok(Confined {
                 process,
                 answer,

@@ -557,16 +557,22 @@ fn unproven(study: &Study) -> Option<String> {
     ))
 }
 
-/// Verdict words with their meaning; `{}` is the margin in percent. Why there is no verdict, and what one depends on, are
-/// sentences of their own.
-const WORDS: [(&[&str], &str); 4] = [
-    (&["wins", "loses"], "surely by {} % or more"),
+/// Verdicts with the meaning of their words; `{}` is the margin in percent. Why there is no verdict, and what one depends
+/// on, are sentences of their own.
+const MEANINGS: [(&[Verdict], &str); 4] = [
     (
-        &["better", "worse"],
+        &[Verdict::BetterAndItMatters, Verdict::WorseAndItMatters],
+        "surely by {} % or more",
+    ),
+    (
+        &[Verdict::Better, Verdict::Worse],
         "surely a difference, perhaps of less than {} %",
     ),
-    (&["same"], "surely less than {} % either way"),
-    (&["not proven"], "the interval leaves it open"),
+    (&[Verdict::Equivalent], "surely less than {} % either way"),
+    (
+        &[Verdict::NoDifferenceProven],
+        "the interval leaves it open",
+    ),
 ];
 
 /// Explains the words that the lines have.
@@ -574,9 +580,10 @@ fn words(study: &Study) -> String {
     let pairs = SettingPair::of(study).into_iter();
     let pairs = pairs.flat_map(|pair| study.workloads.iter().map(move |it| (pair, &it.workload)));
     let lines = pairs.flat_map(|(pair, workload)| shown(study, pair, workload));
-    let there: Vec<&str> = lines.map(|one| word(one.verdict)).collect();
-    let said = WORDS.iter().filter_map(|(words, meaning)| {
-        let words = listed(words.iter().filter(|word| there.contains(word)));
+    let there: Vec<Verdict> = lines.filter_map(|one| one.verdict).collect();
+    let said = MEANINGS.iter().filter_map(|(verdicts, meaning)| {
+        let verdicts = verdicts.iter().filter(|verdict| there.contains(verdict));
+        let words = listed(verdicts.map(|verdict| word(Some(*verdict))));
         let meaning = meaning.replace("{}", &margin_percent(study));
         (!words.is_empty()).then(|| format!("{words}: {meaning}"))
     });
