@@ -5,7 +5,7 @@
 //! time, whatever happened to the previous one, so a delayed sender catches up. Datagrams are numbered like
 //! netblast's, and netreceive counts them. The size of a capture is limited.
 
-use nicpoll_model::Refused;
+use nicpoll_model::{Refused, Side};
 use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::Side;
 use nicpoll_sys::stdio;
 use nicpoll_wire::pcap::{Capture, PcapError};
 use rustix::io::Errno;

@@ -10,8 +10,7 @@ use nicpoll_report::SINK_TEXTS;
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
 
-use super::options::EngineArgs;
-use super::options::RunningArgs;
+use super::options::{EngineArgs, RunningArgs};
 use crate::failure::Failure;
 use crate::output::origin;
 

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use nicpoll_model::sim::join;
-use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
+use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep, join};
 use nicpoll_report::{plot_sweep, render_sim_sweep, sim_sweep_page, sweep_as_csv};
 use nicpoll_sim::{
     HostModel, PathHost, ReceiveDiscipline, SimError, Simulation, SimulationCost, TrafficModel,

@@ -5,8 +5,7 @@
 
 use std::time::Duration;
 
-use nicpoll_model::Refused;
-use nicpoll_model::{Discipline, Finding, SwitchProof, Unseen};
+use nicpoll_model::{Discipline, Finding, Refused, SwitchProof, Unseen};
 
 use crate::kernel::Machine;
 use crate::knob::table;
