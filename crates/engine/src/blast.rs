@@ -31,7 +31,7 @@ use crate::device::presence::{GonePolicy, Presence};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
 use frames::{FCS_BYTES, FrameSchedule, FrameStream, Frames, Replay};
-use link::{Again, Bounds, Link, WayOut};
+use link::{Again, Bounds, ReadyLink, WayOut};
 use target::UpCheck;
 
 /// What is sent, and how.
@@ -88,7 +88,7 @@ pub enum LinkTraffic {
 /// A blast that runs.
 pub struct Blast {
     start: BlastStart,
-    links: Vec<Link>,
+    links: Vec<ReadyLink>,
     began: Instant,
     last: (f64, BlastCounts),
 }
@@ -126,7 +126,7 @@ impl Blast {
                     opened.map(|(way_out, ..)| way_out)
                 }),
             };
-            links.push(Link::prepare(way_out, schedule, bounds, again, &of_link)?);
+            links.push(ReadyLink::prepare(way_out, schedule, bounds, again, &of_link)?);
             facts.push(of_link);
         }
         for link in &links {
