@@ -126,7 +126,9 @@ impl Blast {
                     opened.map(|(way_out, ..)| way_out)
                 }),
             };
-            links.push(ReadyLink::prepare(way_out, schedule, bounds, again, &of_link)?);
+            links.push(ReadyLink::prepare(
+                way_out, schedule, bounds, again, &of_link,
+            )?);
             facts.push(of_link);
         }
         for link in &links {

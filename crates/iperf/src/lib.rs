@@ -24,7 +24,7 @@ mod workload;
 pub use config::{ClientConfig, ListenerConfig};
 pub use records::{Connected, End, IntervalRecord, Observer, Total};
 pub use slots::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
-pub use stream::{Error, Listen, Streams, AcceptedTest};
+pub use stream::{AcceptedTest, Error, Listen, Streams};
 pub use wire::Amount;
 pub use workload::{TcpWorkload, UdpWorkload};
 

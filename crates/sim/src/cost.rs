@@ -10,7 +10,7 @@ use crate::source::Clients;
 use crate::spec::discipline::Method;
 use crate::spec::host::HostModel;
 use crate::spec::options::{SimError, refuse};
-use crate::spec::simulation::{Line, PathHost, Simulation};
+use crate::spec::simulation::{PathHost, PathLine, Simulation};
 use crate::spec::traffic::Pattern;
 
 /// Packets that a slow core simulates a second.
@@ -204,8 +204,8 @@ fn per_second(ns: u64) -> f64 {
 }
 
 /// Returns how many units of `bytes` the slowest line of a path carries a second, both ways together.
-fn slowest_line(plan: &Simulation, bytes: impl Fn(&Line) -> f64) -> f64 {
-    let lines = Line::all(plan).into_iter();
+fn slowest_line(plan: &Simulation, bytes: impl Fn(&PathLine) -> f64) -> f64 {
+    let lines = PathLine::all(plan).into_iter();
     let each = lines.map(|line| 2.0 * line.bits_per_second as f64 / 8.0 / bytes(&line));
     each.fold(f64::INFINITY, f64::min)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use nicpoll_model::line::{DatagramFrame, Packet, PathLine as LineRate};
+use nicpoll_model::line::{DatagramFrame, Line as LineRate, Packet};
 use nicpoll_model::sim::{SimPlan, SimStop};
 
 use super::discipline::ReceiveDiscipline;

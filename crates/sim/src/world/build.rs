@@ -15,14 +15,14 @@ use crate::machine::state::{Machine, Setup};
 use crate::source::{Chance, Clients, LinkQueue};
 use crate::spec::host::HostModel;
 use crate::spec::options::SimError;
-use crate::spec::simulation::{Line, Simulation, shapes, trace_frames};
+use crate::spec::simulation::{PathLine, Simulation, shapes, trace_frames};
 use crate::spec::traffic::{IperfTcp, Pattern};
 use crate::tcp::{TcpReceiver, TcpSender, segment_bytes_max};
 
 /// Builds the world of a checked plan.
 pub fn world(plan: &Simulation) -> Result<World, SimError> {
-    let lines = Line::all(plan);
-    let both_ways = |line: &Line| [Wire::new(line.bits_per_second); 2];
+    let lines = PathLine::all(plan);
+    let both_ways = |line: &PathLine| [Wire::new(line.bits_per_second); 2];
     let flows = flows(plan, &lines)?;
     let clients = if plan.is_alone() {
         plan.workload.clients
@@ -84,7 +84,7 @@ fn attachments(
     plan: &Simulation,
     number: usize,
     seat: (Processors, usize),
-    lines: &[Line],
+    lines: &[PathLine],
 ) -> Result<Vec<Attachment>, SimError> {
     if plan.is_alone() {
         return far_ends(plan, seat, lines);
@@ -106,7 +106,7 @@ fn attachments(
 fn far_ends(
     plan: &Simulation,
     (processors, cpu): (Processors, usize),
-    lines: &[Line],
+    lines: &[PathLine],
 ) -> Result<Vec<Attachment>, SimError> {
     let host = plan.stops[0].applied();
     let shapes = shapes(&plan.workload, host.link.mtu_bytes)?;
@@ -123,7 +123,7 @@ fn far_ends(
         let has_queue = cpu < processors.queues;
         has_queue.then(|| Clients::new(plan, queue, frame_ns, delay_ns))?
     };
-    let attachment = |(number, line): (usize, &Line)| Attachment {
+    let attachment = |(number, line): (usize, &PathLine)| Attachment {
         wire: line.wire(number, false),
         delay_ns: line.delay_ns,
         far: Some(FarEnd {
@@ -139,7 +139,7 @@ fn far_ends(
 }
 
 /// Returns all flows of the world, in order.
-fn flows(plan: &Simulation, lines: &[Line]) -> Result<Vec<Flow>, SimError> {
+fn flows(plan: &Simulation, lines: &[PathLine]) -> Result<Vec<Flow>, SimError> {
     let shapes = shapes(&plan.workload, lines[0].mtu_bytes)?;
     let flow = |name, from, to, counts| Flow {
         number: 0,
@@ -258,7 +258,7 @@ impl Simulation {
 
     pub(crate) fn segment_bytes(&self) -> u64 {
         // The lines of a path have the same MTU.
-        let mtu_bytes = Line::all(self)[0].mtu_bytes;
+        let mtu_bytes = PathLine::all(self)[0].mtu_bytes;
         segment_bytes_max(mtu_bytes, self.workload.ip)
     }
 

@@ -13,7 +13,7 @@ use crate::link::{DeliveryCount, Flow};
 use crate::machine::figures::{host_figures, ratio};
 use crate::machine::programs::Half;
 use crate::spec::options::SimError;
-use crate::spec::simulation::{Line, Simulation};
+use crate::spec::simulation::{PathLine, Simulation};
 use crate::spec::traffic::Pattern;
 use crate::tcp::{Held, SenderCounts};
 
@@ -179,7 +179,7 @@ fn hosts(
     counting: &Counting,
     seconds: f64,
 ) -> Vec<SimHostFigures> {
-    let lines = Line::all(plan);
+    let lines = PathLine::all(plan);
     let host = |(number, of): (usize, &Processors)| {
         let processors = &world.machines[of.machines()];
         let mut host = host_figures(processors, &counting.starts[of.machines()]);
@@ -207,7 +207,7 @@ fn lines(world: &World, plan: &Simulation, seconds: f64) -> Vec<SimLine> {
     if plan.is_alone() || plan.stops[0].host.is_veth_end() {
         return Vec::new();
     }
-    let lines = Line::all(plan);
+    let lines = PathLine::all(plan);
     let figures = lines.iter().enumerate().map(|(number, line)| {
         let sum = |bytes: fn(&CardTally) -> u64| {
             let cards = world.of_host(number).iter();
