@@ -22,7 +22,7 @@ use nicpoll_traffic::signals::Stop;
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::options::{StoreFile, read_host};
 use crate::output;
-use crate::progress::Line;
+use crate::progress::StudyLine;
 use crate::reading::confined;
 
 /// Options of `nicpoll study run`.
@@ -201,7 +201,7 @@ fn require(what: &str, command: &str) -> Result<(), Failure> {
 
 fn end(args: &StudyRunArgs, session: Session, stop: &Stop) -> Result<u8, Failure> {
     let guard = guard_of_this_program().context("finding this program")?;
-    let line = Line::new(session.plan());
+    let line = StudyLine::new(session.plan());
     let ended = session.run_here(args.keep, guard, stop.asked(), |it| line.show(it))?;
     drop(line);
     let study = ended

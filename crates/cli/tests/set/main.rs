@@ -395,7 +395,7 @@ fn a_study_does_not_start_on_an_interface_that_is_set() {
         let orders = [nicpoll_switch::Order {
             target: target.clone(),
             part: nicpoll_switch::Part::Whole,
-            values: nicpoll_switch::Values::polling(200_000),
+            values: nicpoll_switch::KnobValues::polling(200_000),
         }];
         let switch = nicpoll_switch::Switch::new(journal);
         switch.require_unchanged(&orders).unwrap_err().to_string()
