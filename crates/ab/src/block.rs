@@ -251,7 +251,11 @@ fn cpu_between(before: &ExactReading, after: &ExactReading) -> AbCpu {
 
 fn steal_seconds(first: &Reading, last: &Reading, seconds: f64) -> f64 {
     let delta = last.sampled.since(&first.sampled, &last.sampled.cores());
-    delta.states.iter().map(|core| core.steal * seconds).sum()
+    delta
+        .states
+        .iter()
+        .map(|core| core.steal_ratio * seconds)
+        .sum()
 }
 
 /// Polls of the chosen instances; `None` if polls are not watched.

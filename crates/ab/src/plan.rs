@@ -62,8 +62,8 @@ pub fn plan(duration: Duration, block: Duration, duty: Option<Duty>, seed: u64) 
         left_out_seconds: LEFT_OUT_SECONDS_MIN.min(most_left_out(shortest)),
         settling_seconds: None,
         pairs_min: PAIRS_MIN,
-        confidence: 0.95,
-        margin: MARGIN,
+        confidence_ratio: 0.95,
+        margin_ratio: MARGIN,
     }
 }
 

@@ -348,9 +348,9 @@ pub fn score_of(rows: &[PublishedRow]) -> PublishedScore {
         guessed: count(&|row| is_meant(row) && row.is_guess_within_aim == Some(true)),
     };
     PublishedScore {
-        predicted: count(&scored),
-        restating: count(&|row| scored(row) && row.is_restated),
-        small: count(&|row| own(row) && row.is_small),
+        predicted_rows: count(&scored),
+        restating_rows: count(&|row| scored(row) && row.is_restated),
+        small_rows: count(&|row| own(row) && row.is_small),
         polled: tally(&polled),
         polled_rates: tally(&|row| polled(row) && row.error_kind == ErrorKind::Relative),
         polled_large: tally(&|row| polled(row) && !row.is_small),

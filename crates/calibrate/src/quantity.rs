@@ -50,7 +50,7 @@ impl SimulatedRun {
     fn socket_drop_ratio(&self) -> Option<f64> {
         let ledger = &self.hosts.get(1..)?.last()?.ledger;
         let dropped = ledger.lost_in(LossPlace::SocketBuffer);
-        let reached = ledger.taken + dropped;
+        let reached = ledger.taken_packets + dropped;
         (reached > 0).then(|| dropped as f64 / reached as f64)
     }
 
@@ -284,11 +284,11 @@ impl FlowQuantity {
 impl CpuState {
     fn of(self, cpu: &SimCpu) -> f64 {
         match self {
-            CpuState::User => cpu.user,
-            CpuState::System => cpu.system,
-            CpuState::Interrupt => cpu.interrupt + cpu.soft_interrupt,
-            CpuState::Idle => cpu.idle,
-            CpuState::Busy => 1.0 - cpu.idle,
+            CpuState::User => cpu.user_ratio,
+            CpuState::System => cpu.system_ratio,
+            CpuState::Interrupt => cpu.interrupt_ratio + cpu.soft_interrupt_ratio,
+            CpuState::Idle => cpu.idle_ratio,
+            CpuState::Busy => 1.0 - cpu.idle_ratio,
         }
     }
 }
@@ -299,7 +299,7 @@ impl Cost {
         let rate = *flow.get(&FlowQuantity::DeliveredRate)?;
         let host = outcome.host(PathHost::Receiver)?;
         let cost = match self {
-            Cost::Cpu => 1.0 - host.cpu.idle,
+            Cost::Cpu => 1.0 - host.cpu.idle_ratio,
             Cost::Interrupts => host.interrupts as f64 / outcome.seconds,
             Cost::Switches => host.context_switches as f64 / outcome.seconds,
         };

@@ -123,7 +123,7 @@ fn flows(
     }
     let received = figures.hosts.last().map(|host| {
         let lost = host.ledger.lost_in(LossPlace::RxRing);
-        host.ledger.received.saturating_sub(lost) as f64 / length.seconds()
+        host.ledger.received_packets.saturating_sub(lost) as f64 / length.seconds()
     });
     let frame_bits = frame_bits(&plan.workload, hosts);
     let flows = figures.flows.iter();
@@ -138,20 +138,26 @@ fn flow_outcome(
     frame_bits: Option<f64>,
     length: RunLength,
 ) -> Flow {
-    let of = flow.missing + flow.delivered;
+    let of = flow.missing_datagrams + flow.delivered_datagrams;
     let mut figures = Q::rates(
-        [flow.sent_pps, flow.sent_payload_bits_per_second],
-        [flow.delivered_pps, flow.delivered_payload_bits_per_second],
-        (of > 0).then(|| flow.missing as f64 / of as f64),
+        [
+            flow.sent_packets_per_second,
+            flow.sent_payload_bits_per_second,
+        ],
+        [
+            flow.delivered_packets_per_second,
+            flow.delivered_payload_bits_per_second,
+        ],
+        (of > 0).then(|| flow.missing_datagrams as f64 / of as f64),
     );
     figures.extend([
         (Q::Calls, flow.calls as f64 / length.seconds()),
         (Q::SendErrors, flow.send_errors as f64 / length.seconds()),
-        (Q::OutOfOrder, flow.out_of_order as f64),
+        (Q::OutOfOrder, flow.out_of_order_datagrams as f64),
     ]);
     figures.extend(flow.jitter_ns.map(|ns| (Q::Jitter, ns / 1e9)));
     if let Some(bits) = frame_bits {
-        figures.insert(Q::SentFrames, flow.sent_pps * bits);
+        figures.insert(Q::SentFrames, flow.sent_packets_per_second * bits);
         figures.extend(received_rate.map(|rate| (Q::ReceivedFrames, rate * bits)));
     }
     figures
@@ -186,8 +192,8 @@ fn frame_bits(workload: &TrafficModel, hosts: &[&HostModel]) -> Option<f64> {
 /// Returns the flow from an ideal sender to a single host.
 fn flow_alone(workload: &TrafficModel, figures: &SimFigures) -> Flow {
     let SimFigures {
-        offered_pps,
-        delivered_pps,
+        offered_packets_per_second: offered_pps,
+        delivered_packets_per_second: delivered_pps,
         delivered_payload_bits_per_second,
         ..
     } = *figures;

@@ -317,18 +317,22 @@ fn predicted(figures: &SimFigures, quantity: CheckQuantity) -> Option<f64> {
     let trips = flow.round_trip.as_ref();
     let per = |sum: f64, count: f64| (count > 0.0).then(|| sum / count);
     match quantity {
-        CheckQuantity::DeliveredPps => Some(flow.delivered_pps),
+        CheckQuantity::DeliveredPps => Some(flow.delivered_packets_per_second),
         CheckQuantity::TransactionsPerSecond => {
             trips.map(|trips| trips.samples as f64 * 1e9 / COUNTED_NS as f64)
         }
         CheckQuantity::RoundTripP50Ns => trips?.p50_ns.map(|ns| ns as f64),
         CheckQuantity::CpuNsPerPacket => {
-            let busy: f64 = figures.hosts.iter().map(|host| 1.0 - host.cpu.idle).sum();
-            per(busy * COUNTED_NS as f64, flow.delivered as f64)
+            let busy: f64 = figures
+                .hosts
+                .iter()
+                .map(|host| 1.0 - host.cpu.idle_ratio)
+                .sum();
+            per(busy * COUNTED_NS as f64, flow.delivered_datagrams as f64)
         }
         // Packets that the receiver's end had in its ring, and did not lose there.
         CheckQuantity::PacketsPerPoll => {
-            let handed_on = figures.hosts.first()?.ledger.transmitted;
+            let handed_on = figures.hosts.first()?.ledger.transmitted_packets;
             per(handed_on as f64, polls as f64)
         }
     }

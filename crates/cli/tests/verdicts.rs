@@ -198,7 +198,7 @@ proptest! {
             };
             (1..=BLOCKS).filter(is_pair).count() as f64
         };
-        let family = study.plan.family;
+        let family = study.plan.family_comparisons;
         let takes = 1.0 + (f64::from(family) / 0.05).log2();
         let suffice = [1, 0].map(|reference| pairs(reference) >= takes);
         prop_assert!(!is_decided(&study) || suffice.contains(&true));

@@ -186,7 +186,7 @@ fn run_phase(exact: &ExactCpu, pulses: Pulses) -> Result<TruthPhase, InspectErro
         exact_system_ratio: ratio(load.system_ns),
         exact_core_ratio: ratio(times.busy_ns()),
         tick_sampled_core_ratio: sampled.busy(),
-        steal_ratio: sampled.steal,
+        steal_ratio: sampled.steal_ratio,
         residual_ratio: ratio(times.residual_ns.unsigned_abs()),
         elsewhere_ratio: ratio(elsewhere_ns),
     })

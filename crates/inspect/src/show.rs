@@ -67,7 +67,7 @@ pub fn show(
         netns: netns.map(String::from),
         look_seconds,
         look_cost,
-        storm_threshold: options.storm_threshold,
+        storm_threshold_entries: options.storm_threshold,
         interfaces,
         unseen,
     })
@@ -472,8 +472,8 @@ fn interrupts_of(still: &Still, lines: &[InterruptLine]) -> Vec<InterruptShow> {
             irq,
             description: description(line),
             cpus: cpus_of(irq),
-            total: line.total(),
-            per_second: None,
+            total_interrupts: line.total(),
+            interrupts_per_second: None,
             is_storm: None,
         })
     };
@@ -564,8 +564,12 @@ fn interrupt_rates(still: &Still, watched: Option<&Watched>) -> Vec<InterruptSho
         [&watched.before, &watched.after].map(|counters| counters.storms.as_ref());
     for interrupt in &mut now {
         let then = before.iter().find(|then| then.irq == interrupt.irq);
-        interrupt.per_second =
-            then.map(|then| interrupt.total.saturating_sub(then.total) as f64 / watched.seconds);
+        interrupt.interrupts_per_second = then.map(|then| {
+            interrupt
+                .total_interrupts
+                .saturating_sub(then.total_interrupts) as f64
+                / watched.seconds
+        });
         interrupt.is_storm = is_storm(&interrupt.irq.to_string(), storms_then, storms_now, &[]);
     }
     now

@@ -65,7 +65,7 @@ impl Watch {
                 origin,
                 netns: netns.map(String::from),
                 interval_seconds: options.interval.as_secs_f64(),
-                storm_threshold: options.storm_threshold,
+                storm_threshold_entries: options.storm_threshold,
                 unseen: reader.unseen().to_vec(),
             },
             reader,

@@ -160,11 +160,9 @@ pub struct AbPlan {
     /// Pairs below which there is no verdict.
     pub pairs_min: u32,
     /// Confidence of each interval, 0 to 1.
-    #[serde(rename = "confidence_ratio")]
-    pub confidence: f64,
+    pub confidence_ratio: f64,
     /// Relative difference of CPU time, and of load, from which on it matters.
-    #[serde(rename = "margin_ratio")]
-    pub margin: f64,
+    pub margin_ratio: f64,
 }
 
 /// The prerequisites of both settings, compared with doing without them: two looks at the traffic each, at the
@@ -426,6 +424,13 @@ pub struct AbCores {
     pub cores_high: f64,
 }
 
+impl AbCores {
+    /// Returns the difference between the ends of its interval.
+    pub fn with_ends(&self) -> [f64; 3] {
+        [self.cores_low, self.cores, self.cores_high]
+    }
+}
+
 /// The load of both settings, packets and bytes of both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbLoad {
@@ -449,6 +454,24 @@ pub struct AbLoad {
     /// Whether one of the intervals excludes 1: the setting changes the load. When neither this nor `is_equal` holds,
     /// the load varied too much to tell.
     pub is_moved: bool,
+}
+
+impl AbLoad {
+    /// Returns the packets per second under the reference and under the judged setting.
+    pub fn packets_per_second(&self) -> [f64; 2] {
+        [
+            self.reference_packets_per_second,
+            self.judged_packets_per_second,
+        ]
+    }
+
+    /// Returns the bytes per second under both.
+    pub fn bytes_per_second(&self) -> [f64; 2] {
+        [
+            self.reference_bytes_per_second,
+            self.judged_bytes_per_second,
+        ]
+    }
 }
 
 /// CPU time of both settings.
@@ -514,9 +537,6 @@ pub struct AbTimeNeeded {
 
 named! {
     /// What is delayed, and where.
-    #[derive(
-        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-    )]
     #[serde(rename_all = "snake_case")]
     pub enum AbDelayKind {
         /// UDP datagrams, from the driver's hand-over to the stack to the program's read. The delay that a poll adds

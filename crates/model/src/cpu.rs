@@ -8,7 +8,6 @@ use crate::document::named;
 
 named! {
     /// How CPU time was measured.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CpuSource {
         /// Every thread switch and interrupt was an event counted by BPF: exact to the event.
@@ -28,32 +27,25 @@ pub struct CpuStates {
     /// Number of the core.
     pub core: u32,
     /// User programs at normal priority.
-    #[serde(rename = "user_ratio")]
-    pub user: f64,
+    pub user_ratio: f64,
     /// User programs at lowered priority.
-    #[serde(rename = "nice_ratio")]
-    pub nice: f64,
+    pub nice_ratio: f64,
     /// The kernel on behalf of programs.
-    #[serde(rename = "system_ratio")]
-    pub system: f64,
+    pub system_ratio: f64,
     /// Hard interrupts.
-    #[serde(rename = "irq_ratio")]
-    pub irq: f64,
+    pub irq_ratio: f64,
     /// Soft interrupts: where NAPI polls and protocol processing run.
-    #[serde(rename = "softirq_ratio")]
-    pub softirq: f64,
+    pub softirq_ratio: f64,
     /// Idle, waiting for disks included.
-    #[serde(rename = "idle_ratio")]
-    pub idle: f64,
+    pub idle_ratio: f64,
     /// Taken by the hypervisor for other guests.
-    #[serde(rename = "steal_ratio")]
-    pub steal: f64,
+    pub steal_ratio: f64,
 }
 
 impl CpuStates {
     /// Share of time in which the core was busy: all but idle and steal.
     pub fn busy(&self) -> f64 {
-        self.user + self.nice + self.system + self.irq + self.softirq
+        self.user_ratio + self.nice_ratio + self.system_ratio + self.irq_ratio + self.softirq_ratio
     }
 }
 
@@ -219,8 +211,7 @@ pub struct SimTicks {
     /// Lag of the pulses' clock behind the ticks' clock, in parts per million.
     pub drift_ppm: f64,
     /// Ticks per second.
-    #[serde(rename = "ticks_per_second")]
-    pub hz: u32,
+    pub ticks_per_second: u32,
     /// Work of each pulse, as shares of the pulse's period.
     pub load: TickShares,
     /// Length of each reading.
@@ -233,11 +224,9 @@ pub struct SimTicks {
     /// The whole time as one reading.
     pub whole: TickReading,
     /// Greatest error of the sampled figures of a single reading.
-    #[serde(rename = "reading_error_max_ratio")]
-    pub reading_error_max: f64,
+    pub reading_error_max_ratio: f64,
     /// Greatest distance of a single reading's exact figures from the load.
-    #[serde(rename = "exact_error_max_ratio")]
-    pub exact_error_max: f64,
+    pub exact_error_max_ratio: f64,
     /// The readings, in order of time.
     pub readings: Vec<TickReading>,
 }
@@ -257,18 +246,16 @@ pub struct TickReading {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TickShares {
     /// The kernel's work, first in each pulse.
-    #[serde(rename = "kernel_ratio")]
-    pub kernel: f64,
+    pub kernel_ratio: f64,
     /// The program's work, after the kernel's.
-    #[serde(rename = "user_ratio")]
-    pub user: f64,
+    pub user_ratio: f64,
 }
 
 impl TickShares {
     /// Returns the greater difference of the two shares.
     pub fn distance(&self, other: &TickShares) -> f64 {
-        let kernel = (self.kernel - other.kernel).abs();
-        kernel.max((self.user - other.user).abs())
+        let kernel = (self.kernel_ratio - other.kernel_ratio).abs();
+        kernel.max((self.user_ratio - other.user_ratio).abs())
     }
 }
 

@@ -11,6 +11,9 @@ macro_rules! named {
     ($(#[$of_enum:meta])* pub enum $enum:ident {
         $($(#[$of_value:meta])* $value:ident = $name:literal,)*
     }) => {
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
         $(#[$of_enum])*
         pub enum $enum {
             $($(#[$of_value])* $value,)*
@@ -37,9 +40,7 @@ macro_rules! named {
 pub(crate) use named;
 
 /// The unit in which the work of a workload is counted, and by which its CPU time is divided.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkUnit {
     /// Bytes of a stream, whose lost packets are retransmitted.
@@ -52,9 +53,6 @@ pub enum WorkUnit {
 
 named! {
     /// The end of the link at which a figure was counted.
-    #[derive(
-        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-    )]
     #[serde(rename_all = "lowercase")]
     pub enum Side {
         /// The host that sends the workload (in `rr`: the one that asks).
@@ -76,7 +74,6 @@ impl Side {
 
 named! {
     /// What carries a stream, or requests and responses.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum Protocol {
         /// A byte stream on a connection.

@@ -14,7 +14,6 @@ pub const SHOW_SCHEMA: &str = "nicpoll.show/2";
 
 named! {
     /// How an interface learns of packets.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Discipline {
         /// Arrivals wake the receiver.
@@ -51,8 +50,7 @@ pub struct Show {
     /// interrupts and system calls.
     pub look_cost: Option<EventCost>,
     /// Back-to-back handler entries from which on interrupts are a storm; 0: detection is off.
-    #[serde(rename = "storm_threshold_entries")]
-    pub storm_threshold: u64,
+    pub storm_threshold_entries: u64,
     /// The interfaces.
     pub interfaces: Vec<InterfaceShow>,
     /// What could not be observed, and what that takes.
@@ -133,11 +131,9 @@ pub struct InterruptShow {
     /// CPUs that take it now, as a list (`0-1`); null when the kernel does not report them.
     pub cpus: Option<String>,
     /// Interrupts since boot.
-    #[serde(rename = "total_interrupts")]
-    pub total: u64,
+    pub total_interrupts: u64,
     /// Interrupts during the look.
-    #[serde(rename = "interrupts_per_second")]
-    pub per_second: Option<f64>,
+    pub interrupts_per_second: Option<f64>,
     /// Whether its handlers were entered back to back as often as the threshold says: an approximation of FreeBSD's
     /// interrupt storm. Null when storms were not detected.
     pub is_storm: Option<bool>,
@@ -244,7 +240,6 @@ pub struct Ceiling {
 
 named! {
     /// The source of a variable's value.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ValueSource {
         /// Measured during the look.
@@ -387,8 +382,7 @@ pub struct WatchStart {
     /// Requested length of intervals.
     pub interval_seconds: f64,
     /// Back-to-back handler entries from which on interrupts are a storm; 0: detection is off.
-    #[serde(rename = "storm_threshold_entries")]
-    pub storm_threshold: u64,
+    pub storm_threshold_entries: u64,
     /// What could not be observed, and what that takes.
     pub unseen: Vec<Unseen>,
 }
@@ -523,7 +517,6 @@ pub const DOCTOR_SCHEMA: &str = "nicpoll.doctor/1";
 
 named! {
     /// The result of a check.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CheckStatus {
         /// Present, or without disturbance.

@@ -22,39 +22,11 @@ mod study;
 pub mod traffic;
 pub mod units;
 
-pub use cpu::{
-    CPU_TRUTH_SCHEMA, CpuSource, CpuStates, CpuTruth, EXACT_POINTS_MAX, EventCost, FoldBin,
-    FoldedPulses, TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
-};
-pub use document::{
-    FileError, HostFacts, Origin, Protocol, RunDocument, Side, TimeDistribution, WorkUnit,
-};
-pub use interface::{
-    Ceiling, Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Discipline, Doctor, DriftShow, Finding,
-    InterfaceShow, InterruptShow, NapiShow, PendingShow, PollingVariable, Rhythm, SET_SCHEMA,
-    SHOW_SCHEMA, Show, SwitchFile, SwitchProof, SwitchRestored, SwitchRun, SwitchValue,
-    SwitchWrite, ThreadShow, Unseen, ValueSource, WATCH_SCHEMA, WatchCost, WatchCounter,
-    WatchDrops, WatchEnd, WatchFlow, WatchInterface, WatchInterrupt, WatchSample, WatchStart,
-};
-pub use loss::{
-    ControlKind, ControlLine, CrossCheck, DropProtocol, DropReason, DropReasonGaps, Drops, Ledger,
-    LedgerLine, LossPlace, UncountedLoss, Way,
-};
-pub use study::{
-    COMPARED_SCHEMA, Calibration, Compared, ComparedAlone, ComparedMethod, ComparedSets,
-    ComparedSide, Comparison, ComparisonName, Confounder, CoreSeries, CountingCost,
-    DroppedComparison, Ends, EventCounter, FactorFacts, Findings, ForeignCpu, HELD_SHARE,
-    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval,
-    ImportedReading, ImportedTrial, IntervalMethod, Knee, KneePoint, LabFacts, LevelFacts,
-    MainEffect, Measure, Metric, MetricFacts, MetricKind, MetricSpread, Placement, Plan,
-    PollEvidence, RateOverTime, ReadyStudy, RoundTrip, RoundTripQuantiles, SCHEMA, STEPS_MAX,
-    STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Scenario, Sensitivity, SeriesTests, SettingChanges,
-    SettingFacts, SettingFindings, Shares, SocketBuffers, SourcePlace, SpinnerShare, Studies,
-    StudiesAction, Study, StudyEntry, StudyKind, StudyPlan, StudyState, Sweep, SweepEnd,
-    SweepPoint, SweptLoad, SweptSetting, TrafficKind, Trial, TrialCpu, TrialFigures, TrialSeries,
-    Unevenness, UnplacedFigure, Validity, Verdict, Warmup, Warning, WarningName, WindowRates,
-    WorkloadFacts,
-};
+pub use cpu::*;
+pub use document::*;
+pub use interface::*;
+pub use loss::*;
+pub use study::*;
 pub use traffic::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use units::{Pace, Rate, RateUnit, Refused};
 

@@ -161,9 +161,6 @@ impl DropReason {
 
 named! {
     /// Protocol of a dropped packet.
-    #[derive(
-        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-    )]
     #[serde(rename_all = "lowercase")]
     pub enum DropProtocol {
         /// UDP over IPv4 or IPv6.
@@ -229,7 +226,6 @@ pub struct LedgerLine {
 
 named! {
     /// A kind of packet that the workload does not count as offered.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ControlKind {
         /// iperf's end-of-test datagrams.

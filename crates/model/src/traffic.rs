@@ -141,8 +141,7 @@ pub struct RrClientStart {
     /// The server's address and port.
     pub server: String,
     /// Concurrent requests in a closed loop; null in an open loop.
-    #[serde(rename = "depth_requests")]
-    pub depth: Option<u32>,
+    pub depth_requests: Option<u32>,
     /// Scheduled requests per second in an open loop; null in a closed loop.
     pub scheduled_per_second: Option<f64>,
     /// Length of a request.

@@ -472,13 +472,13 @@ impl CpuTimes {
         };
         CpuStates {
             core: self.core,
-            user: share(self.user_ns),
-            nice: share(self.nice_ns),
-            system: share(self.system_ns),
-            irq: share(self.irq_ns),
-            softirq: share(self.softirq_total_ns()),
-            idle: share(self.idle_ns),
-            steal,
+            user_ratio: share(self.user_ns),
+            nice_ratio: share(self.nice_ns),
+            system_ratio: share(self.system_ns),
+            irq_ratio: share(self.irq_ns),
+            softirq_ratio: share(self.softirq_total_ns()),
+            idle_ratio: share(self.idle_ns),
+            steal_ratio: steal,
         }
     }
 }
@@ -667,8 +667,8 @@ mod tests {
         assert_eq!(times.residual_ns, 0);
         assert_eq!(times.context_switches, 7);
         let shares = times.shares(0.25);
-        assert_eq!(shares.softirq, 900.0 / 2_800.0);
-        assert_eq!(shares.steal, 0.25);
+        assert_eq!(shares.softirq_ratio, 900.0 / 2_800.0);
+        assert_eq!(shares.steal_ratio, 0.25);
     }
 
     #[test]

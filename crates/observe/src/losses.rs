@@ -376,7 +376,7 @@ impl HostAccount {
         let after = self.counters.snapshot();
         let mut cpu = now.since(&self.cpu, &now.cores());
         cpu.states
-            .retain(|core| core.busy() + core.idle + core.steal > 0.0);
+            .retain(|core| core.busy() + core.idle_ratio + core.steal_ratio > 0.0);
         let seconds = |after: Duration, before| after.saturating_sub(before).as_secs_f64();
         let account = Account {
             before: &self.before,

@@ -489,13 +489,13 @@ fn between(before: CoreTicks, after: CoreTicks) -> (CpuStates, u64) {
     };
     let states = CpuStates {
         core: after.core,
-        user: share(user),
-        nice: share(nice),
-        system: share(system),
-        irq: share(irq),
-        softirq: share(softirq),
-        idle: share(idle),
-        steal: share(steal),
+        user_ratio: share(user),
+        nice_ratio: share(nice),
+        system_ratio: share(system),
+        irq_ratio: share(irq),
+        softirq_ratio: share(softirq),
+        idle_ratio: share(idle),
+        steal_ratio: share(steal),
     };
     (states, busy)
 }
@@ -574,10 +574,10 @@ mod tests {
         assert_eq!(delta.busy_seconds, 0.4);
         let states = delta.states[0];
         assert_eq!(
-            (states.user, states.system, states.softirq),
+            (states.user_ratio, states.system_ratio, states.softirq_ratio),
             (0.1, 0.2, 0.1)
         );
-        assert_eq!(states.idle, 0.6);
+        assert_eq!(states.idle_ratio, 0.6);
         assert!((states.busy() - 0.4).abs() < 1e-12);
     }
 

@@ -86,7 +86,10 @@ fn try_often(test: &str, mut check: impl FnMut() -> Result<(), String>) {
         let outcome = check();
         let cores: Vec<u32> = (0..1024).collect();
         let states = CpuSample::now().unwrap().since(&before, &cores).states;
-        let steal = states.iter().map(|core| core.steal).fold(0.0, f64::max);
+        let steal = states
+            .iter()
+            .map(|core| core.steal_ratio)
+            .fold(0.0, f64::max);
         match outcome {
             Ok(()) => return,
             Err(_) if steal > STEAL_MAX => println!("a try of {test} had {steal:.3} steal"),

@@ -6,7 +6,9 @@
 //!
 //! A form follows a colon: `%` in percent with one decimal, `time` (of nanoseconds) in a suitable unit, `duration`
 //! the same for a configured time, `raw` unchanged, `.2` with two decimals, `/1e6` in millions, `*100` a hundred
-//! times. `>9` before it aligns the number right in nine columns.
+//! times, `plural` an s unless it is 1. `>9` before it aligns the number right in nine columns.
+//!
+//! Templates with many lines stand in text files, each under its name in brackets.
 
 use nicpoll_model::numbers::{MISSING, count, duration_text, figure, time_figure};
 use serde::Serialize;
@@ -25,19 +27,39 @@ pub(crate) fn filled_part(template: &str, part: &impl Serialize) -> Option<Strin
     (!part.is_null()).then(|| fill(template, &part))
 }
 
+/// Returns the text under a name in a file of templates.
+pub(crate) fn section(file: &'static str, name: &str) -> &'static str {
+    let mut sections = file.split("\n[").filter_map(|it| it.split_once("]\n"));
+    let found = sections.find(|(own, _)| *own == name);
+    let (_, text) = found.expect("the program's own files have what it asks for");
+    text.trim_end_matches('\n')
+}
+
+/// Fills lines. One after `?` is left out as [`told`] leaves out a sentence.
+pub(crate) fn filled_lines(lines: &str, document: &impl Serialize) -> String {
+    let document = json(document);
+    let lines = lines.lines().filter_map(|line| {
+        let optional = line.strip_prefix('?');
+        let is_shown = optional.is_none_or(|line| is_told(line, &document));
+        is_shown.then(|| fill(optional.unwrap_or(line), &document) + "\n")
+    });
+    lines.collect()
+}
+
 /// Fills sentences. One with a field that is null or an empty list, or that is 0 with a `+` after the colon, is left
 /// out.
 pub(crate) fn known_sentences(document: &impl Serialize, templates: &[&str]) -> Vec<String> {
     let document = json(document);
-    let is_told = |template: &&&str| {
-        fields(template).all(|(path, form, _)| match at(&document, path) {
-            Value::Null => false,
-            Value::Array(all) => !all.is_empty(),
-            value => !form.starts_with('+') || value.as_f64() > Some(0.0),
-        })
-    };
-    let told = templates.iter().filter(is_told);
+    let told = templates.iter().filter(|it| is_told(it, &document));
     told.map(|template| fill(template, &document)).collect()
+}
+
+fn is_told(template: &str, document: &Value) -> bool {
+    fields(template).all(|(path, form, _)| match at(document, path) {
+        Value::Null => false,
+        Value::Array(all) => !all.is_empty(),
+        value => !form.starts_with('+') || value.as_f64() > Some(0.0),
+    })
 }
 
 /// Fills a sentence; `-` if it would be left out.
@@ -117,6 +139,7 @@ fn number(value: f64, form: &str) -> String {
         Some('%') => format!("{:.1} %", 100.0 * value),
         Some('d') => duration_text(value as u64),
         Some('t') => time_figure(Some(value.round() as u64)),
+        Some('p') => String::from(if value == 1.0 { "" } else { "s" }),
         _ => value.to_string(),
     }
 }
@@ -126,6 +149,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn lines_of_a_section_are_left_out_where_they_have_nothing_to_tell() {
+        let file = "# A head.\n\n[one]\n{n} bit{n:plural}\n?{none} of none\n\n?{zero:+} of 0\n\n[two]\n{n}\n";
+        let document = json!({"n": 1, "none": null, "zero": 0});
+        assert_eq!(filled_lines(section(file, "one"), &document), "1 bit\n\n");
+        assert_eq!(section(file, "two"), "{n}");
+        assert_eq!(filled("{n} bit{n:plural}", &json!({"n": 2})), "2 bits");
+    }
 
     #[test]
     fn fields_show_as_their_form_says_and_what_is_missing_as_a_dash() {

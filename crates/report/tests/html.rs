@@ -328,8 +328,8 @@ fn states_of_a_core_fill_its_bar() {
         for core in &mut cpu.cores {
             *core = CpuStates {
                 core: core.core,
-                user: 0.25,
-                idle: 0.75,
+                user_ratio: 0.25,
+                idle_ratio: 0.75,
                 ..CpuStates::default()
             };
         }

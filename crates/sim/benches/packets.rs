@@ -70,7 +70,7 @@ fn tcp(criterion: &mut Criterion) {
         };
         let figures = simulate(&plan).expect("the hosts can run it");
         // Segments and acknowledgements.
-        group.throughput(Throughput::Elements(figures.ledger.offered));
+        group.throughput(Throughput::Elements(figures.ledger.offered_datagrams));
         group.bench_function(format!("{discipline}, {workload}"), |bencher| {
             bencher.iter(|| simulate(black_box(&plan)));
         });

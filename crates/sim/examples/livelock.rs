@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 seed: 1,
                 slices: 0,
             };
-            print!("{:>18.0}", simulate(&plan)?.delivered_pps);
+            print!("{:>18.0}", simulate(&plan)?.delivered_packets_per_second);
         }
         println!();
     }

@@ -190,7 +190,10 @@ impl Tally {
 
     /// Returns the IP packets that reached its cards.
     pub fn received(&self) -> u64 {
-        self.cards.iter().map(|card| card.figures.received).sum()
+        self.cards
+            .iter()
+            .map(|card| card.figures.received_packets)
+            .sum()
     }
 
     /// Returns the interrupts of all cards.

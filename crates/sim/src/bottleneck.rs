@@ -49,7 +49,7 @@ const FINDINGS: &str = include_str!("bottleneck.txt");
 fn finding(resource: &str, fullness: f64, explanation: impl Into<String>) -> SimBottleneck {
     SimBottleneck {
         resource: String::from(resource),
-        fullness,
+        fullness_ratio: fullness,
         is_binding: false,
         explanation: explanation.into(),
         moves: None,
@@ -79,13 +79,21 @@ impl<'a> Evidence<'a> {
         let ledger = &figures.ledger;
         let (reached, ring_lost) = if is_alone {
             let lost = |place| ledger.lost_in(place);
-            let reached = ledger.offered.saturating_sub(lost(LossPlace::FarQueue));
+            let reached = ledger
+                .offered_datagrams
+                .saturating_sub(lost(LossPlace::FarQueue));
             (reached, lost(LossPlace::RxRing))
         } else {
-            (of.ledger.received, of.ledger.lost_in(LossPlace::RxRing))
+            (
+                of.ledger.received_packets,
+                of.ledger.lost_in(LossPlace::RxRing),
+            )
         };
         // Packets that the busiest processor has no time for are lost, even if others are idle.
-        let fullest = of.cpus.iter().min_by(|a, b| a.idle.total_cmp(&b.idle));
+        let fullest = of
+            .cpus
+            .iter()
+            .min_by(|a, b| a.idle_ratio.total_cmp(&b.idle_ratio));
         Evidence {
             host: plan.stops[host].applied(),
             clients: plan.workload.clients,
@@ -98,7 +106,7 @@ impl<'a> Evidence<'a> {
     }
 
     fn busy(&self) -> f64 {
-        1.0 - self.cpu.idle
+        1.0 - self.cpu.idle_ratio
     }
 
     /// Returns the share of the requested packets that the poller got.
@@ -107,7 +115,7 @@ impl<'a> Evidence<'a> {
         // All cards are asked for the same count, and one of a router's has most of the packets.
         let handlers = polling.knobs.iter().find(|knob| knob.name == "handlers");
         let handlers = handlers.map_or(1, |knob| u64::from(knob.value));
-        let asked = (polling.asked * self.cards / handlers.max(1)).max(1);
+        let asked = (polling.asked_packets * self.cards / handlers.max(1)).max(1);
         Some((self.taken as f64 / asked as f64).min(1.0))
     }
 
@@ -147,18 +155,18 @@ impl<'a> Evidence<'a> {
             "split" => format!(
                 "{} busy ({} interrupts, {} software interrupts, {} system, {} program)",
                 percent(self.busy()),
-                percent(self.cpu.interrupt),
-                percent(self.cpu.soft_interrupt),
-                percent(self.cpu.system),
-                percent(self.cpu.user)
+                percent(self.cpu.interrupt_ratio),
+                percent(self.cpu.soft_interrupt_ratio),
+                percent(self.cpu.system_ratio),
+                percent(self.cpu.user_ratio)
             ),
             "requests" if self.clients == 1 => String::from("One request is on its way at a time"),
             "requests" => format!("{} requests are on their way at a time", self.clients),
-            "throttled" => storm.throttled.to_string(),
+            "throttled" => storm.throttled_passes.to_string(),
             "passes" => storm.passes.to_string(),
-            "burst" => of_polling(|it| it.burst_mean),
-            "least" => of_polling(|it| it.burst_min.map(f64::from)),
-            "most" => of_polling(|it| it.burst_max_reached.map(f64::from)),
+            "burst" => of_polling(|it| it.burst_mean_packets),
+            "least" => of_polling(|it| it.burst_min_packets.map(f64::from)),
+            "most" => of_polling(|it| it.burst_max_reached_packets.map(f64::from)),
             number => self.host.get(number).unwrap_or_default().to_string(),
         }
     }
@@ -222,7 +230,7 @@ fn found(plan: &Simulation, figures: &SimFigures) -> (bool, usize, SimBottleneck
 
 /// Returns the host whose processor has the least idle time, the last of equals.
 fn busiest(figures: &SimFigures) -> usize {
-    let idle = |host: usize| figures.hosts[host].cpu.idle;
+    let idle = |host: usize| figures.hosts[host].cpu.idle_ratio;
     let hosts = 0..figures.hosts.len();
     hosts
         .max_by(|a, b| idle(*b).total_cmp(&idle(*a)))
@@ -277,7 +285,9 @@ fn binding(evidence: &Evidence<'_>, place: LossPlace) -> SimBottleneck {
 /// Returns why the ring overflowed: nothing emptied it, or not often enough.
 fn ring(evidence: &Evidence<'_>) -> &'static str {
     let figures = evidence.figures;
-    let is_throttled = figures.storm.is_some_and(|storm| storm.throttled > 0);
+    let is_throttled = figures
+        .storm
+        .is_some_and(|storm| storm.throttled_passes > 0);
     let is_used_up = evidence.used_quota().is_some_and(|used| used >= FULL);
     match &figures.polling {
         _ if is_throttled => "storm throttling",
@@ -288,8 +298,8 @@ fn ring(evidence: &Evidence<'_>) -> &'static str {
 }
 
 fn quota(polling: &SimPolling) -> &'static str {
-    let [least, most] =
-        [polling.burst_min, polling.burst_max_reached].map(Option::unwrap_or_default);
+    let [least, most] = [polling.burst_min_packets, polling.burst_max_reached_packets]
+        .map(Option::unwrap_or_default);
     if polling.full_cycles * 2 > polling.cycles {
         "burst_max"
     } else if u64::from(most - least) * 4 > polling.cycles * 3 {
@@ -382,13 +392,13 @@ fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottlene
 /// Returns the finding for one request at a time: what takes most of its time limits it.
 fn waiting(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottleneck) {
     let busiest = busiest(figures);
-    let busy = 1.0 - figures.hosts[busiest].cpu.idle;
+    let busy = 1.0 - figures.hosts[busiest].cpu.idle_ratio;
     let evidence = Evidence::of(plan, figures, busiest);
     if busy >= 0.5 {
         return (busiest, evidence.found("request at work"));
     }
     let waiting = SimBottleneck {
-        fullness: 1.0 - busy,
+        fullness_ratio: 1.0 - busy,
         ..evidence.found("request waiting")
     };
     (busiest, waiting)
@@ -401,7 +411,7 @@ fn found_of_tcp(plan: &Simulation, figures: &SimFigures, tcp: &SimTcp) -> (usize
     }
     let evidence = |host: usize| Evidence::of(plan, figures, host);
     let busiest = busiest(figures);
-    if 1.0 - figures.hosts[busiest].cpu.idle >= FULL {
+    if 1.0 - figures.hosts[busiest].cpu.idle_ratio >= FULL {
         return (busiest, evidence(busiest).found("end of TCP"));
     }
     if let Some(loss) = decisive_loss(figures) {
@@ -435,7 +445,7 @@ fn full_line(figures: &SimFigures) -> Option<(usize, SimBottleneck)> {
 fn decisive_loss(figures: &SimFigures) -> Option<&SimPathLoss> {
     let connections = figures.connections.iter();
     let (segments, again) = connections.fold((0, 0), |(segments, again), tcp| {
-        (segments + tcp.segments, again + tcp.retransmits)
+        (segments + tcp.segments, again + tcp.retransmitted_segments)
     });
     if (again as f64) < RETRANSMITS_MIN * segments as f64 {
         return None;
@@ -490,7 +500,7 @@ fn moves(plan: &Simulation, figures: &SimFigures) -> Result<Vec<SimMove>, SimErr
         Some(lost) => GAIN_MIN.min(LOSS_PART * lost),
         None => GAIN_MIN,
     };
-    let trial = trial(plan, Some(figures.offered_pps));
+    let trial = trial(plan, Some(figures.offered_packets_per_second));
     let before_pps = delivered_pps(&trial, &simulate(&trial)?);
     let mut moves = Vec::new();
     for (change, changed) in trials(&trial) {
@@ -502,12 +512,15 @@ fn moves(plan: &Simulation, figures: &SimFigures) -> Result<Vec<SimMove>, SimErr
         if delivered_pps > before_pps * (1.0 + gain_min) {
             moves.push(SimMove {
                 change,
-                delivered_pps,
+                delivered_packets_per_second: delivered_pps,
                 ratio: (before_pps > 0.0).then(|| delivered_pps / before_pps),
             });
         }
     }
-    moves.sort_by(|a, b| b.delivered_pps.total_cmp(&a.delivered_pps));
+    moves.sort_by(|a, b| {
+        b.delivered_packets_per_second
+            .total_cmp(&a.delivered_packets_per_second)
+    });
     moves.truncate(MOVES_MAX);
     Ok(moves)
 }
@@ -516,7 +529,7 @@ fn moves(plan: &Simulation, figures: &SimFigures) -> Result<Vec<SimMove>, SimErr
 /// connections.
 fn delivered_pps(plan: &Simulation, figures: &SimFigures) -> f64 {
     if plan.is_alone() {
-        return figures.delivered_pps;
+        return figures.delivered_packets_per_second;
     }
     let flows = &figures.flows;
     let step = if figures.connections.is_empty() {
@@ -526,7 +539,7 @@ fn delivered_pps(plan: &Simulation, figures: &SimFigures) -> f64 {
         2
     };
     let counted = flows.iter().step_by(step);
-    counted.map(|flow| flow.delivered_pps).sum()
+    counted.map(|flow| flow.delivered_packets_per_second).sum()
 }
 
 /// Returns the run on which changes are tried: shorter, by the packets offered a second, if known.

@@ -66,8 +66,8 @@ pub fn sample_ticks(ticks: &Ticks) -> Result<SimTicks, SimError> {
         .map(|reading| units.look(reading * units.reading, (reading + 1) * units.reading))
         .collect();
     let load = TickShares {
-        kernel: f64::from(ticks.kernel_ppm) / 1e6,
-        user: f64::from(ticks.user_ppm) / 1e6,
+        kernel_ratio: f64::from(ticks.kernel_ppm) / 1e6,
+        user_ratio: f64::from(ticks.user_ppm) / 1e6,
     };
     let greatest = |error: fn(&TickReading, &TickShares) -> f64| {
         let errors = readings.iter().map(|reading| error(reading, &load));
@@ -80,14 +80,14 @@ pub fn sample_ticks(ticks: &Ticks) -> Result<SimTicks, SimError> {
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
         pulse_seconds: ticks.pulse_ns as f64 / 1e9,
         drift_ppm: f64::from(ticks.drift_ppb) / 1e3,
-        hz: ticks.hz,
+        ticks_per_second: ticks.hz,
         load,
         reading_seconds,
         period_seconds: period_ns(ticks).map(|ns| ns / 1e9),
         period_found_seconds: period_in(&readings, least_step).map(|lag| lag * reading_seconds),
         whole: units.look(0, units.readings * units.reading),
-        reading_error_max: greatest(|reading, _| reading.sampled.distance(&reading.exact)),
-        exact_error_max: greatest(|reading, load| reading.exact.distance(load)),
+        reading_error_max_ratio: greatest(|reading, _| reading.sampled.distance(&reading.exact)),
+        exact_error_max_ratio: greatest(|reading, load| reading.exact.distance(load)),
         readings,
     })
 }
@@ -172,12 +172,12 @@ impl Units {
         TickReading {
             end_seconds: (to / self.nanosecond) as f64 / 1e9,
             exact: TickShares {
-                kernel: exact(Self::kernel_until),
-                user: exact(Self::user_until),
+                kernel_ratio: exact(Self::kernel_until),
+                user_ratio: exact(Self::user_until),
             },
             sampled: TickShares {
-                kernel: share(kernel),
-                user: share(user),
+                kernel_ratio: share(kernel),
+                user_ratio: share(user),
             },
         }
     }
@@ -196,8 +196,8 @@ impl Units {
 /// negative. `None` when they vary by less than two ticks or do not repeat twice.
 fn period_in(readings: &[TickReading], least_step: f64) -> Option<f64> {
     let figures = [
-        centred(readings.iter().map(|reading| reading.sampled.kernel)),
-        centred(readings.iter().map(|reading| reading.sampled.user)),
+        centred(readings.iter().map(|reading| reading.sampled.kernel_ratio)),
+        centred(readings.iter().map(|reading| reading.sampled.user_ratio)),
     ];
     let correlation = |lag: usize| -> f64 {
         let products = figures.iter().flat_map(|figure| {

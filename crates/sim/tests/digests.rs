@@ -98,15 +98,15 @@ fn values(text: &mut String, figure: &impl Serialize) {
 }
 
 fn of_host(text: &mut String, figures: &SimFigures) {
-    values(text, &figures.ledger.in_flight_at_start);
-    values(text, &figures.ledger.offered);
-    values(text, &figures.ledger.delivered);
+    values(text, &figures.ledger.in_flight_at_start_datagrams);
+    values(text, &figures.ledger.offered_datagrams);
+    values(text, &figures.ledger.delivered_datagrams);
     for place in SIM_PLACES {
         values(text, &figures.ledger.lost_at(0, place));
     }
-    values(text, &figures.ledger.in_flight_at_end);
-    values(text, &figures.offered_pps);
-    values(text, &figures.delivered_pps);
+    values(text, &figures.ledger.in_flight_at_end_datagrams);
+    values(text, &figures.offered_packets_per_second);
+    values(text, &figures.delivered_packets_per_second);
     values(text, &figures.delivered_payload_bits_per_second);
     values(text, &figures.loss_ratio);
     let host = &figures.hosts[0];
@@ -117,7 +117,7 @@ fn of_host(text: &mut String, figures: &SimFigures) {
     values(text, &host.cards);
     values(text, &host.cpu);
     values(text, &host.context_switches);
-    let delivered = figures.ledger.delivered;
+    let delivered = figures.ledger.delivered_datagrams;
     let switches = host.context_switches as f64 / delivered as f64;
     values(text, &(delivered > 0).then_some(switches));
     values(text, &host.interrupts);
@@ -130,18 +130,39 @@ fn of_host(text: &mut String, figures: &SimFigures) {
 
 fn of_path(text: &mut String, figures: &SimFigures) {
     let ledger = &figures.ledger;
-    values(text, &[ledger.in_flight_at_start, ledger.offered]);
-    values(text, &[ledger.delivered, ledger.in_flight_at_end]);
+    values(
+        text,
+        &[
+            ledger.in_flight_at_start_datagrams,
+            ledger.offered_datagrams,
+        ],
+    );
+    values(
+        text,
+        &[
+            ledger.delivered_datagrams,
+            ledger.in_flight_at_end_datagrams,
+        ],
+    );
     for loss in &ledger.losses {
         values(text, &(loss.host, loss.place, loss.datagrams));
     }
     for flow in &figures.flows {
         values(text, &(&flow.name, flow.from, flow.to, flow.payload_bytes));
-        values(text, &(flow.calls, flow.send_errors, flow.delivered));
-        values(text, &(flow.sent_pps, flow.delivered_pps));
+        values(
+            text,
+            &(flow.calls, flow.send_errors, flow.delivered_datagrams),
+        );
+        values(
+            text,
+            &(
+                flow.sent_packets_per_second,
+                flow.delivered_packets_per_second,
+            ),
+        );
         values(text, &flow.sent_payload_bits_per_second);
         values(text, &flow.delivered_payload_bits_per_second);
-        values(text, &(flow.missing, flow.out_of_order));
+        values(text, &(flow.missing_datagrams, flow.out_of_order_datagrams));
         values(text, &(&flow.latency, &flow.round_trip, flow.jitter_ns));
     }
     for host in &figures.hosts {
@@ -256,9 +277,12 @@ fn bottlenecks() -> Vec<String> {
 }
 
 fn bottleneck(text: &mut String, found: &SimBottleneck) {
-    values(text, &(&found.resource, found.fullness, found.is_binding));
+    values(
+        text,
+        &(&found.resource, found.fullness_ratio, found.is_binding),
+    );
     for tried in found.moves.iter().flatten() {
-        values(text, &(tried.delivered_pps, tried.ratio));
+        values(text, &(tried.delivered_packets_per_second, tried.ratio));
     }
 }
 

@@ -120,16 +120,16 @@ proptest! {
         let ledger = &figures.ledger;
         prop_assert!(ledger.is_closed(), "{:?}", ledger);
         let cpu = &figures.hosts[0].cpu;
-        let shares = [cpu.user, cpu.system, cpu.interrupt, cpu.soft_interrupt, cpu.idle];
+        let shares = [cpu.user_ratio, cpu.system_ratio, cpu.interrupt_ratio, cpu.soft_interrupt_ratio, cpu.idle_ratio];
         prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{cpu:?}");
         prop_assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{cpu:?}");
-        prop_assert_eq!(figures.latency.samples, ledger.delivered);
+        prop_assert_eq!(figures.latency.samples, ledger.delivered_datagrams);
         for queue in &figures.hosts[0].queues {
-            prop_assert!(queue.most <= queue.limit, "{queue:?}");
+            prop_assert!(queue.most_packets <= queue.limit_packets, "{queue:?}");
         }
         if let Some(clients) = figures.clients {
-            prop_assert!(clients.served_least * clients.count <= ledger.delivered, "{clients:?}");
-            prop_assert!(clients.served_most * clients.count >= ledger.delivered, "{clients:?}");
+            prop_assert!(clients.served_least_packets * clients.clients <= ledger.delivered_datagrams, "{clients:?}");
+            prop_assert!(clients.served_most_packets * clients.clients >= ledger.delivered_datagrams, "{clients:?}");
         }
         let interrupts: u64 = figures.hosts[0].cards.iter().map(|card| card.interrupts).sum();
         prop_assert_eq!(interrupts, figures.hosts[0].interrupts);
@@ -138,9 +138,9 @@ proptest! {
         prop_assert_eq!(parts.slices.len(), slices as usize);
         let sum = |of: fn(&SimSlice) -> u64| parts.slices.iter().map(of).sum::<u64>();
         if slices > 0 {
-            prop_assert_eq!(sum(|slice| slice.offered), ledger.offered);
-            prop_assert_eq!(sum(|slice| slice.delivered), ledger.delivered);
-            prop_assert_eq!(sum(|slice| slice.lost), ledger.lost());
+            prop_assert_eq!(sum(|slice| slice.offered_packets), ledger.offered_datagrams);
+            prop_assert_eq!(sum(|slice| slice.delivered_packets), ledger.delivered_datagrams);
+            prop_assert_eq!(sum(|slice| slice.lost_packets), ledger.lost());
         }
         prop_assert_eq!(&figures, &SimFigures { slices: Vec::new(), ..parts });
         prop_assert_eq!(Ok(figures), simulate(&plan));
@@ -192,19 +192,19 @@ proptest! {
         common::assert_closed(&figures);
         for host in &figures.hosts {
             let cpu = &host.cpu;
-            let sum = cpu.user + cpu.system + cpu.interrupt + cpu.soft_interrupt + cpu.idle;
+            let sum = cpu.user_ratio + cpu.system_ratio + cpu.interrupt_ratio + cpu.soft_interrupt_ratio + cpu.idle_ratio;
             prop_assert!((sum - 1.0).abs() < 1e-9, "{cpu:?}");
             for queue in &host.queues {
-                prop_assert!(queue.most <= queue.limit, "{queue:?}");
+                prop_assert!(queue.most_packets <= queue.limit_packets, "{queue:?}");
             }
         }
-        let delivered: u64 = figures.flows.iter().map(|flow| flow.delivered).sum();
-        prop_assert_eq!(delivered, figures.ledger.delivered);
-        prop_assert!(figures.flows.iter().all(|flow| flow.out_of_order == 0));
+        let delivered: u64 = figures.flows.iter().map(|flow| flow.delivered_datagrams).sum();
+        prop_assert_eq!(delivered, figures.ledger.delivered_datagrams);
+        prop_assert!(figures.flows.iter().all(|flow| flow.out_of_order_datagrams == 0));
         for tcp in &figures.connections {
             prop_assert!(tcp.bytes.is_closed(), "{tcp:?}");
             let buffers = tcp.send_buffer_bytes + tcp.receive_buffer_bytes;
-            let held = tcp.bytes.unsent_or_in_flight_at_end + tcp.bytes.unread_at_end;
+            let held = tcp.bytes.unsent_or_in_flight_at_end_bytes + tcp.bytes.unread_at_end_bytes;
             prop_assert!(held <= buffers, "{tcp:?}");
         }
         prop_assert_eq!(Ok(figures), simulate(&plan));
@@ -239,9 +239,18 @@ fn a_run_is_the_sum_of_its_parts() {
         counted(100_000_000, 100_000_000),
         counted(0, 200_000_000),
     );
-    assert_eq!(first.in_flight_at_end, second.in_flight_at_start);
-    assert_eq!(first.offered + second.offered, both.offered);
-    assert_eq!(first.delivered + second.delivered, both.delivered);
+    assert_eq!(
+        first.in_flight_at_end_datagrams,
+        second.in_flight_at_start_datagrams
+    );
+    assert_eq!(
+        first.offered_datagrams + second.offered_datagrams,
+        both.offered_datagrams
+    );
+    assert_eq!(
+        first.delivered_datagrams + second.delivered_datagrams,
+        both.delivered_datagrams
+    );
     assert_eq!(first.lost() + second.lost(), both.lost());
 }
 
@@ -268,7 +277,7 @@ fn the_bottleneck_is_named_and_what_moves_it_moves_it() {
         let case = format!("{discipline}, {workload}: {bottleneck:?}");
         assert_eq!(bottleneck.resource, resource, "{case}");
         assert!(
-            bottleneck.is_binding && bottleneck.fullness > 0.95,
+            bottleneck.is_binding && bottleneck.fullness_ratio > 0.95,
             "{case}"
         );
         let moves = bottleneck.moves.unwrap_or_default();

@@ -176,8 +176,8 @@ fn plan(seed: u64, left_out_seconds: f64) -> AbPlan {
         left_out_seconds,
         settling_seconds: None,
         pairs_min: PAIRS_MIN,
-        confidence: 0.95,
-        margin: MARGIN,
+        confidence_ratio: 0.95,
+        margin_ratio: MARGIN,
     }
 }
 

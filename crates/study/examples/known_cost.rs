@@ -128,7 +128,7 @@ impl One {
         let truth = trip_ns / (trip_ns + spin_ns as f64);
         let said = judged(study)?.clone();
         let differences = log_differences(&pairs(study)).map_err(|bad| format!("{bad:?}"))?;
-        let level = Confidence::for_family(study.plan.family);
+        let level = Confidence::for_family(study.plan.family_comparisons);
         let power = Power::of(&differences, said.method, level, Seed(study.seed));
         let power = power.ok_or("too few blocks gave a rate")?;
         let should = power.share_found(-truth.ln(), study.plan.blocks as usize);

@@ -29,7 +29,7 @@ pub(crate) fn conclude(design: &Design, mut study: Study) -> Result<Study, Inval
     study.comparisons = compare_all(design, &study.plan, &study.trials, Seed(study.seed))?;
     study.sweeps = sweeps(design, &study.trials, &study.knees);
     let seed = Seed(study.seed);
-    study.findings = setting_findings(design, &study.trials, study.plan.margin, seed);
+    study.findings = setting_findings(design, &study.trials, study.plan.margin_ratio, seed);
     study.warnings.extend(warnings_of(&study, design));
     Ok(study)
 }

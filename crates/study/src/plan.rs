@@ -193,9 +193,9 @@ pub(crate) fn outline(design: &Design, lengths: &Lengths) -> Result<Plan, Unfit>
             .map(|versus| (versus.setting.clone(), versus.reference.clone()))
             .collect(),
         main_effects,
-        family,
-        confidence: Confidence::for_family(family).level(),
-        margin: MARGIN,
+        family_comparisons: family,
+        confidence_ratio: Confidence::for_family(family).level(),
+        margin_ratio: MARGIN,
         stop_width_ratio: lengths.stop_width,
         order: Vec::new(),
     };
@@ -246,7 +246,7 @@ fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32,
     let counting = (SHARE * limit.as_secs_f64()).min(TIME_MAX.as_secs_f64());
     let left = (limit.as_secs_f64() - around - counting).max(0.0);
     let blocks = (left / block) as u32;
-    let needed = blocks_for_interval(plan.family);
+    let needed = blocks_for_interval(plan.family_comparisons);
     if blocks < needed {
         let seconds = with_time_of_counting(around + f64::from(needed) * block);
         let least = Duration::from_secs(seconds.ceil() as u64);
@@ -326,7 +326,7 @@ mod tests {
                 assert!(trials.iter().all(|trial| trial.0 == trials[0].0));
             }
         }
-        assert_eq!(plan.family, 8);
+        assert_eq!(plan.family_comparisons, 8);
     }
 
     #[test]
@@ -397,7 +397,7 @@ mod tests {
         };
         let (design, plan) = plan(&options, Seed(1)).unwrap();
         assert_eq!((plan.workloads.len(), design.settings.len()), (2, 2));
-        assert_eq!((plan.family, plan.blocks), (2, QUICK_BLOCKS));
+        assert_eq!((plan.family_comparisons, plan.blocks), (2, QUICK_BLOCKS));
     }
 
     #[test]
@@ -417,7 +417,7 @@ mod tests {
             plan.contrasts,
             [(String::from(other.name()), String::from(one.name()))]
         );
-        assert_eq!(plan.family, 4);
+        assert_eq!(plan.family_comparisons, 4);
     }
 
     #[test]

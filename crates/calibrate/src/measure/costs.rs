@@ -285,7 +285,7 @@ impl Disturbance {
 
 /// Returns the share of processors that the hypervisor kept; `None` without processors.
 pub fn stolen_ratio(states: &[CpuStates]) -> Option<f64> {
-    let stolen: f64 = states.iter().map(|core| core.steal).sum();
+    let stolen: f64 = states.iter().map(|core| core.steal_ratio).sum();
     (!states.is_empty()).then(|| stolen / states.len() as f64)
 }
 
@@ -628,13 +628,13 @@ mod repeats_tests {
     fn steal_is_that_of_both_processors() {
         let core = |steal| CpuStates {
             core: 0,
-            user: 0.0,
-            nice: 0.0,
-            system: 0.0,
-            irq: 0.0,
-            softirq: 0.0,
-            idle: 1.0 - steal,
-            steal,
+            user_ratio: 0.0,
+            nice_ratio: 0.0,
+            system_ratio: 0.0,
+            irq_ratio: 0.0,
+            softirq_ratio: 0.0,
+            idle_ratio: 1.0 - steal,
+            steal_ratio: steal,
         };
         assert_eq!(stolen_ratio(&[core(0.5), core(0.0)]), Some(0.25));
         assert_eq!(stolen_ratio(&[]), None);

@@ -90,8 +90,8 @@ impl Simulated {
             slices: 0,
         })?;
         Ok(LoadPoint {
-            offered_pps: figures.offered_pps,
-            delivered_pps: figures.delivered_pps,
+            offered_pps: figures.offered_packets_per_second,
+            delivered_pps: figures.delivered_packets_per_second,
             programs_share: None,
         })
     }

@@ -63,7 +63,7 @@ fn lines(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure
     while is_wanted(args, watch) {
         let waited = watch.interval(|until| Ok::<_, Failure>(stop.wait_until(until)))?;
         let Some(sample) = waited else { break };
-        let text = render_watch_text(&sample, args.scale, start.storm_threshold);
+        let text = render_watch_text(&sample, args.scale, start.storm_threshold_entries);
         print(&text, render_event("interval", &sample))?;
     }
     if args.json_stream {

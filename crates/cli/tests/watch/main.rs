@@ -293,7 +293,7 @@ fn storms_are_marked_by_the_threshold_that_is_asked_for() {
     ] {
         let mut watching = Watching::begin_with(&stage, &lab, &["--storm-threshold", threshold]);
         let start: WatchStart = serde_json::from_value(watching.event("start")).unwrap();
-        assert_eq!(start.storm_threshold.to_string(), threshold);
+        assert_eq!(start.storm_threshold_entries.to_string(), threshold);
         let clock = |sample: &WatchSample| {
             let mut lines = sample.interrupts.as_ref().unwrap().iter();
             lines.find(|line| line.irq == "LOC").cloned()

@@ -104,7 +104,7 @@ fn read_load() -> Result<(Option<f64>, Option<f64>), InspectError> {
     let mean = |share: fn(&nicpoll_model::CpuStates) -> f64| {
         (!states.is_empty()).then(|| states.iter().map(share).sum::<f64>() / states.len() as f64)
     };
-    Ok((mean(|cpu| cpu.busy()), mean(|cpu| cpu.steal)))
+    Ok((mean(|cpu| cpu.busy()), mean(|cpu| cpu.steal_ratio)))
 }
 
 fn storms_of(interrupts: &Interrupts) -> Vec<String> {

@@ -186,7 +186,7 @@ fn cpu(then: &WatchReading, now: &WatchReading) -> (CpuSource, Vec<CpuStates>, u
     };
     let steal = |core: u32| {
         let states = sampled.states.iter().find(|states| states.core == core);
-        states.map_or(0.0, |states| states.steal)
+        states.map_or(0.0, |states| states.steal_ratio)
     };
     let times = after.since(before, &after.cores());
     let states = times.iter().map(|times| times.shares(steal(times.core)));

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{HostFacts, named};
-use crate::study::trial::TrialFigures;
+use crate::study::{Metric, TrialFigures};
 
 /// Name and version of the JSON of [`SimFitHost`].
 pub const SIM_FIT_HOST_SCHEMA: &str = "nicpoll.sim-fit-host/1";
@@ -41,9 +41,6 @@ pub struct SimFitHost {
 
 named! {
     /// A kind of work on the receive path, or a waiting time there.
-    #[derive(
-        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-    )]
     #[serde(rename_all = "kebab-case")]
     pub enum HostCost {
         /// A poll that finds one packet, up to its socket, including the poll's part in waking the program.
@@ -127,7 +124,6 @@ pub enum CheckKind {
 
 named! {
     /// A quantity of a check, which [`CheckQuantity::measured`] takes from a trial.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum CheckQuantity {
         /// Datagrams per second that the receiver read.
@@ -146,16 +142,11 @@ named! {
 impl CheckQuantity {
     /// Returns a trial's measured value.
     pub fn measured(self, figures: &TrialFigures) -> Option<f64> {
-        let trips = figures.round_trip;
         match self {
             CheckQuantity::DeliveredPps => figures.delivered_packets_per_second,
-            CheckQuantity::TransactionsPerSecond => {
-                trips.map(|trips| trips.transactions_per_second)
-            }
-            CheckQuantity::RoundTripP50Ns => {
-                trips.and_then(|trips| Some(trips.quantiles.p50_ns? as f64))
-            }
-            CheckQuantity::CpuNsPerPacket => figures.cpu.as_ref()?.busy_ns_per_packet,
+            CheckQuantity::TransactionsPerSecond => Metric::TransactionsPerSecond.figure(figures),
+            CheckQuantity::RoundTripP50Ns => Metric::RoundTripP50Ns.figure(figures),
+            CheckQuantity::CpuNsPerPacket => Metric::CpuNsPerPacket.figure(figures),
             CheckQuantity::PacketsPerPoll => figures.packets_per_poll,
         }
     }

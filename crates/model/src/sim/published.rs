@@ -33,14 +33,11 @@ pub struct SimPublished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedScore {
     /// Predicted rows with an error.
-    #[serde(rename = "predicted_rows")]
-    pub predicted: u64,
+    pub predicted_rows: u64,
     /// Of these, rows that restate another row of their run, or an input.
-    #[serde(rename = "restating_rows")]
-    pub restating: u64,
+    pub restating_rows: u64,
     /// Of these, rows so small that a simulated 0 would be within the aim.
-    #[serde(rename = "small_rows")]
-    pub small: u64,
+    pub small_rows: u64,
     /// Predictions under polling that restate nothing.
     pub polled: ScoreTally,
     /// Of these, rates.

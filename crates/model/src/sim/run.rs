@@ -55,11 +55,9 @@ pub struct SimFigures {
     /// Where each datagram of all flows ended.
     pub ledger: SimLedger,
     /// Datagrams per second offered by all flows; requests, for ideal clients; calls, for a sending host.
-    #[serde(rename = "offered_packets_per_second")]
-    pub offered_pps: f64,
+    pub offered_packets_per_second: f64,
     /// Datagrams per second delivered to all flows; replies, for ideal clients.
-    #[serde(rename = "delivered_packets_per_second")]
-    pub delivered_pps: f64,
+    pub delivered_packets_per_second: f64,
     /// Bits of their payload per second.
     pub delivered_payload_bits_per_second: f64,
     /// Lost datagrams over offered ones; null when none were offered.
@@ -87,19 +85,15 @@ pub struct SimFigures {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimLedger {
     /// Datagrams in flight when the counted time began.
-    #[serde(rename = "in_flight_at_start_datagrams")]
-    pub in_flight_at_start: u64,
+    pub in_flight_at_start_datagrams: u64,
     /// Datagrams that started: calls of programs to send, refused ones included, or arrivals from a far end.
-    #[serde(rename = "offered_datagrams")]
-    pub offered: u64,
+    pub offered_datagrams: u64,
     /// Datagrams that arrived: read by programs, or received by a far end.
-    #[serde(rename = "delivered_datagrams")]
-    pub delivered: u64,
+    pub delivered_datagrams: u64,
     /// Nonzero losses by host and place. A fragmented datagram is lost at its first lost fragment.
     pub losses: Vec<SimPathLoss>,
     /// Datagrams in flight when the counted time ended.
-    #[serde(rename = "in_flight_at_end_datagrams")]
-    pub in_flight_at_end: u64,
+    pub in_flight_at_end_datagrams: u64,
 }
 
 /// Datagrams lost at one place.
@@ -134,8 +128,8 @@ impl SimLedger {
 
     /// Whether every datagram is accounted for.
     pub fn is_closed(&self) -> bool {
-        self.in_flight_at_start + self.offered
-            == self.delivered + self.lost() + self.in_flight_at_end
+        self.in_flight_at_start_datagrams + self.offered_datagrams
+            == self.delivered_datagrams + self.lost() + self.in_flight_at_end_datagrams
     }
 }
 
@@ -155,24 +149,19 @@ pub struct SimFlow {
     /// Calls that failed (ENOBUFS). A fragmented datagram counts if any fragment was refused.
     pub send_errors: u64,
     /// Datagrams that the receiving program read.
-    #[serde(rename = "delivered_datagrams")]
-    pub delivered: u64,
+    pub delivered_datagrams: u64,
     /// Calls without error per second.
-    #[serde(rename = "sent_packets_per_second")]
-    pub sent_pps: f64,
+    pub sent_packets_per_second: f64,
     /// Datagrams read per second.
-    #[serde(rename = "delivered_packets_per_second")]
-    pub delivered_pps: f64,
+    pub delivered_packets_per_second: f64,
     /// Bits of payload per second of calls without error.
     pub sent_payload_bits_per_second: f64,
     /// Bits of payload read per second.
     pub delivered_payload_bits_per_second: f64,
     /// Numbers missing at the receiver, as iperf counts them: between the first and the last it read.
-    #[serde(rename = "missing_datagrams")]
-    pub missing: u64,
+    pub missing_datagrams: u64,
     /// Datagrams received after a later one.
-    #[serde(rename = "out_of_order_datagrams")]
-    pub out_of_order: u64,
+    pub out_of_order_datagrams: u64,
     /// Time from the call to the end of the read. From a far end, from the end of the frame on the line to the
     /// program's read; to a far end, to the end of the frame on the line; for a far end's requests, until its client
     /// has the reply.
@@ -187,17 +176,13 @@ pub struct SimFlow {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimClients {
     /// Number of clients.
-    #[serde(rename = "clients")]
-    pub count: u64,
+    pub clients: u64,
     /// Packets delivered, or requests answered, of the client with the fewest.
-    #[serde(rename = "served_least_packets")]
-    pub served_least: u64,
+    pub served_least_packets: u64,
     /// Their median over the clients.
-    #[serde(rename = "served_median_packets")]
-    pub served_median: f64,
+    pub served_median_packets: f64,
     /// Their number for the client with the most.
-    #[serde(rename = "served_most_packets")]
-    pub served_most: u64,
+    pub served_most_packets: u64,
 }
 
 /// A line between two hosts.
@@ -219,19 +204,15 @@ pub struct SimSlice {
     /// Its end, from the start of the counted time.
     pub end_seconds: f64,
     /// Packets that started in it.
-    #[serde(rename = "offered_packets")]
-    pub offered: u64,
+    pub offered_packets: u64,
     /// Packets that arrived in it.
-    #[serde(rename = "delivered_packets")]
-    pub delivered: u64,
+    pub delivered_packets: u64,
     /// Packets lost in it, at any place.
-    #[serde(rename = "lost_packets")]
-    pub lost: u64,
+    pub lost_packets: u64,
     /// Interrupts of the card in it.
     pub interrupts: u64,
     /// Passes of the interrupt thread in it that were followed by a tick's sleep.
-    #[serde(rename = "throttled_passes")]
-    pub throttled: u64,
+    pub throttled_passes: u64,
     /// Every variable under `kern.polling` at its end, counters since the start of the counted time; empty for other
     /// disciplines.
     pub knobs: Vec<SimKnob>,
@@ -253,8 +234,7 @@ pub struct SimBottleneck {
     /// The resource that is full, or fullest.
     pub resource: String,
     /// Its fullness: 1 is full.
-    #[serde(rename = "fullness_ratio")]
-    pub fullness: f64,
+    pub fullness_ratio: f64,
     /// Whether it limits the throughput; otherwise everything offered is delivered.
     pub is_binding: bool,
     /// The same in a sentence.
@@ -269,8 +249,7 @@ pub struct SimMove {
     /// The change: `cpu.hz = 2000 (was 1000)`.
     pub change: String,
     /// Packets per second delivered with it.
-    #[serde(rename = "delivered_packets_per_second")]
-    pub delivered_pps: f64,
+    pub delivered_packets_per_second: f64,
     /// Ratio to those delivered without it, in a run of equal length; null when there were none.
     pub ratio: Option<f64>,
 }
@@ -311,28 +290,21 @@ pub struct SimHostFigures {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimHostLedger {
     /// Packets in the host when the counted time began.
-    #[serde(rename = "in_flight_at_start_packets")]
-    pub in_flight_at_start: u64,
+    pub in_flight_at_start_packets: u64,
     /// Packets that reached its cards.
-    #[serde(rename = "received_packets")]
-    pub received: u64,
+    pub received_packets: u64,
     /// Packets that it created.
-    #[serde(rename = "made_packets")]
-    pub made: u64,
+    pub made_packets: u64,
     /// Packets that left its cards.
-    #[serde(rename = "transmitted_packets")]
-    pub transmitted: u64,
+    pub transmitted_packets: u64,
     /// Packets, or reassembled datagrams, that its programs read.
-    #[serde(rename = "taken_packets")]
-    pub taken: u64,
+    pub taken_packets: u64,
     /// Fragments merged into a datagram, except the last of each.
-    #[serde(rename = "merged_packets")]
-    pub merged: u64,
+    pub merged_packets: u64,
     /// Losses by place, including zeros, in the order in which a packet passes the places.
     pub losses: Vec<SimLoss>,
     /// Packets in the host when the counted time ended.
-    #[serde(rename = "in_flight_at_end_packets")]
-    pub in_flight_at_end: u64,
+    pub in_flight_at_end_packets: u64,
 }
 
 impl SimHostFigures {
@@ -354,8 +326,12 @@ impl SimHostLedger {
     /// Whether every packet is accounted for.
     pub fn is_closed(&self) -> bool {
         let lost: u64 = self.losses.iter().map(|loss| loss.packets).sum();
-        self.in_flight_at_start + self.received + self.made
-            == self.transmitted + self.taken + self.merged + lost + self.in_flight_at_end
+        self.in_flight_at_start_packets + self.received_packets + self.made_packets
+            == self.transmitted_packets
+                + self.taken_packets
+                + self.merged_packets
+                + lost
+                + self.in_flight_at_end_packets
     }
 }
 
@@ -363,11 +339,9 @@ impl SimHostLedger {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimCard {
     /// IP packets that reached it; each fragment counts.
-    #[serde(rename = "received_packets")]
-    pub received: u64,
+    pub received_packets: u64,
     /// Of these, packets lost because its receive ring was full.
-    #[serde(rename = "ring_lost_packets")]
-    pub ring_lost: u64,
+    pub ring_lost_packets: u64,
     /// Its interrupts.
     pub interrupts: u64,
     /// Share of its line in use; null without a line, as on veth.
@@ -387,20 +361,15 @@ pub struct SimLoss {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimCpu {
     /// The program itself.
-    #[serde(rename = "user_ratio")]
-    pub user: f64,
+    pub user_ratio: f64,
     /// System calls, kernel threads, and switches to them.
-    #[serde(rename = "system_ratio")]
-    pub system: f64,
+    pub system_ratio: f64,
     /// Hard interrupts, including the clock's, and interrupt threads.
-    #[serde(rename = "interrupt_ratio")]
-    pub interrupt: f64,
+    pub interrupt_ratio: f64,
     /// Software interrupts: netisr and polling, NET_RX.
-    #[serde(rename = "soft_interrupt_ratio")]
-    pub soft_interrupt: f64,
+    pub soft_interrupt_ratio: f64,
     /// Idle.
-    #[serde(rename = "idle_ratio")]
-    pub idle: f64,
+    pub idle_ratio: f64,
 }
 
 /// A limited queue.
@@ -409,11 +378,9 @@ pub struct SimQueue {
     /// Its name.
     pub name: String,
     /// Its limit.
-    #[serde(rename = "limit_packets")]
-    pub limit: u64,
+    pub limit_packets: u64,
     /// The most packets it held.
-    #[serde(rename = "most_packets")]
-    pub most: u64,
+    pub most_packets: u64,
 }
 
 /// Results of interrupt storm detection.
@@ -422,8 +389,7 @@ pub struct SimStorm {
     /// Passes of the interrupt thread.
     pub passes: u64,
     /// Of these, passes followed by a tick's sleep.
-    #[serde(rename = "throttled_passes")]
-    pub throttled: u64,
+    pub throttled_passes: u64,
     /// Messages in the log.
     pub reports: u64,
 }
@@ -436,17 +402,13 @@ pub struct SimPolling {
     /// Cycles begun.
     pub cycles: u64,
     /// Packets that cycles requested of the card.
-    #[serde(rename = "asked_packets")]
-    pub asked: u64,
+    pub asked_packets: u64,
     /// Mean burst of the cycles; null without cycles.
-    #[serde(rename = "burst_mean_packets")]
-    pub burst_mean: Option<f64>,
+    pub burst_mean_packets: Option<f64>,
     /// The least burst of a cycle; null without cycles.
-    #[serde(rename = "burst_min_packets")]
-    pub burst_min: Option<u32>,
+    pub burst_min_packets: Option<u32>,
     /// The greatest burst of a cycle; null without cycles.
-    #[serde(rename = "burst_max_reached_packets")]
-    pub burst_max_reached: Option<u32>,
+    pub burst_max_reached_packets: Option<u32>,
     /// Cycles with the greatest burst that `burst_max` allows.
     pub full_cycles: u64,
     /// Every variable under `kern.polling` at the end, counters since the start of the counted time.
@@ -499,8 +461,7 @@ pub struct SimTcp {
     /// Segments with data that were sent.
     pub segments: u64,
     /// Of these, segments that begin with bytes sent before.
-    #[serde(rename = "retransmitted_segments")]
-    pub retransmits: u64,
+    pub retransmitted_segments: u64,
     /// Losses detected by duplicate acknowledgements.
     pub fast_retransmits: u64,
     /// Expiries of the retransmission timer.
@@ -521,27 +482,22 @@ pub struct SimTcp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcpBytes {
     /// Bytes written but not read when the counted time began.
-    #[serde(rename = "buffered_at_start_bytes")]
-    pub buffered_at_start: u64,
+    pub buffered_at_start_bytes: u64,
     /// Bytes that the sending program wrote.
-    #[serde(rename = "written_bytes")]
-    pub written: u64,
+    pub written_bytes: u64,
     /// Bytes that the receiving program read.
-    #[serde(rename = "read_bytes")]
-    pub read: u64,
+    pub read_bytes: u64,
     /// Written bytes that the receiving TCP did not have when the counted time ended.
-    #[serde(rename = "unsent_or_in_flight_at_end_bytes")]
-    pub unsent_or_in_flight_at_end: u64,
+    pub unsent_or_in_flight_at_end_bytes: u64,
     /// Written bytes that the receiving TCP had but its program had not read.
-    #[serde(rename = "unread_at_end_bytes")]
-    pub unread_at_end: u64,
+    pub unread_at_end_bytes: u64,
 }
 
 impl SimTcpBytes {
     /// Whether every byte is accounted for.
     pub fn is_closed(&self) -> bool {
-        self.buffered_at_start + self.written
-            == self.read + self.unsent_or_in_flight_at_end + self.unread_at_end
+        self.buffered_at_start_bytes + self.written_bytes
+            == self.read_bytes + self.unsent_or_in_flight_at_end_bytes + self.unread_at_end_bytes
     }
 }
 
@@ -549,17 +505,13 @@ impl SimTcpBytes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcpHeld {
     /// The program had not written more.
-    #[serde(rename = "program_ratio")]
-    pub program: f64,
+    pub program_ratio: f64,
     /// The send buffer was full of unacknowledged data.
-    #[serde(rename = "send_buffer_ratio")]
-    pub send_buffer: f64,
+    pub send_buffer_ratio: f64,
     /// The receiver's window was closed.
-    #[serde(rename = "window_ratio")]
-    pub window: f64,
+    pub window_ratio: f64,
     /// The congestion window was full.
-    #[serde(rename = "congestion_ratio")]
-    pub congestion: f64,
+    pub congestion_ratio: f64,
 }
 
 /// A part of the counted time.
@@ -572,6 +524,5 @@ pub struct SimTcpSlice {
     /// The same in bits per second.
     pub goodput_bits_per_second: f64,
     /// Segments retransmitted in it.
-    #[serde(rename = "retransmitted_segments")]
-    pub retransmits: u64,
+    pub retransmitted_segments: u64,
 }

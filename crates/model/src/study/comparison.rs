@@ -4,12 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::named;
+use crate::study::trial::TrialFigures;
 
 named! {
     /// The quantity of a comparison, as named on the first screen, in study files, documents and JSON.
-    #[derive(
-        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-    )]
     #[serde(rename_all = "lowercase")]
     pub enum Measure {
         /// Payload delivered, or requests answered, per second.
@@ -30,9 +28,6 @@ named! {
 
 named! {
     /// A figure of a trial by which settings are compared.
-    #[derive(
-        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-    )]
     #[serde(rename_all = "snake_case")]
     pub enum Metric {
         /// Payload delivered, in bits per second.
@@ -128,6 +123,28 @@ impl Metric {
         }
     }
 
+    /// Returns the figure of a trial; `None` if it was not measured, or does not count.
+    pub fn figure(self, of: &TrialFigures) -> Option<f64> {
+        match self {
+            Metric::DeliveredBitsPerSecond => Some(of.delivered_bits_per_second),
+            Metric::TransactionsPerSecond => Some(of.round_trip?.transactions_per_second),
+            Metric::RoundTripP50Ns => Some(of.round_trip?.quantiles.p50_ns? as f64),
+            Metric::RoundTripP99Ns => Some(of.round_trip?.quantiles.p99_ns? as f64),
+            Metric::RoundTripP999Ns => Some(of.round_trip?.quantiles.p999_ns? as f64),
+            Metric::DeliveredRatio => {
+                let offered = of.offered_packets.filter(|offered| *offered > 0)?;
+                Some(of.delivered_packets? as f64 / offered as f64)
+            }
+            Metric::LossRatio => of.loss_ratio,
+            Metric::OneWayDelayP50Ns => Some(of.one_way_delays.as_ref()?.quantile_ns(0.5)? as f64),
+            Metric::JitterSeconds => of.jitter_seconds,
+            Metric::CpuBusy => Some(of.counted_cpu()?.busy()),
+            Metric::CpuNsPerPacket => of.counted_cpu()?.busy_ns_per_packet,
+            Metric::CpuNsPerByte => of.counted_cpu()?.busy_ns_per_byte,
+            Metric::ContextSwitchesPerSecond => Some(of.context_switches_per_second),
+        }
+    }
+
     /// Returns the quantity it measures.
     pub fn measure(self) -> Measure {
         self.facts().measure
@@ -150,7 +167,6 @@ named! {
     /// With the ratio's interval `[L, U]` and a margin `m` of 1.05, the first of these that holds: `equivalent` when
     /// the interval lies within `[1/m, m]`; `better, and it matters` when L >= m; `worse, and it matters` when U <=
     /// 1/m; `better` when L > 1; `worse` when U < 1; otherwise no difference is proven.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Verdict {
         /// Better by at least the margin.
@@ -193,7 +209,6 @@ impl Verdict {
 
 named! {
     /// How an estimate and its interval are computed from the differences of blocks.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum IntervalMethod {
         /// Typical difference: the Hodges-Lehmann estimate, with the exact signed-rank interval. Holds for any noise.
@@ -332,7 +347,6 @@ pub const COMPARED_SCHEMA: &str = "nicpoll.study-compare/1";
 
 named! {
     /// How an estimate and its interval are computed from two sets of values.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ComparedMethod {
         /// Pairs from the blocks of one study: typical ratio, with the exact signed-rank interval.

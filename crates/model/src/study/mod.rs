@@ -7,20 +7,9 @@ pub(crate) mod comparison;
 mod imported;
 pub(crate) mod trial;
 
-pub use comparison::{
-    COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
-    Comparison, Ends, IntervalMethod, Measure, Metric, MetricFacts, MetricKind, RateOverTime,
-    Scenario, Sensitivity, SeriesTests, Unevenness, Verdict,
-};
-pub use imported::{
-    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval,
-    ImportedReading, ImportedTrial, SourcePlace, TrafficKind, UnplacedFigure,
-};
-pub use trial::{
-    Calibration, CoreSeries, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip,
-    RoundTripQuantiles, STEPS_MAX, SocketBuffers, SpinnerShare, Trial, TrialCpu, TrialFigures,
-    TrialSeries, Validity, Warmup, WindowRates,
-};
+pub use comparison::*;
+pub use imported::*;
+pub use trial::*;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,14 +71,11 @@ pub struct Plan {
     #[serde(default)]
     pub stop_width_ratio: Option<f64>,
     /// Number of comparisons with a verdict: the family that widens the intervals.
-    #[serde(rename = "family_comparisons")]
-    pub family: u32,
+    pub family_comparisons: u32,
     /// Confidence of each interval of the family, 0 to 1.
-    #[serde(rename = "confidence_ratio")]
-    pub confidence: f64,
+    pub confidence_ratio: f64,
     /// The ratio from which on a difference matters.
-    #[serde(rename = "margin_ratio")]
-    pub margin: f64,
+    pub margin_ratio: f64,
 }
 
 impl Plan {
@@ -669,7 +655,6 @@ pub const STUDIES_SCHEMA: &str = "nicpoll.studies/1";
 
 named! {
     /// The command that made a study. It determines the type of the stored document.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum StudyKind {
         /// `nicpoll demo`.
@@ -692,7 +677,6 @@ impl StudyKind {
 
 named! {
     /// The state of a study.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum StudyState {
         /// Its program is running.

@@ -348,6 +348,14 @@ pub struct TrialFigures {
     pub ledger: Ledger,
 }
 
+impl TrialFigures {
+    /// Returns the CPU figures, if the run in which CPU time was counted, which is judged by itself, counts.
+    pub fn counted_cpu(&self) -> Option<&TrialCpu> {
+        let cpu = self.cpu.as_ref()?;
+        (cpu.validity.is_kept() && cpu.validity.failure.is_none()).then_some(cpu)
+    }
+}
+
 /// One run of one workload under one setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json as object};
 
 use crate::csv::{table, with};
+use crate::fields::section;
 use crate::json::compact;
 use crate::lists::joined;
 use crate::page::{Block, Medium, Page, Part, Saved};
@@ -45,67 +46,18 @@ pub(super) fn csv(name: &'static str, data: String, holds: &'static str) -> Bloc
     })
 }
 
-/// Columns of a trial, separated by bars. After a blank: the path of the field in the row's JSON, if it differs from
-/// the name.
-const TRIAL: &str = "\
-    sequence|block|workload|setting|external|failure|unproven|ledger_void|\
-    offered_packets figures/offered_packets|delivered_packets figures/delivered_packets|\
-    delivered_bits_per_second figures/delivered_bits_per_second|\
-    delivered_packets_per_second figures/delivered_packets_per_second|loss_ratio|\
-    transactions_per_second figures/round_trip/transactions_per_second|\
-    round_trip_p50_ns figures/round_trip/p50_ns|round_trip_p99_ns figures/round_trip/p99_ns|\
-    jitter_seconds figures/jitter_seconds|one_way_p50_ns|one_way_p99_ns|\
-    spinner_cpu_ratio figures/spinner/cpu_ratio|rounds_per_second figures/rounds_per_second|\
-    polls_per_second figures/polls_per_second|\
-    interrupts_per_second figures/interrupts_per_second|\
-    context_switches_per_second figures/context_switches_per_second|\
-    packets_per_poll figures/packets_per_poll|\
-    cpu_busy_ns_per_packet figures/cpu/busy_ns_per_packet|\
-    cpu_busy_ns_per_byte figures/cpu/busy_ns_per_byte|\
-    refused_sends|control_sent_packets|control_received_packets|lost_packets|\
-    residual_packets figures/ledger/residual_packets";
-
-/// Columns of a step of a trial.
-const STEP: &str = "\
-    sequence|block|workload|setting|end_seconds|sent_frames|received_bytes|read_datagrams|\
-    dropped_frames|dropped_datagrams|polls|busy_core_seconds|interrupt_core_seconds|\
-    cut_short_softirqs";
-
-/// Columns of a block of a live comparison.
-const BLOCK: &str = "\
-    pair|setting|is_first_of_pair|set_aside_because|start_seconds|left_out_seconds|\
-    seconds window/seconds|rx_packets window/rx_packets|tx_packets window/tx_packets|\
-    rx_bytes window/rx_bytes|tx_bytes window/tx_bytes|cpu_busy_seconds|\
-    cpu_user_seconds window/cpu/user_seconds|cpu_system_seconds window/cpu/system_seconds|\
-    cpu_irq_seconds window/cpu/irq_seconds|cpu_softirq_seconds window/cpu/softirq_seconds|\
-    cpu_foreign_seconds window/cpu/foreign_seconds|cpu_steal_seconds window/cpu/steal_seconds|\
-    interrupts|receive_softirqs|polls|polled_packets|dropped_packets lost_packets|\
-    context_switches|retransmitted_segments";
-
-/// Columns of an imported trial.
-const IMPORTED: &str = "\
-    sequence|test|tool|workload|setting|sender|receiver|quantity|value|is_sent|duration_seconds|\
-    loss_ratio|jitter_seconds|sender_cpu_interrupt_ratio|sender_cpu_idle_ratio|\
-    receiver_cpu_interrupt_ratio|receiver_cpu_idle_ratio|line place/line";
-
-/// Columns of a run of a sweep before the parameter, and after it.
-const RUN: &str = "\
-    host plan/hosts/0/host|discipline plan/hosts/0/discipline|workload plan/workload|\
-    seed plan/seed|seconds plan/seconds";
-const RUN_FIGURES: &str = "\
-    offered_pps figures/offered_packets_per_second|\
-    delivered_pps figures/delivered_packets_per_second|loss_ratio figures/loss_ratio|\
-    user figures/hosts/0/cpu/user_ratio|system figures/hosts/0/cpu/system_ratio|\
-    interrupt figures/hosts/0/cpu/interrupt_ratio|\
-    soft_interrupt figures/hosts/0/cpu/soft_interrupt_ratio|idle figures/hosts/0/cpu/idle_ratio|\
-    interrupts figures/hosts/0/interrupts|context_switches figures/hosts/0/context_switches|\
-    latency_p50_ns figures/latency/p50_ns|latency_p99_ns figures/latency/p99_ns|\
-    jitter_ns figures/jitter_ns";
+/// Returns the columns of a kind of row, separated by bars.
+fn columns(of: &str) -> String {
+    section(include_str!("columns.txt"), of).replace('\n', "|")
+}
 
 /// The trials of a study, a line each.
 pub fn trials_as_csv(study: &Study) -> String {
     let rows = study.trials.iter();
-    table(TRIAL, rows.map(|trial| with(trial, computed_of(trial))))
+    table(
+        &columns("trial"),
+        rows.map(|trial| with(trial, computed_of(trial))),
+    )
 }
 
 /// Returns the computed columns of a trial.
@@ -129,7 +81,7 @@ fn computed_of(trial: &Trial) -> Value {
 
 /// Returns the steps within a study's trials, a line each.
 pub fn series_as_csv(study: &Study) -> String {
-    table(STEP, study.trials.iter().flat_map(steps))
+    table(&columns("step"), study.trials.iter().flat_map(steps))
 }
 
 /// The steps of a trial.
@@ -192,7 +144,7 @@ pub fn blocks_as_csv(compared: &LiveAb) -> String {
             with(block, computed)
         })
     });
-    table(BLOCK, blocks)
+    table(&columns("block"), blocks)
 }
 
 /// Imported trials, a line each, in the order of the text.
@@ -209,7 +161,7 @@ pub fn imported_as_csv(imported: &Imported) -> String {
         });
         with(trial, computed)
     });
-    table(IMPORTED, rows)
+    table(&columns("imported trial"), rows)
 }
 
 /// A figure of an end of an imported trial.
@@ -229,7 +181,8 @@ pub(super) fn imported_loss(trial: &ImportedTrial) -> Option<f64> {
 /// A sweep of the simulator, a line for each run.
 pub fn sweep_as_csv(sweep: &SimSweep) -> String {
     let lost = joined(SIM_PLACES.map(|place| format!("lost_{}", place.key())), "|");
-    let columns = format!("{RUN}|{} value|{RUN_FIGURES}|{lost}", sweep.parameter);
+    let [run, figures] = ["run", "figures of a run"].map(columns);
+    let columns = format!("{run}|{} value|{figures}|{lost}", sweep.parameter);
     let points = sweep.points.iter();
     let rows = points.filter(|point| !point.figures.hosts.is_empty());
     let rows = rows.map(|point| {
@@ -336,9 +289,9 @@ mod tests {
         let study: Study =
             serde_json::from_str(include_str!("../../tests/golden/demo.json")).unwrap();
         let trial = &study.trials[0];
-        has_all(TRIAL, &with(trial, computed_of(trial)));
+        has_all(&columns("trial"), &with(trial, computed_of(trial)));
         let step = steps(&study.trials[0]);
-        has_all(STEP, &step[0]);
+        has_all(&columns("step"), &step[0]);
         let compared: LiveAb =
             serde_json::from_str(include_str!("../../tests/golden/ab.json")).unwrap();
         let computed = [
@@ -354,6 +307,6 @@ mod tests {
             &compared.pairs[0].judged,
             Value::Object(computed.into_iter().collect()),
         );
-        has_all(BLOCK, &block);
+        has_all(&columns("block"), &block);
     }
 }

@@ -68,8 +68,8 @@ impl Machine {
                 };
                 figures.push(SimQueue {
                     name: format!("{name}{number}"),
-                    limit: queue.limit,
-                    most: queue.most,
+                    limit_packets: queue.limit,
+                    most_packets: queue.most,
                 });
             }
         }
@@ -83,10 +83,10 @@ impl Machine {
         Some(SimPolling {
             controller: String::from(poller.controller().name()),
             cycles: cycles.count,
-            asked: cycles.asked,
-            burst_mean: ratio(cycles.burst_sum, cycles.count),
-            burst_min: cycles.burst_min,
-            burst_max_reached: cycles.burst_max,
+            asked_packets: cycles.asked,
+            burst_mean_packets: ratio(cycles.burst_sum, cycles.count),
+            burst_min_packets: cycles.burst_min,
+            burst_max_reached_packets: cycles.burst_max,
             full_cycles: cycles.at_burst_max,
             knobs: self.knob_figures(start),
         })
@@ -131,14 +131,14 @@ pub fn host_figures(processors: &[Machine], starts: &[Start]) -> SimHostFigures 
         context_switches: sum(|cpu, start| cpu.cpu.switches - start.switches),
         interrupts: sum(|cpu, _| cpu.tally.interrupts()),
         ledger: SimHostLedger {
-            in_flight_at_start: sum(|_, start| start.in_flight),
-            received: sum(|cpu, _| cpu.tally.received()),
-            made: sum(|cpu, _| cpu.tally.made),
-            transmitted: sum(|cpu, _| cpu.tally.transmitted),
-            taken: sum(|cpu, _| cpu.tally.taken),
-            merged: sum(|cpu, _| cpu.tally.merged),
+            in_flight_at_start_packets: sum(|_, start| start.in_flight),
+            received_packets: sum(|cpu, _| cpu.tally.received()),
+            made_packets: sum(|cpu, _| cpu.tally.made),
+            transmitted_packets: sum(|cpu, _| cpu.tally.transmitted),
+            taken_packets: sum(|cpu, _| cpu.tally.taken),
+            merged_packets: sum(|cpu, _| cpu.tally.merged),
             losses: losses(processors),
-            in_flight_at_end: sum(|cpu, _| cpu.packets()),
+            in_flight_at_end_packets: sum(|cpu, _| cpu.packets()),
         },
         cards: cards(processors),
         queues: queues(processors),
@@ -168,8 +168,8 @@ fn cards(processors: &[Machine]) -> Vec<SimCard> {
     let card = |card: usize| {
         let tallies = || processors.iter().map(|cpu| &cpu.tally.cards[card].figures);
         SimCard {
-            received: tallies().map(|of| of.received).sum(),
-            ring_lost: tallies().map(|of| of.ring_lost).sum(),
+            received_packets: tallies().map(|of| of.received_packets).sum(),
+            ring_lost_packets: tallies().map(|of| of.ring_lost_packets).sum(),
             interrupts: tallies().map(|of| of.interrupts).sum(),
             line_ratio: None,
         }
@@ -182,7 +182,7 @@ fn queues(processors: &[Machine]) -> Vec<SimQueue> {
     let mut queues = processors[0].queue_figures();
     for cpu in processors {
         for (queue, other) in queues.iter_mut().zip(cpu.queue_figures()) {
-            queue.most = queue.most.max(other.most);
+            queue.most_packets = queue.most_packets.max(other.most_packets);
         }
     }
     queues
@@ -191,11 +191,11 @@ fn queues(processors: &[Machine]) -> Vec<SimQueue> {
 fn mean(cpus: &[SimCpu]) -> Option<SimCpu> {
     let of = |share: fn(&SimCpu) -> f64| cpus.iter().map(share).sum::<f64>() / cpus.len() as f64;
     (!cpus.is_empty()).then(|| SimCpu {
-        user: of(|cpu| cpu.user),
-        system: of(|cpu| cpu.system),
-        interrupt: of(|cpu| cpu.interrupt),
-        soft_interrupt: of(|cpu| cpu.soft_interrupt),
-        idle: of(|cpu| cpu.idle),
+        user_ratio: of(|cpu| cpu.user_ratio),
+        system_ratio: of(|cpu| cpu.system_ratio),
+        interrupt_ratio: of(|cpu| cpu.interrupt_ratio),
+        soft_interrupt_ratio: of(|cpu| cpu.soft_interrupt_ratio),
+        idle_ratio: of(|cpu| cpu.idle_ratio),
     })
 }
 
@@ -215,10 +215,10 @@ fn shares(end: &Times, start: &Times) -> Option<SimCpu> {
     let whole = end.sum() - start.sum();
     let share = |state| (end.of(state) - start.of(state)) as f64 / whole as f64;
     (whole > 0).then(|| SimCpu {
-        user: share(State::User),
-        system: share(State::System),
-        interrupt: share(State::Interrupt),
-        soft_interrupt: share(State::SoftInterrupt),
-        idle: share(State::Idle),
+        user_ratio: share(State::User),
+        system_ratio: share(State::System),
+        interrupt_ratio: share(State::Interrupt),
+        soft_interrupt_ratio: share(State::SoftInterrupt),
+        idle_ratio: share(State::Idle),
     })
 }

@@ -90,7 +90,7 @@ impl Machine {
         let source = &mut self.freebsd.sources[card];
         if let Pass::Throttle { is_reported } = source.storm.pass(tick) {
             source.is_throttled = true;
-            self.tally.storm.throttled += 1;
+            self.tally.storm.throttled_passes += 1;
             self.tally.storm.reports += u64::from(is_reported);
         }
         let is_throttled = source.is_throttled;

@@ -249,7 +249,7 @@ impl Machine {
         };
         packet.arrived_ns = self.now_ns;
         let tally = &mut self.tally.cards[card];
-        tally.figures.received += 1;
+        tally.figures.received_packets += 1;
         tally.received_bytes += u64::from(packet.line_bytes);
         if self.is_veth {
             // The sending processor has run the protocols for it.
@@ -257,7 +257,7 @@ impl Machine {
         } else if self.cards[card].rx_ring.push(packet) {
             self.request_interrupt(card);
         } else {
-            self.tally.cards[card].figures.ring_lost += 1;
+            self.tally.cards[card].figures.ring_lost_packets += 1;
             self.lose(LossPlace::RxRing, &packet);
         }
     }

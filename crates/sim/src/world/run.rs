@@ -43,11 +43,11 @@ pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
                 std::array::from_fn(|count| now[count] - before[count]);
             slices.push(SimSlice {
                 end_seconds: part_ns as f64 / 1e9,
-                offered,
-                delivered,
-                lost,
+                offered_packets: offered,
+                delivered_packets: delivered,
+                lost_packets: lost,
                 interrupts,
-                throttled,
+                throttled_passes: throttled,
                 knobs: world.machines[0].knob_figures(&counting.starts[0]),
             });
             before = now;
@@ -70,7 +70,7 @@ fn counts(world: &World) -> [u64; 5] {
         shared.delivered(),
         SIM_PLACES.iter().map(|place| shared.lost(*place)).sum(),
         sum(Tally::interrupts),
-        sum(|tally| tally.storm.throttled),
+        sum(|tally| tally.storm.throttled_passes),
     ]
 }
 
@@ -79,11 +79,11 @@ fn figures(world: &World, plan: &Simulation, counting: &Counting) -> SimFigures 
     let seconds = plan.duration_ns as f64 / 1e9;
     let shared = &world.shared;
     let ledger = SimLedger {
-        in_flight_at_start: counting.in_flight,
-        offered: shared.offered(),
-        delivered: shared.delivered(),
+        in_flight_at_start_datagrams: counting.in_flight,
+        offered_datagrams: shared.offered(),
+        delivered_datagrams: shared.delivered(),
         losses: losses(shared),
-        in_flight_at_end: world.in_flight(),
+        in_flight_at_end_datagrams: world.in_flight(),
     };
     let each = world.machines[0].flows.iter().zip(&shared.flows);
     let payload: f64 = each
@@ -92,10 +92,10 @@ fn figures(world: &World, plan: &Simulation, counting: &Counting) -> SimFigures 
         .sum();
     let clients = plan.is_alone() && plan.workload.pattern != Pattern::Blast;
     SimFigures {
-        offered_pps: ledger.offered as f64 / seconds,
-        delivered_pps: ledger.delivered as f64 / seconds,
+        offered_packets_per_second: ledger.offered_datagrams as f64 / seconds,
+        delivered_packets_per_second: ledger.delivered_datagrams as f64 / seconds,
         delivered_payload_bits_per_second: 8.0 * payload / seconds,
-        loss_ratio: ratio(ledger.lost(), ledger.offered),
+        loss_ratio: ratio(ledger.lost(), ledger.offered_datagrams),
         latency: FlowTally::latency_of_all(&shared.flows),
         jitter_ns: mean(shared.flows.iter().filter_map(FlowTally::jitter_ns)),
         clients: clients.then(|| self::clients(&shared.served)),
@@ -142,13 +142,13 @@ fn flow(plan: &Simulation, flow: &Flow, tally: &FlowTally, seconds: f64) -> SimF
         payload_bytes,
         calls: tally.offered,
         send_errors: tally.send_errors,
-        delivered: tally.delivered,
-        sent_pps,
-        delivered_pps,
+        delivered_datagrams: tally.delivered,
+        sent_packets_per_second: sent_pps,
+        delivered_packets_per_second: delivered_pps,
         sent_payload_bits_per_second: sent_bits,
         delivered_payload_bits_per_second: delivered_bits,
-        missing: tally.missing(),
-        out_of_order: tally.out_of_order,
+        missing_datagrams: tally.missing(),
+        out_of_order_datagrams: tally.out_of_order,
         latency: tally.latency(),
         round_trip: tally.round_trip(),
         jitter_ns: tally.jitter_ns(),
@@ -232,10 +232,10 @@ fn clients(served: &[u64]) -> SimClients {
     let at = |index: usize| served.get(index).copied().unwrap_or_default();
     let count = served.len();
     SimClients {
-        count: count as u64,
-        served_least: at(0),
-        served_median: (at((count - 1) / 2) + at(count / 2)) as f64 / 2.0,
-        served_most: at(count - 1),
+        clients: count as u64,
+        served_least_packets: at(0),
+        served_median_packets: (at((count - 1) / 2) + at(count / 2)) as f64 / 2.0,
+        served_most_packets: at(count - 1),
     }
 }
 
@@ -310,7 +310,7 @@ fn connection_figures(plan: &Simulation, marks: &[(u64, Vec<ConnectionMark>)]) -
             send_buffer_bytes: options.send_buffer(&from.applied()),
             receive_buffer_bytes: options.receive_buffer(&to.applied()),
             segments: sender.segments,
-            retransmits: sender.retransmits,
+            retransmitted_segments: sender.retransmits,
             fast_retransmits: sender.fast_retransmits,
             timeouts: sender.timeouts,
             probes: sender.probes,
@@ -332,21 +332,21 @@ fn connection_figures(plan: &Simulation, marks: &[(u64, Vec<ConnectionMark>)]) -
 
 fn bytes(before: &ConnectionMark, after: &ConnectionMark) -> SimTcpBytes {
     SimTcpBytes {
-        buffered_at_start: before.written - before.read,
-        written: after.written - before.written,
-        read: after.read - before.read,
-        unsent_or_in_flight_at_end: after.written - after.received,
-        unread_at_end: after.received - after.read,
+        buffered_at_start_bytes: before.written - before.read,
+        written_bytes: after.written - before.written,
+        read_bytes: after.read - before.read,
+        unsent_or_in_flight_at_end_bytes: after.written - after.received,
+        unread_at_end_bytes: after.received - after.read,
     }
 }
 
 fn held(sender: &SenderCounts, whole_ns: u64) -> SimTcpHeld {
     let share = |held: Held| sender.held_ns[held as usize] as f64 / whole_ns as f64;
     SimTcpHeld {
-        program: share(Held::Program),
-        send_buffer: share(Held::Buffer),
-        window: share(Held::Window),
-        congestion: share(Held::Congestion),
+        program_ratio: share(Held::Program),
+        send_buffer_ratio: share(Held::Buffer),
+        window_ratio: share(Held::Window),
+        congestion_ratio: share(Held::Congestion),
     }
 }
 
@@ -358,7 +358,7 @@ fn connection_slice(pair: &[(u64, ConnectionMark)], start_ns: u64) -> SimTcpSlic
         end_seconds: (after.0 - start_ns) as f64 / 1e9,
         read_bytes,
         goodput_bits_per_second: 8.0 * read_bytes as f64 / seconds,
-        retransmits: after.1.sender.retransmits - before.1.sender.retransmits,
+        retransmitted_segments: after.1.sender.retransmits - before.1.sender.retransmits,
     }
 }
 

@@ -32,9 +32,12 @@ fn a_lone_packet_takes_the_sum_of_its_steps() {
     // And back to the idle thread.
     assert_eq!(
         figures.hosts[0].context_switches,
-        4 * figures.ledger.delivered
+        4 * figures.ledger.delivered_datagrams
     );
-    assert_eq!(figures.hosts[0].interrupts, figures.ledger.delivered);
+    assert_eq!(
+        figures.hosts[0].interrupts,
+        figures.ledger.delivered_datagrams
+    );
 }
 
 #[test]
@@ -42,14 +45,18 @@ fn time_is_spent_on_what_was_done() {
     let figures = run("freebsd-polling", "constant:rate=20k");
     let host = host();
     let ticks = 200.0;
-    let packets = figures.ledger.delivered as f64;
+    let packets = figures.ledger.delivered_datagrams as f64;
     let window_ns = 2e8;
     let clock = ticks * (host.cpu.interrupt_entry_ns + host.cpu.tick_ns) as f64 / window_ns;
-    near(cpu(&figures).interrupt, clock, 1e-3);
+    near(cpu(&figures).interrupt_ratio, clock, 1e-3);
     let program = packets * host.application.packet_ns as f64 / window_ns;
-    near(cpu(&figures).user, program, 1e-3);
+    near(cpu(&figures).user_ratio, program, 1e-3);
     let cpu = cpu(&figures);
-    let sum = cpu.user + cpu.system + cpu.interrupt + cpu.soft_interrupt + cpu.idle;
+    let sum = cpu.user_ratio
+        + cpu.system_ratio
+        + cpu.interrupt_ratio
+        + cpu.soft_interrupt_ratio
+        + cpu.idle_ratio;
     assert!((sum - 1.0).abs() < 1e-12);
     let polling = figures.hosts[0].polling.clone().unwrap();
     assert_eq!(polling.cycles, 200);
@@ -73,7 +80,7 @@ fn no_more_comes_through_than_the_line_carries() {
     let figures = run(on_slow_line, "constant:rate=20k:payload=1000");
     // 1000 + 8 + 20 + 14 + 4 + 8 + 12 bytes.
     let line_pps = 10e6 / (8.0 * 1066.0);
-    near(figures.delivered_pps, line_pps, 5.0);
+    near(figures.delivered_packets_per_second, line_pps, 5.0);
     near(figures.hosts[0].line_ratio().unwrap(), 1.0, 0.01);
     assert_eq!(figures.ledger.lost(), lost(&figures, LossPlace::FarQueue));
 }
@@ -86,9 +93,13 @@ fn a_blast_fills_the_line_and_what_does_not_fit_is_enobufs() {
         "blast:payload=1470",
     );
     let line_pps = 100e6 / (8.0 * 1536.0);
-    near(figures.delivered_pps, line_pps, 10.0);
+    near(figures.delivered_packets_per_second, line_pps, 10.0);
     let failed = lost(&figures, LossPlace::SendQueue);
-    assert!(failed > figures.ledger.delivered, "{:?}", figures.ledger);
+    assert!(
+        failed > figures.ledger.delivered_datagrams,
+        "{:?}",
+        figures.ledger
+    );
     assert_eq!(figures.ledger.lost(), failed);
 }
 
@@ -98,9 +109,12 @@ fn a_polled_sender_is_bound_by_how_often_its_ring_is_cleared() {
     // A cycle of one chunk looks at the card once.
     let polled = run(&format!("freebsd-polling:each_burst=150:{small}"), "blast");
     // Each tick clears 8 descriptors and refills them.
-    within(polled.delivered_pps, ..=8.0 * 1001.0);
+    within(polled.delivered_packets_per_second, ..=8.0 * 1001.0);
     let woken = run(&format!("freebsd-interrupt:{small}"), "blast");
-    above(woken.delivered_pps, 2.0 * polled.delivered_pps);
+    above(
+        woken.delivered_packets_per_second,
+        2.0 * polled.delivered_packets_per_second,
+    );
 }
 
 #[test]
@@ -110,7 +124,8 @@ fn pulses_wait_in_the_ring_and_beyond_it_are_lost() {
         "pulses:rate=100k",
     );
     // Of 100 packets, 64 find a descriptor, and some of these are taken meanwhile.
-    let delivered = figures.ledger.delivered as f64 / figures.ledger.offered as f64;
+    let delivered =
+        figures.ledger.delivered_datagrams as f64 / figures.ledger.offered_datagrams as f64;
     assert!((0.3..0.9).contains(&delivered), "{delivered}");
     assert!(lost(&figures, LossPlace::RxRing) > 0);
 }
@@ -122,18 +137,18 @@ fn background_work_comes_before_the_program_and_is_bounded() {
         "freebsd-interrupt:background.interrupt_ns=10us",
         "constant:rate=20k",
     );
-    let added = cpu(&harvest).system - cpu(&plain).system;
+    let added = cpu(&harvest).system_ratio - cpu(&plain).system_ratio;
     // 20,000 interrupts of 10 us are 0.2, and every harvest is a switch.
     assert!((0.19..0.35).contains(&added), "{added}");
     let endless = run(
         "freebsd-interrupt:background.interrupt_ns=1ms",
         "constant:rate=20k",
     );
-    assert!(endless.delivered_pps < 0.1 * plain.delivered_pps);
+    assert!(endless.delivered_packets_per_second < 0.1 * plain.delivered_packets_per_second);
     let forgotten = "freebsd-interrupt:background.interrupt_ns=1ms:background.queue_events=0";
     assert_eq!(
-        run(forgotten, "constant:rate=20k").delivered_pps,
-        plain.delivered_pps
+        run(forgotten, "constant:rate=20k").delivered_packets_per_second,
+        plain.delivered_packets_per_second
     );
 }
 
@@ -141,7 +156,7 @@ fn background_work_comes_before_the_program_and_is_bounded() {
 fn idle_polling_takes_what_is_left_and_shortens_the_wait() {
     let plain = run("freebsd-polling", "poisson:rate=20k");
     let idle = run("freebsd-polling:idle_poll=1", "poisson:rate=20k");
-    assert!(cpu(&idle).idle < 0.01, "{:?}", cpu(&idle));
+    assert!(cpu(&idle).idle_ratio < 0.01, "{:?}", cpu(&idle));
     assert!(idle.latency.p50_ns < plain.latency.p50_ns.map(|ns| ns / 5));
 }
 
@@ -150,7 +165,7 @@ fn a_datagram_in_fragments_is_one_datagram() {
     // 1473 bytes are one too many for a frame: 1480 bytes of IP payload, and 1.
     let figures = run("freebsd-polling", "constant:rate=10k:payload=1473");
     assert_eq!(figures.ledger.lost(), 0, "{:?}", figures.ledger);
-    assert!((figures.delivered_pps - 10_000.0).abs() <= 10.0);
+    assert!((figures.delivered_packets_per_second - 10_000.0).abs() <= 10.0);
     // 1538 bytes of line, and 84 for the shortest frame.
     let used = 10_000.0 * 8.0 * (1538.0 + 84.0) / 1e9;
     near(figures.hosts[0].line_ratio().unwrap(), used, 1e-3);
@@ -159,7 +174,7 @@ fn a_datagram_in_fragments_is_one_datagram() {
         "freebsd-polling:card.rx_ring=1",
         "constant:rate=10k:payload=1473",
     );
-    assert!(lossy.ledger.lost() > 0 && lossy.ledger.lost() <= lossy.ledger.offered);
+    assert!(lossy.ledger.lost() > 0 && lossy.ledger.lost() <= lossy.ledger.offered_datagrams);
     assert_eq!(lossy.ledger.lost(), lost(&lossy, LossPlace::RxRing));
 }
 
@@ -180,7 +195,7 @@ fn with_refill(discipline: &str, workload: &str) -> SimFigures {
 
 /// Returns how much longer a program that never waits takes for a call, in nanoseconds.
 fn longer_ns(discipline: &str) -> f64 {
-    let call_ns = |figures: SimFigures| 1e9 / figures.offered_pps;
+    let call_ns = |figures: SimFigures| 1e9 / figures.offered_packets_per_second;
     call_ns(with_refill(discipline, "blast")) - call_ns(run(discipline, "blast"))
 }
 
@@ -199,10 +214,10 @@ fn polling_costs_a_program_a_refill_a_tick() {
     let ticks = host().cpu.hz as f64;
     let refilled = ticks * REFILL_NS as f64 / 1e9;
     // The refills come out of the program's own time: it makes fewer calls.
-    let own = |figures: &SimFigures| cpu(figures).user + cpu(figures).system;
+    let own = |figures: &SimFigures| cpu(figures).user_ratio + cpu(figures).system_ratio;
     let left = own(&without) - refilled;
     close(
-        with.offered_pps / without.offered_pps,
+        with.offered_packets_per_second / without.offered_packets_per_second,
         left / own(&without),
         0.01,
     );
@@ -213,7 +228,7 @@ fn polling_costs_a_program_a_refill_a_tick() {
 fn ticks_alone_take_no_caches() {
     // The card interrupts ten times a second.
     let quiet = "freebsd-interrupt:card.moderation_ns=100ms";
-    let calls = |figures: SimFigures| figures.offered_pps;
+    let calls = |figures: SimFigures| figures.offered_packets_per_second;
     let without = calls(run(quiet, "blast"));
     let with = calls(with_refill(quiet, "blast"));
     let refilled = 10.0 * REFILL_NS as f64 / 1e9;
@@ -251,7 +266,7 @@ fn a_program_that_never_gets_through_its_refill_owes_one() {
     // After the pulse it takes all that waits in one go, and sleeps. What is left of ten periods:
     let working_s = packets * 120e-6;
     let rest = (0.1 - pulse_s - working_s) / 0.1;
-    above(cpu(&figures).idle, 0.9 * rest);
+    above(cpu(&figures).idle_ratio, 0.9 * rest);
     // In the pulse it was never asleep.
-    below(cpu(&figures).idle, 1.0 - pulse_s / 0.1);
+    below(cpu(&figures).idle_ratio, 1.0 - pulse_s / 0.1);
 }

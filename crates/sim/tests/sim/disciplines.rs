@@ -9,7 +9,7 @@ use crate::common::*;
 #[test]
 fn empty_polls_are_deferred_as_often_as_asked_and_then_interrupts_return() {
     let figures = run("napi-timer:defer=3:timeout=100us", "constant:rate=100");
-    let packets = figures.ledger.offered;
+    let packets = figures.ledger.offered_datagrams;
     assert_eq!(figures.hosts[0].interrupts, packets);
     // The poll that found the packet, and three by the timer that find nothing.
     let napi = figures.hosts[0].napi.unwrap();
@@ -23,14 +23,14 @@ fn passes_with_sleeps_between_are_no_storm() {
         .storm
         .unwrap();
     assert!(storm.passes >= 199, "{storm:?}");
-    assert_eq!(storm.throttled, 0);
+    assert_eq!(storm.throttled_passes, 0);
 }
 
 #[test]
 fn a_full_poll_leaves_the_rest_to_the_program_that_polls() {
     // From the first packet on more comes than the host can take: the program gets its turn all the same.
     let figures = run("busy-poll", "constant:rate=200k");
-    above(figures.delivered_pps, 60_000.0);
+    above(figures.delivered_packets_per_second, 60_000.0);
     let napi = figures.hosts[0].napi.unwrap();
     assert!(napi.busy_polls > 1000, "{napi:?}");
 }
@@ -40,7 +40,7 @@ fn a_program_that_polls_is_not_disturbed_by_the_timer() {
     let figures = run("busy-poll:spin=1ms", "constant:rate=5k");
     assert_eq!(figures.hosts[0].interrupts, 0);
     assert_eq!(figures.hosts[0].napi.unwrap().timer_polls, 0);
-    below(cpu(&figures).idle, 0.01);
+    below(cpu(&figures).idle_ratio, 0.01);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_look_at_the_status_is_dear_and_rare() {
         let discipline = format!("freebsd-polling:card.status_ns=100us:reg_frac={reg_frac}");
         run(&discipline, "constant:rate=1k").hosts[0]
             .cpu
-            .soft_interrupt
+            .soft_interrupt_ratio
     };
     // 1000 a second of 100 us, or 100.
     let difference = soft(1) - soft(10);
@@ -60,14 +60,14 @@ fn a_look_at_the_status_is_dear_and_rare() {
 fn ksoftirqd_and_the_program_take_turns() {
     // The program always has work, and so has NAPI once it has been handed over.
     let figures = run("napi:application.packet_ns=1ms", "constant:rate=200k");
-    above(cpu(&figures).system, 0.5);
-    above(cpu(&figures).user, 0.05);
+    above(cpu(&figures).system_ratio, 0.5);
+    above(cpu(&figures).user_ratio, 0.05);
     let short = run(
         "napi:application.packet_ns=1ms:budget=64",
         "constant:rate=200k",
     );
     // A softirq ends with the pass in which somebody else's turn comes, so short passes are fairer.
-    assert!(cpu(&short).user > 0.3, "{:?}", cpu(&short));
+    assert!(cpu(&short).user_ratio > 0.3, "{:?}", cpu(&short));
 }
 
 fn sampled_host(discipline: &str, workload: &str, seconds: u64) -> SimHostFigures {
@@ -86,18 +86,21 @@ fn sampled(host: &SimHostFigures) -> SimCpu {
 fn the_tick_that_starts_the_polls_does_not_see_them() {
     let polling = "freebsd-polling:user_frac=50";
     let blind = sampled_host(polling, "poisson:rate=30k", 2);
-    assert!(blind.cpu.soft_interrupt > 0.3, "{:?}", blind.cpu);
-    assert!(sampled(&blind).soft_interrupt < 0.02, "{:?}", blind);
+    assert!(blind.cpu.soft_interrupt_ratio > 0.3, "{:?}", blind.cpu);
+    assert!(sampled(&blind).soft_interrupt_ratio < 0.02, "{:?}", blind);
     let seen = sampled_host(
         &format!("{polling}:cpu.stat_hz=127"),
         "poisson:rate=30k",
         20,
     );
     for (exact, sampled) in [
-        (seen.cpu.user, sampled(&seen).user),
-        (seen.cpu.system, sampled(&seen).system),
-        (seen.cpu.soft_interrupt, sampled(&seen).soft_interrupt),
-        (seen.cpu.idle, sampled(&seen).idle),
+        (seen.cpu.user_ratio, sampled(&seen).user_ratio),
+        (seen.cpu.system_ratio, sampled(&seen).system_ratio),
+        (
+            seen.cpu.soft_interrupt_ratio,
+            sampled(&seen).soft_interrupt_ratio,
+        ),
+        (seen.cpu.idle_ratio, sampled(&seen).idle_ratio),
     ] {
         assert!((exact - sampled).abs() < 0.03, "{seen:?}");
     }
@@ -109,8 +112,8 @@ fn hard_interrupts_are_never_seen() {
     for stat_hz in [0, 128] {
         let discipline = format!("napi:cpu.stat_hz={stat_hz}");
         let host = sampled_host(&discipline, "constant:rate=30k", 2);
-        assert!(host.cpu.interrupt > 0.05, "{:?}", host.cpu);
-        assert_eq!(sampled(&host).interrupt, 0.0);
+        assert!(host.cpu.interrupt_ratio > 0.05, "{:?}", host.cpu);
+        assert_eq!(sampled(&host).interrupt_ratio, 0.0);
     }
 }
 
@@ -144,9 +147,9 @@ fn routed(options: &str, seconds: u64) -> SimFigures {
 fn a_throttled_driver_without_a_task_falls_and_stays_down() {
     let calm = routed("card.hands_over=0:storm.threshold=0", 1);
     let storm = routed("card.hands_over=0:storm.threshold=1000", 2);
-    assert!(storm.delivered_pps < 0.25 * calm.delivered_pps);
+    assert!(storm.delivered_packets_per_second < 0.25 * calm.delivered_packets_per_second);
     // A hundred passes of a hundred packets a second.
-    assert!((storm.delivered_pps / 10_000.0 - 1.0).abs() < 0.02);
+    assert!((storm.delivered_packets_per_second / 10_000.0 - 1.0).abs() < 0.02);
     let of = storm.hosts[1].storm.unwrap();
     assert_eq!(of.reports, 2, "{of:?}");
 }
@@ -157,8 +160,11 @@ fn a_driver_that_hands_over_weathers_the_storm() {
     let calm = routed("card.hands_over=1:storm.threshold=0", 1);
     let storm = routed("card.hands_over=1:storm.threshold=1000", 2);
     let of = storm.hosts[1].storm.unwrap();
-    assert!(of.throttled > 0 && of.reports > 0, "{of:?}");
-    above(storm.delivered_pps, 0.99 * calm.delivered_pps);
+    assert!(of.throttled_passes > 0 && of.reports > 0, "{of:?}");
+    above(
+        storm.delivered_packets_per_second,
+        0.99 * calm.delivered_packets_per_second,
+    );
     // The task goes on without interrupts, while more comes than a pass takes.
     let interrupts = |figures: &SimFigures| figures.hosts[1].cards[0].interrupts;
     assert_eq!(interrupts(&calm), 0, "{:?}", calm.hosts[1].cards);

@@ -31,7 +31,7 @@ fn a_lone_request_takes_the_sum_of_all_steps_both_ways() {
     let expected = 2 * one_way + own - (call - host.card.tx_packet_ns);
     close(trip.mean_ns.unwrap(), expected as f64, 0.002);
     close(
-        figures.flows[0].delivered_pps,
+        figures.flows[0].delivered_packets_per_second,
         1e9 / (2 * one_way + 2 * own) as f64,
         0.02,
     );
@@ -48,11 +48,15 @@ fn a_blast_crosses_the_line_at_the_lines_rate() {
         let slow = "freebsd-interrupt:link.bits_per_second=100m:network.send_queue_packets=100";
         let figures = run_path(&[slow, slow], workload);
         let flow = &figures.flows[0];
-        close(flow.delivered_pps, line_pps(100e6, frame), 0.005);
+        close(
+            flow.delivered_packets_per_second,
+            line_pps(100e6, frame),
+            0.005,
+        );
         close(figures.lines[0].forth_ratio, 1.0, 0.005);
         // Calls that fail have numbers too, which the receiver misses.
         assert!(flow.send_errors > 0, "{flow:?}");
-        assert!(flow.missing.abs_diff(flow.send_errors) < flow.send_errors / 10);
+        assert!(flow.missing_datagrams.abs_diff(flow.send_errors) < flow.send_errors / 10);
         let refused = figures.ledger.lost_at(0, LossPlace::SendQueue);
         assert_eq!(figures.ledger.lost(), refused);
         assert_eq!(flow.send_errors, refused);
@@ -69,14 +73,19 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
     let receiver = &figures.hosts[1].ledger;
     let dropped = figures.ledger.lost_at(1, LossPlace::SocketBuffer);
     // The socket holds fewer than 50.
-    assert!(receiver.merged > 0);
-    within(receiver.merged.abs_diff(receiver.taken + dropped), ..=50);
+    assert!(receiver.merged_packets > 0);
+    within(
+        receiver
+            .merged_packets
+            .abs_diff(receiver.taken_packets + dropped),
+        ..=50,
+    );
     let sender = &figures.hosts[0].ledger;
-    assert_eq!(sender.made, 2 * figures.flows[0].calls);
+    assert_eq!(sender.made_packets, 2 * figures.flows[0].calls);
     // Half of the fragments are lost on purpose: the ring takes one of two that come back to back.
     let lossy = "freebsd-polling:card.rx_ring=1";
     let figures = run_path(&["freebsd-interrupt", lossy], "netblast:payload=1470:ip=6");
-    assert_eq!(figures.flows[0].delivered, 0);
+    assert_eq!(figures.flows[0].delivered_datagrams, 0);
     let lost = figures.ledger.lost_at(1, LossPlace::RxRing);
     assert_eq!(figures.ledger.lost(), lost);
     within(lost.abs_diff(figures.flows[0].calls), ..=20);
@@ -98,10 +107,13 @@ fn a_checksum_takes_time_at_both_ends_and_none_of_a_refused_call() {
     assert!(calls(&over_ipv6) * 50e-6 < seconds, "{:?}", over_ipv6.flows);
     above(calls(&over_ipv4) * 50e-6, 2.0 * seconds);
     for figures in [over_ipv4, over_ipv6] {
-        let spent = figures.flows[0].delivered_pps * 50e-6;
+        let spent = figures.flows[0].delivered_packets_per_second * 50e-6;
         let receiver = &figures.hosts[1].cpu;
-        above(receiver.interrupt + receiver.soft_interrupt, spent);
-        assert!(receiver.system < spent, "{receiver:?}");
+        above(
+            receiver.interrupt_ratio + receiver.soft_interrupt_ratio,
+            spent,
+        );
+        assert!(receiver.system_ratio < spent, "{receiver:?}");
     }
 }
 
@@ -115,8 +127,8 @@ fn a_half_duplex_line_is_shared() {
     assert!(half.lines[0].is_half_duplex && !full.lines[0].is_half_duplex);
     // One packet is in flight at a time: sharing costs nothing here.
     close(
-        half.flows[0].delivered_pps,
-        full.flows[0].delivered_pps,
+        half.flows[0].delivered_packets_per_second,
+        full.flows[0].delivered_packets_per_second,
         0.02,
     );
     assert!(half.lines[0].forth_ratio + half.lines[0].back_ratio <= 1.01);
@@ -128,7 +140,7 @@ fn the_gap_that_a_card_needs_bounds_what_it_sends() {
     let figures = run_path(&[slow, slow], "netblast:payload=1470");
     let frame_ns = 1536.0 * 80.0;
     close(
-        figures.flows[0].delivered_pps,
+        figures.flows[0].delivered_packets_per_second,
         1e9 / (frame_ns + 7000.0),
         0.005,
     );
@@ -138,9 +150,9 @@ fn the_gap_that_a_card_needs_bounds_what_it_sends() {
 fn iperf_keeps_its_rate_in_whole_microseconds() {
     let figures = run_path(&[FAST_SENDER, "freebsd-polling"], "iperf-udp:rate=100m");
     // 1470 x 8 / 100 is 117.6: iperf takes 117.
-    close(figures.flows[0].sent_pps, 1e6 / 117.0, 0.001);
+    close(figures.flows[0].sent_packets_per_second, 1e6 / 117.0, 0.001);
     // iperf polls the clock during its pauses.
-    below(cpu(&figures).idle, 0.01);
+    below(cpu(&figures).idle_ratio, 0.01);
     let asked_more = run_path(
         &["freebsd-interrupt", "freebsd-polling"],
         "iperf-udp:rate=100g",
@@ -152,7 +164,11 @@ fn iperf_keeps_its_rate_in_whole_microseconds() {
     // And an interrupt, a clearing and two switches for each frame, for which the program waits.
     let after = host.cpu.interrupt_entry_ns + host.card.interrupt_ns + host.card.tx_done_ns;
     let each = call + copy + own + after + 2 * host.cpu.context_switch_ns;
-    close(asked_more.flows[0].sent_pps, 1e9 / each as f64, 0.03);
+    close(
+        asked_more.flows[0].sent_packets_per_second,
+        1e9 / each as f64,
+        0.03,
+    );
 }
 
 #[test]
@@ -166,9 +182,9 @@ fn a_router_forwards_what_its_processor_can() {
         "netblast:payload=1000",
     );
     let router = &figures.hosts[1];
-    assert_eq!(router.ledger.taken, 0);
+    assert_eq!(router.ledger.taken_packets, 0);
     // The router is overrun: it works without a pause, and loses what it cannot forward.
-    assert!(router.cpu.idle < 0.01);
+    assert!(router.cpu.idle_ratio < 0.01);
     let host = host();
     let each = host.card.rx_packet_ns
         + host.network.ipv4_ns
@@ -177,7 +193,7 @@ fn a_router_forwards_what_its_processor_can() {
         + host.card.tx_done_ns;
     let most = 1e9 / each as f64;
     // Polls and time squeezes take the rest.
-    let forwarded = router.ledger.transmitted as f64 / 0.2;
+    let forwarded = router.ledger.transmitted_packets as f64 / 0.2;
     assert!((0.9 * most..most).contains(&forwarded), "{forwarded}");
     let in_router: u64 = SIM_PLACES
         .iter()
@@ -204,8 +220,8 @@ fn a_polling_router_holds_where_one_with_interrupts_falls() {
     let polled = with("freebsd-polling:user_frac=0:burst_max=20000:each_burst=20");
     let woken = with("freebsd-interrupt");
     above(
-        polled.flows[0].delivered_pps,
-        2.0 * woken.flows[0].delivered_pps,
+        polled.flows[0].delivered_packets_per_second,
+        2.0 * woken.flows[0].delivered_packets_per_second,
     );
     assert_eq!(polled.ledger.lost_at(1, LossPlace::IpQueue), 0);
 }
@@ -218,12 +234,17 @@ fn a_polled_router_gives_both_cards_their_share() {
     let handlers = knobs.iter().find(|knob| knob.name == "handlers").unwrap();
     assert_eq!(handlers.value, 2);
     let (requests, replies) = (&figures.flows[0], &figures.flows[1]);
-    assert!(requests.delivered > 0);
-    assert!(requests.delivered.abs_diff(replies.delivered) <= 1);
+    assert!(requests.delivered_datagrams > 0);
+    assert!(
+        requests
+            .delivered_datagrams
+            .abs_diff(replies.delivered_datagrams)
+            <= 1
+    );
     let polling = figures.hosts[1].polling.as_ref().unwrap();
     // Each card is asked for every burst.
-    let bursts = polling.burst_mean.unwrap() * polling.cycles as f64;
-    close(polling.asked as f64, 2.0 * bursts, 0.01);
+    let bursts = polling.burst_mean_packets.unwrap() * polling.cycles as f64;
+    close(polling.asked_packets as f64, 2.0 * bursts, 0.01);
 }
 
 #[test]
@@ -236,11 +257,11 @@ fn every_discipline_can_forward() {
         "napi-timer",
     ] {
         let figures = run_path(&["freebsd-interrupt", router, "napi"], "rr");
-        above(figures.flows[1].delivered, 10);
+        above(figures.flows[1].delivered_datagrams, 10);
         assert_eq!(figures.ledger.lost(), 0, "{router}");
     }
     let polls = run_path(&["busy-poll", "napi", "busy-poll"], "rr");
-    assert!(polls.flows[1].delivered > 100);
+    assert!(polls.flows[1].delivered_datagrams > 100);
 }
 
 #[test]

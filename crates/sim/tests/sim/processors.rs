@@ -32,7 +32,7 @@ fn routed(router: &str, workload: &str) -> SimFigures {
 
 #[test]
 fn a_router_forwards_on_each_processor_that_has_a_queue() {
-    let pps = |router: &str| routed(router, "netblast:flows=64").delivered_pps;
+    let pps = |router: &str| routed(router, "netblast:flows=64").delivered_packets_per_second;
     let one = pps("napi");
     let four = pps("napi:cpu.cpus=4:card.queues=4");
     assert!((3.5..4.5).contains(&(four / one)), "{four} of {one}");
@@ -45,14 +45,14 @@ fn a_router_forwards_on_each_processor_that_has_a_queue() {
 fn one_flow_comes_in_by_one_queue() {
     let figures = routed("napi:cpu.cpus=4:card.queues=4", "netblast");
     let router = &figures.hosts[1];
-    let busy: Vec<f64> = router.cpus.iter().map(|cpu| 1.0 - cpu.idle).collect();
+    let busy: Vec<f64> = router.cpus.iter().map(|cpu| 1.0 - cpu.idle_ratio).collect();
     assert_eq!(busy.len(), 4);
     assert!(
         busy[0] > 0.9 && busy[1..].iter().all(|busy| *busy < 0.05),
         "{busy:?}"
     );
     let mean = busy.iter().sum::<f64>() / 4.0;
-    assert!((1.0 - router.cpu.idle - mean).abs() < 1e-9);
+    assert!((1.0 - router.cpu.idle_ratio - mean).abs() < 1e-9);
 }
 
 #[test]
@@ -78,22 +78,26 @@ fn a_program_takes_packets_from_the_processor_of_the_queue() {
         let discipline = format!("napi:application.packet_ns=2000{more}");
         run_short(vec![today(&discipline)], "poisson:rate=1m:clients=50")
     };
-    let shared = alone("").delivered_pps;
+    let shared = alone("").delivered_packets_per_second;
     let apart = alone(":cpu.cpus=2:application.cpu=2");
     // The program's processor is full, and the other one has time left.
-    above(apart.delivered_pps, 1.2 * shared);
-    let busy: Vec<f64> = apart.hosts[0].cpus.iter().map(|cpu| cpu.user).collect();
+    above(apart.delivered_packets_per_second, 1.2 * shared);
+    let busy: Vec<f64> = apart.hosts[0]
+        .cpus
+        .iter()
+        .map(|cpu| cpu.user_ratio)
+        .collect();
     assert!(busy[0] == 0.0 && busy[1] > 0.5, "{busy:?}");
     // The waking processor pays for the wake-up.
     let soft = |wake: &str| {
         let discipline = format!("napi:cpu.cpus=2:application.cpu=2:cpu.wake_other_ns={wake}");
         let figures = run_short(vec![today(&discipline)], "constant:rate=50k");
-        figures.hosts[0].cpus[0].soft_interrupt
+        figures.hosts[0].cpus[0].soft_interrupt_ratio
     };
     assert!(soft("5us") > 1.5 * soft("0"));
     // A program on each processor with a queue.
     let each = alone(":cpu.cpus=4:card.queues=4");
-    assert!(each.hosts[0].cpus.iter().all(|cpu| cpu.user > 0.3));
+    assert!(each.hosts[0].cpus.iter().all(|cpu| cpu.user_ratio > 0.3));
 }
 
 #[test]
@@ -133,7 +137,7 @@ fn merged_segments_cost_less_and_are_answered_once() {
     let rate = |figures: &SimFigures| figures.flows[0].delivered_payload_bits_per_second;
     above(rate(&merged), 1.5 * rate(&by_itself));
     let answers = |figures: &SimFigures| {
-        figures.flows[1].delivered as f64 / figures.flows[0].delivered as f64
+        figures.flows[1].delivered_datagrams as f64 / figures.flows[0].delivered_datagrams as f64
     };
     assert!(answers(&by_itself) > 0.4, "{}", answers(&by_itself));
     below(answers(&merged), 0.5 * answers(&by_itself));
@@ -208,7 +212,7 @@ fn a_request_is_taken_in_by_the_processor_that_sent_it() {
     for host in &figures.hosts {
         assert_eq!(host.interrupts, 0, "a veth pair has no interrupts");
         let polls = host.napi.unwrap().polls;
-        assert!(polls.abs_diff(host.ledger.made) <= 1, "{polls}");
+        assert!(polls.abs_diff(host.ledger.made_packets) <= 1, "{polls}");
     }
     assert!(figures.lines.is_empty(), "nor a line");
 }
@@ -228,7 +232,7 @@ fn a_blast_pays_for_its_own_reception_and_for_waking() {
     assert_eq!(figures.ledger.lost(), 0);
     // The reader's processor has nothing but reading, and sleeps between.
     let reader = read(&host) + host.application.packet_ns;
-    let busy_ns = (1.0 - figures.hosts[1].cpu.idle) * 2e8;
+    let busy_ns = (1.0 - figures.hosts[1].cpu.idle_ratio) * 2e8;
     let expected = sent * reader + wakes * host.cpu.context_switch_ns;
     close(busy_ns, expected as f64, 0.002);
 }
@@ -247,7 +251,7 @@ fn the_receivers_discipline_rules_its_end_on_the_senders_processor() {
     let rounds = 200_000_000 / (1_000_000 + 20_000 + round);
     let napi = figures.hosts[0].napi.unwrap();
     assert!(napi.timer_polls.abs_diff(rounds) <= 1, "{napi:?}, {rounds}");
-    let delivered = figures.flows[0].delivered;
+    let delivered = figures.flows[0].delivered_datagrams;
     assert!(delivered.abs_diff(16 * rounds) <= 16, "{delivered}");
     assert_eq!(
         figures.ledger.lost(),

@@ -13,7 +13,9 @@ fn at(discipline: &str, kpps: u64) -> SimFigures {
 
 /// Delivered packets a second under each load in thousands.
 fn curve(discipline: &str, loads: &[u64]) -> Vec<f64> {
-    let delivered = loads.iter().map(|kpps| at(discipline, *kpps).delivered_pps);
+    let delivered = loads
+        .iter()
+        .map(|kpps| at(discipline, *kpps).delivered_packets_per_second);
     delivered.collect()
 }
 
@@ -33,7 +35,7 @@ fn interrupts_rise_to_a_peak_and_fall_to_nothing() {
     assert!(curve[6] < peak(&curve) / 100.0, "{curve:?}");
     // The processor has not stopped: it works on packets that it then throws away.
     let livelock = at("freebsd-interrupt", 200);
-    assert!(cpu(&livelock).idle < 0.01 && cpu(&livelock).interrupt > 0.9);
+    assert!(cpu(&livelock).idle_ratio < 0.01 && cpu(&livelock).interrupt_ratio > 0.9);
     assert!(lost(&livelock, LossPlace::IpQueue) > 0);
 }
 
@@ -50,7 +52,7 @@ fn polling_without_quota_starves_the_program() {
     let curve = curve(NO_QUOTA, &LOADS);
     assert!(curve[6] < peak(&curve) / 3.0, "{curve:?}");
     let overload = at(NO_QUOTA, 200);
-    below(cpu(&overload).user + cpu(&overload).system, 0.1);
+    below(cpu(&overload).user_ratio + cpu(&overload).system_ratio, 0.1);
 }
 
 #[test]
@@ -61,7 +63,7 @@ fn polling_with_a_quota_holds_its_throughput() {
     assert!(curve[6] > 0.95 * peak(&curve), "{curve:?}");
     let overload = at(quota, 200);
     // HZ x burst_max, the ceiling of polling(4).
-    near(overload.delivered_pps, 60_000.0, 600.0);
+    near(overload.delivered_packets_per_second, 60_000.0, 600.0);
     assert_eq!(lost(&overload, LossPlace::IpQueue), 0);
     assert_eq!(lost(&overload, LossPlace::SocketBuffer), 0);
 }
@@ -74,7 +76,7 @@ fn with_feedback_the_program_keeps_its_share() {
                 "freebsd-polling:burst_max=1000:user_frac={user_frac}:controller={controller}"
             );
             let figures = at(&discipline, 200);
-            let left = 1.0 - cpu(&figures).interrupt - cpu(&figures).soft_interrupt;
+            let left = 1.0 - cpu(&figures).interrupt_ratio - cpu(&figures).soft_interrupt_ratio;
             let wanted = f64::from(user_frac) / 100.0;
             assert!((left - wanted).abs() < 0.05, "{discipline}: {left}");
             assert_eq!(lost(&figures, LossPlace::SocketBuffer), 0, "{discipline}");
@@ -92,8 +94,9 @@ fn what_polling_cannot_take_is_lost_where_it_costs_nothing() {
 fn interrupts_a_packet_collapse_under_load_with_napi() {
     let light = at("napi", 5);
     let heavy = at("napi", 200);
-    let a_packet =
-        |figures: &SimFigures| figures.hosts[0].interrupts as f64 / figures.ledger.offered as f64;
+    let a_packet = |figures: &SimFigures| {
+        figures.hosts[0].interrupts as f64 / figures.ledger.offered_datagrams as f64
+    };
     assert!(a_packet(&light) > 0.9, "{}", a_packet(&light));
     assert!(a_packet(&heavy) < 0.01, "{}", a_packet(&heavy));
     let napi = heavy.hosts[0].napi.unwrap();
@@ -128,22 +131,28 @@ fn storm_throttling_lets_one_pass_a_tick_through() {
     early.warmup_ns = 0;
     let figures = simulate(&early).unwrap();
     let storm = figures.hosts[0].storm.unwrap();
-    assert!(storm.throttled > 0 && storm.reports >= 1, "{storm:?}");
+    assert!(
+        storm.throttled_passes > 0 && storm.reports >= 1,
+        "{storm:?}"
+    );
     // 200 ticks in 0.2 s.
-    assert!(storm.throttled <= 201, "{storm:?}");
+    assert!(storm.throttled_passes <= 201, "{storm:?}");
     // Throttling is what lets anything through at all.
-    assert!(figures.delivered_pps > 10.0 * at("freebsd-interrupt", 200).delivered_pps + 1000.0);
+    assert!(
+        figures.delivered_packets_per_second
+            > 10.0 * at("freebsd-interrupt", 200).delivered_packets_per_second + 1000.0
+    );
     let off = at("freebsd-interrupt:storm.threshold=0", 200).hosts[0]
         .storm
         .unwrap();
-    assert_eq!((off.throttled, off.reports), (0, 0));
+    assert_eq!((off.throttled_passes, off.reports), (0, 0));
 }
 
 #[test]
 fn batches_are_cheaper_at_full_load_than_at_half() {
     let busy_ns = |kpps: u64| {
         let figures = at("freebsd-interrupt:card.moderation_ns=200us", kpps);
-        (1.0 - cpu(&figures).idle) / figures.delivered_pps
+        (1.0 - cpu(&figures).idle_ratio) / figures.delivered_packets_per_second
     };
     assert!(busy_ns(60) < 0.95 * busy_ns(15));
 }

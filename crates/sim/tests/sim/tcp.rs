@@ -23,7 +23,7 @@ fn figures(plan: &Simulation) -> SimFigures {
     }
     for flow in &figures.flows {
         assert_eq!(
-            flow.out_of_order, 0,
+            flow.out_of_order_datagrams, 0,
             "lines and queues keep the order: {flow:?}"
         );
     }
@@ -46,8 +46,11 @@ fn a_window_a_round_trip_is_what_a_long_line_carries() {
     // Whole segments of 64,000 bytes, one of which may wait for its second.
     let expected = 43.5 * 1448.0 * 8e9 / round_trip_ns;
     close(tcp.goodput_bits_per_second, expected, 0.05);
-    assert_eq!((tcp.retransmits, figures.ledger.lost()), (0, 0));
-    assert!(tcp.held.send_buffer + tcp.held.window > 0.9, "{tcp:?}");
+    assert_eq!((tcp.retransmitted_segments, figures.ledger.lost()), (0, 0));
+    assert!(
+        tcp.held.send_buffer_ratio + tcp.held.window_ratio > 0.9,
+        "{tcp:?}"
+    );
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn each_segment_read_and_each_cluster_written_takes_its_buffer() {
     let system = |buffer: &str| {
         let host = format!("freebsd-interrupt:link.bits_per_second=10m:tcp.buffer_ns={buffer}");
         let figures = figures(&long(&[&host, &host], "iperf-tcp:window=64k"));
-        [0, 1].map(|host: usize| figures.hosts[host].cpu.system)
+        [0, 1].map(|host: usize| figures.hosts[host].cpu.system_ratio)
     };
     let [writing_free, reading_free] = system("0");
     let [writing, reading] = system("100us");
@@ -149,7 +152,7 @@ fn clocks_that_wander_past_each_other_make_polled_tcp_swing() {
         let figures = figures(&plan);
         let tcp = only(&figures);
         let parts = tcp.slices.iter().map(|slice| slice.read_bytes);
-        assert_eq!(parts.clone().sum::<u64>(), tcp.bytes.read);
+        assert_eq!(parts.clone().sum::<u64>(), tcp.bytes.read_bytes);
         let (least, most) = (parts.clone().min().unwrap(), parts.max().unwrap());
         most as f64 / least as f64
     };
@@ -173,7 +176,7 @@ fn what_is_lost_is_sent_again_and_every_byte_comes_through() {
     assert!(lost > 0, "{:?}", figures.ledger);
     assert!(tcp.fast_retransmits > 0, "{tcp:?}");
     // Each loss is repaired once, but for what was on its way at the edges; a timeout repeats more.
-    assert!(tcp.retransmits + 50 >= lost, "{lost} {tcp:?}");
+    assert!(tcp.retransmitted_segments + 50 >= lost, "{lost} {tcp:?}");
     // What the program read cannot exceed what the line carries.
     let most = 10e6 * 1448.0 / 1538.0;
     let rate = tcp.goodput_bits_per_second;
@@ -201,7 +204,7 @@ fn a_program_that_writes_keeps_its_share_beside_one_that_reads() {
     // Copying leaves little of the second host's processor; it reads as fast as it can.
     let slow = "freebsd-interrupt:socket.copy_kib_ns=50us";
     let figures = figures(&long(&["freebsd-interrupt", slow], "iperf-tcp:dual=1"));
-    below(figures.hosts[1].cpu.idle, 0.01);
+    below(figures.hosts[1].cpu.idle_ratio, 0.01);
     let [forth, back] = &figures.connections[..] else {
         panic!("{:?}", figures.connections);
     };
@@ -222,8 +225,8 @@ fn a_router_forwards_both_protocols() {
                 assert!(tcp.goodput_bits_per_second > 10e6, "{router}: {tcp:?}");
             }
             let forwarded = &figures.hosts[1].ledger;
-            assert_eq!((forwarded.made, forwarded.taken), (0, 0));
-            assert!(forwarded.transmitted > 1000, "{forwarded:?}");
+            assert_eq!((forwarded.made_packets, forwarded.taken_packets), (0, 0));
+            assert!(forwarded.transmitted_packets > 1000, "{forwarded:?}");
         }
     }
 }
@@ -241,5 +244,5 @@ fn small_writes_wait_for_the_delayed_acknowledgement_of_the_last_segment() {
     assert!((18..=20).contains(&tcp.segments), "{tcp:?}");
     assert!((18..=20).contains(&tcp.acknowledgements), "{tcp:?}");
     // A write each 10 ms.
-    assert!(tcp.bytes.written.abs_diff(20_000) < 500, "{tcp:?}");
+    assert!(tcp.bytes.written_bytes.abs_diff(20_000) < 500, "{tcp:?}");
 }

@@ -21,10 +21,18 @@ fn comes_round_in(ticks: &Ticks, seconds: f64) {
     close(period, seconds, 1e-9);
     let seen = found.period_found_seconds.unwrap();
     near(seen, seconds, found.reading_seconds);
-    assert!(found.reading_error_max > 0.5, "{}", found.reading_error_max);
+    assert!(
+        found.reading_error_max_ratio > 0.5,
+        "{}",
+        found.reading_error_max_ratio
+    );
     // A reading may cut a pulse at either end.
     let cut = 2.0 * found.pulse_seconds / found.reading_seconds;
-    assert!(found.exact_error_max <= cut, "{}", found.exact_error_max);
+    assert!(
+        found.exact_error_max_ratio <= cut,
+        "{}",
+        found.exact_error_max_ratio
+    );
 }
 
 #[test]
@@ -70,16 +78,20 @@ fn what_wanders_is_the_common_measure_of_pulse_and_tick() {
 fn the_sampled_figure_goes_from_nothing_to_everything_and_only_its_long_average_is_right() {
     let found = sample_ticks(&TRAP).unwrap();
     let sampled = || found.readings.iter().map(|reading| reading.sampled);
-    assert!(sampled().any(|shares| shares.kernel == 1.0));
-    assert!(sampled().any(|shares| shares.user == 1.0));
-    assert!(sampled().any(|shares| shares.kernel + shares.user == 0.0));
+    assert!(sampled().any(|shares| shares.kernel_ratio == 1.0));
+    assert!(sampled().any(|shares| shares.user_ratio == 1.0));
+    assert!(sampled().any(|shares| shares.kernel_ratio + shares.user_ratio == 0.0));
     // Kernel, then user, then idle: the phase runs backwards through the pulse, since it is the slower.
-    let first = |of: fn(f64, f64) -> bool| sampled().position(|s| of(s.kernel, s.user)).unwrap();
+    let first = |of: fn(f64, f64) -> bool| {
+        sampled()
+            .position(|s| of(s.kernel_ratio, s.user_ratio))
+            .unwrap()
+    };
     let idle = first(|kernel, user| kernel + user == 0.0);
     assert!(idle < first(|_, user| user == 1.0));
     let whole = found.whole;
     assert!(whole.sampled.distance(&whole.exact) < 0.01, "{whole:?}");
-    assert!((whole.exact.kernel - 0.2).abs() < 1e-3);
+    assert!((whole.exact.kernel_ratio - 0.2).abs() < 1e-3);
 }
 
 #[test]
@@ -92,14 +104,14 @@ fn without_drift_every_reading_is_as_wrong_as_the_last() {
     assert_eq!(still.period_seconds, None);
     assert_eq!(still.period_found_seconds, None);
     let mut readings = still.readings.iter();
-    assert!(readings.all(|reading| reading.sampled.kernel == 1.0));
-    assert!((still.whole.sampled.kernel - still.whole.exact.kernel).abs() > 0.7);
+    assert!(readings.all(|reading| reading.sampled.kernel_ratio == 1.0));
+    assert!((still.whole.sampled.kernel_ratio - still.whole.exact.kernel_ratio).abs() > 0.7);
 }
 
 #[test]
 fn ticks_that_have_little_in_common_with_the_pulse_are_right_at_once() {
     let found = sample_ticks(&Ticks { hz: 1024, ..TRAP }).unwrap();
-    below(found.reading_error_max, 0.02);
+    below(found.reading_error_max_ratio, 0.02);
 }
 
 #[test]
@@ -147,7 +159,7 @@ fn a_simulated_host_has_the_same_load_at_every_phase_of_such_pulses() {
             warmup_ns,
             ..plan("freebsd-interrupt", "pulses:rate=5k:period=1000060ns")
         };
-        1.0 - simulate(&plan).unwrap().hosts[0].cpu.idle
+        1.0 - simulate(&plan).unwrap().hosts[0].cpu.idle_ratio
     });
     for share in busy {
         assert!(share > 0.05, "{busy:?}");

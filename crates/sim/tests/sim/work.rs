@@ -26,9 +26,9 @@ fn the_default_warm_up_covers_the_climb_of_the_burst() {
             "{discipline}: {} ns",
             plan.warmup_ns
         );
-        let found = simulate(&plan).unwrap().delivered_pps;
+        let found = simulate(&plan).unwrap().delivered_packets_per_second;
         plan.warmup_ns = 20_000_000_000;
-        let settled = simulate(&plan).unwrap().delivered_pps;
+        let settled = simulate(&plan).unwrap().delivered_packets_per_second;
         let error = found / settled - 1.0;
         assert!(error.abs() < 0.02, "{discipline}: {found}, {settled}");
     }
@@ -65,7 +65,7 @@ fn the_work_of_a_sender_follows_from_its_costs() {
             &format!("freebsd-interrupt:cpu.syscall_ns={syscall_ns}"),
             "blast",
         );
-        let calls = simulate(&plan).unwrap().ledger.offered as f64;
+        let calls = simulate(&plan).unwrap().ledger.offered_datagrams as f64;
         assert!(plan.work() >= calls, "{} for {calls}", plan.work());
         plan.work()
     };

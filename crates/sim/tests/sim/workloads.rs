@@ -26,12 +26,12 @@ fn clients_share_the_rate_and_are_served_alike_when_nothing_is_lost() {
     for workload in ["constant", "poisson", "pulses"] {
         let figures = run("napi", &format!("{workload}:rate=20k:clients=40"));
         let served = clients(&figures);
-        assert_eq!(served.count, 40, "{workload}");
+        assert_eq!(served.clients, 40, "{workload}");
         // 100 each in a fifth of a second; six standard deviations where that is chance.
         let spread = if workload == "poisson" { 60 } else { 2 };
-        within(served.served_least, 100 - spread..);
-        within(served.served_most, ..=100 + spread);
-        assert!(figures.ledger.offered.abs_diff(4000) <= 40 * spread);
+        within(served.served_least_packets, 100 - spread..);
+        within(served.served_most_packets, ..=100 + spread);
+        assert!(figures.ledger.offered_datagrams.abs_diff(4000) <= 40 * spread);
     }
 }
 
@@ -42,7 +42,7 @@ fn the_pulses_of_many_clients_are_no_pulse() {
         queues
             .find(|queue| queue.name == "receive ring")
             .unwrap()
-            .most
+            .most_packets
     };
     let one = run("napi", "pulses:rate=20k:period=10ms");
     let many = run("napi", "pulses:rate=20k:period=10ms:clients=200");
@@ -52,7 +52,11 @@ fn the_pulses_of_many_clients_are_no_pulse() {
     assert!(many.latency.p50_ns < one.latency.p50_ns);
     // Clients with a tenth of a packet a pulse do not all send in the same one.
     let few = run("napi", "pulses:rate=2k:period=10ms:clients=200");
-    assert!(few.ledger.offered.abs_diff(400) <= 1, "{:?}", few.ledger);
+    assert!(
+        few.ledger.offered_datagrams.abs_diff(400) <= 1,
+        "{:?}",
+        few.ledger
+    );
     assert!(ring(&few) < 10, "{}", ring(&few));
 }
 
@@ -60,12 +64,15 @@ fn the_pulses_of_many_clients_are_no_pulse() {
 fn livelock_starves_every_client_and_a_quota_none() {
     let workload = "poisson:rate=200k:clients=100";
     let livelock = clients(&run("freebsd-interrupt", workload));
-    assert_eq!(livelock.served_median, 0.0, "{livelock:?}");
+    assert_eq!(livelock.served_median_packets, 0.0, "{livelock:?}");
     let polled = run("freebsd-polling:burst_max=60:user_frac=0", workload);
     let served = clients(&polled);
     // 60 a tick, 12,000 in a fifth of a second.
-    assert!((served.served_median - 120.0).abs() < 12.0, "{served:?}");
-    assert!(served.served_least > 60, "{served:?}");
+    assert!(
+        (served.served_median_packets - 120.0).abs() < 12.0,
+        "{served:?}"
+    );
+    assert!(served.served_least_packets > 60, "{served:?}");
 }
 
 #[test]
@@ -79,19 +86,19 @@ fn a_closed_loop_keeps_littles_law() {
         ("busy-poll", "rr:clients=7:payload=4000"),
     ] {
         let figures = second(&host(), discipline, workload);
-        let waiting = clients(&figures).count;
+        let waiting = clients(&figures).clients;
         assert_eq!(figures.ledger.lost(), 0, "{discipline}, {workload}");
         let mean_s = figures.latency.mean_ns.unwrap() / 1e9;
-        let in_system = figures.delivered_pps * mean_s;
+        let in_system = figures.delivered_packets_per_second * mean_s;
         let error = (in_system / waiting as f64 - 1.0).abs();
         assert!(error < 0.01, "{discipline}, {workload}: {in_system}");
         // Some requests may be between line and client, where they are not packets.
-        assert!(figures.ledger.in_flight_at_end <= waiting);
+        assert!(figures.ledger.in_flight_at_end_datagrams <= waiting);
         // With several cards one may fall out of step with the others, and its clients are served less.
         let served = clients(&figures);
         let is_one_card = figures.hosts[0].cards.len() == 1;
         assert!(
-            !is_one_card || served.served_most - served.served_least <= 3,
+            !is_one_card || served.served_most_packets - served.served_least_packets <= 3,
             "{served:?}"
         );
     }
@@ -102,7 +109,7 @@ fn more_clients_bring_more_until_the_processor_is_full() {
     let delayed = "napi:link.delay_ns=1ms";
     let answered = |clients: u64| {
         let figures = second(&host(), delayed, &format!("rr:clients={clients}"));
-        figures.delivered_pps
+        figures.delivered_packets_per_second
     };
     let (one, ten, hundred, more) = (answered(1), answered(10), answered(100), answered(400));
     // Two milliseconds of lines, and some work.
@@ -126,12 +133,12 @@ fn a_client_whose_request_is_lost_asks_again_after_a_second() {
     let before = simulate(&on(&small, &plan)).unwrap();
     let lost = before.ledger.lost();
     assert!(lost > 400, "{lost}");
-    assert_eq!(clients(&before).served_least, 0);
+    assert_eq!(clients(&before).served_least_packets, 0);
     plan.duration_ns = 1_100_000_000;
     let after = simulate(&on(&small, &plan)).unwrap();
     assert!(after.ledger.is_closed(), "{:?}", after.ledger);
     // Every one of them has sent its second request.
-    assert!(after.ledger.offered >= before.ledger.offered + lost);
+    assert!(after.ledger.offered_datagrams >= before.ledger.offered_datagrams + lost);
 }
 
 #[test]
@@ -153,7 +160,7 @@ fn the_bottleneck_of_a_server_is_named_though_nothing_is_lost() {
 fn an_interrupt(figures: &SimFigures) -> Vec<f64> {
     let cards = figures.hosts[0].cards.iter();
     cards
-        .map(|card| card.received as f64 / card.interrupts as f64)
+        .map(|card| card.received_packets as f64 / card.interrupts as f64)
         .collect()
 }
 
@@ -172,7 +179,7 @@ fn the_same_load_on_four_cards_is_fewer_packets_an_interrupt() {
         assert!((ratio - 2.0).abs() < 0.2, "{:?}", four.hosts[0].cards);
     }
     assert!(four.hosts[0].interrupts > 3 * one.hosts[0].interrupts);
-    assert!(cpu(&four).interrupt > 2.0 * cpu(&one).interrupt);
+    assert!(cpu(&four).interrupt_ratio > 2.0 * cpu(&one).interrupt_ratio);
     assert_eq!(
         four.hosts[0]
             .cards
@@ -191,14 +198,17 @@ fn the_poller_takes_as_many_from_each_card() {
     let taken: Vec<u64> = figures.hosts[0]
         .cards
         .iter()
-        .map(|card| card.received - card.ring_lost)
+        .map(|card| card.received_packets - card.ring_lost_packets)
         .collect();
-    assert!(figures.hosts[0].cards[0].received > 3 * figures.hosts[0].cards[1].received / 2);
+    assert!(
+        figures.hosts[0].cards[0].received_packets
+            > 3 * figures.hosts[0].cards[1].received_packets / 2
+    );
     let burst = figures.hosts[0]
         .polling
         .clone()
         .unwrap()
-        .burst_max_reached
+        .burst_max_reached_packets
         .unwrap();
     let spread = taken.iter().max().unwrap() - taken.iter().min().unwrap();
     assert!(spread <= u64::from(burst), "{taken:?}");
@@ -211,9 +221,15 @@ fn a_program_that_polls_one_card_gets_the_packets_of_all() {
     for (workload, delivered) in [("poisson:rate=2k:links=4", 2000), ("rr:links=4", 10_000)] {
         let figures = second(&host(), "busy-poll", workload);
         assert_eq!(figures.ledger.lost(), 0);
-        assert!(figures.ledger.in_flight_at_end < 10);
-        assert!(figures.ledger.delivered > delivered * 9 / 10, "{figures:?}");
-        let received = figures.hosts[0].cards.iter().map(|card| card.received);
+        assert!(figures.ledger.in_flight_at_end_datagrams < 10);
+        assert!(
+            figures.ledger.delivered_datagrams > delivered * 9 / 10,
+            "{figures:?}"
+        );
+        let received = figures.hosts[0]
+            .cards
+            .iter()
+            .map(|card| card.received_packets);
         assert!(received.min().unwrap() > delivered / 8, "{figures:?}");
         assert!(figures.hosts[0].napi.unwrap().busy_polls > 0);
     }
@@ -265,7 +281,13 @@ fn replay(text: &str, options: &[(&str, &str)], duration_ns: u64) -> SimFigures 
 #[test]
 fn each_packet_of_a_trace_comes_once_with_its_own_size() {
     let figures = replay("0 64\n0.001 1000\n0.002 10", &[], 1_000_000_000);
-    assert_eq!((figures.ledger.offered, figures.ledger.delivered), (3, 3));
+    assert_eq!(
+        (
+            figures.ledger.offered_datagrams,
+            figures.ledger.delivered_datagrams
+        ),
+        (3, 3)
+    );
     let bits = 8.0 * (64.0 + 1000.0 + 10.0);
     assert!((figures.delivered_payload_bits_per_second - bits).abs() < 1e-6);
 }
@@ -274,9 +296,9 @@ fn each_packet_of_a_trace_comes_once_with_its_own_size() {
 fn a_trace_that_repeats_keeps_its_rhythm() {
     // Three packets in 2 ms, and a mean gap of 1 ms: a round takes 3 ms.
     let figures = replay("5 64\n5.001 64\n5.002 64", &[("repeat", "1")], 300_000_000);
-    assert_eq!(figures.ledger.offered, 300);
+    assert_eq!(figures.ledger.offered_datagrams, 300);
     assert_eq!(
-        figures.ledger.delivered + figures.ledger.in_flight_at_end,
+        figures.ledger.delivered_datagrams + figures.ledger.in_flight_at_end_datagrams,
         300
     );
 }
@@ -289,8 +311,14 @@ fn a_trace_of_equal_gaps_is_a_constant_rate() {
     let traced = replay(&lines.join("\n"), &[], 20_000_000);
     let constant = TrafficModel::parse("constant:rate=50k").unwrap();
     let constant = simulate(&replayed(constant, 20_000_000)).unwrap();
-    assert!(traced.ledger.offered.abs_diff(constant.ledger.offered) <= 1);
-    assert!((cpu(&traced).idle - cpu(&constant).idle).abs() < 0.01);
+    assert!(
+        traced
+            .ledger
+            .offered_datagrams
+            .abs_diff(constant.ledger.offered_datagrams)
+            <= 1
+    );
+    assert!((cpu(&traced).idle_ratio - cpu(&constant).idle_ratio).abs() < 0.01);
 }
 
 #[test]
@@ -298,6 +326,6 @@ fn a_bottleneck_is_one_place_whoever_recorded_it() {
     // All at once: more than the ring holds.
     let text = "0 64\n".repeat(5000);
     let figures = replay(&text, &[], 1_000_000_000);
-    assert_eq!(figures.ledger.offered, 5000);
+    assert_eq!(figures.ledger.offered_datagrams, 5000);
     assert!(figures.ledger.lost() > 0);
 }

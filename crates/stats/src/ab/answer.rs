@@ -32,17 +32,17 @@ const ROUNDS: usize = 4;
 
 /// Returns the answer from the pairs so far. `end` is how the run ended, or `None` while it goes on.
 pub fn answer(pairs: &[AbPair], plan: &AbPlan, end: Option<AbEndCause>) -> AbAnswer {
-    let confidence = Confidence::new(plan.confidence).unwrap_or(Confidence::PERCENT_95);
+    let confidence = Confidence::new(plan.confidence_ratio).unwrap_or(Confidence::PERCENT_95);
     let counting: Vec<&AbPair> = pairs
         .iter()
         .filter(|pair| pair.set_aside_because.is_none())
         .collect();
-    let load = load(&counting, confidence, plan.margin);
+    let load = load(&counting, confidence, plan.margin_ratio);
     let cpu = cpu_cost(&counting, plan, confidence);
     let no_verdict = reasons_against(&counting, plan, end, load.as_ref(), cpu.as_ref());
     let judge = Judge {
         confidence,
-        margin: plan.margin,
+        margin: plan.margin_ratio,
     };
     let both = load.as_ref().zip(cpu.as_ref());
     let both = both.filter(|_| no_verdict.is_empty());
@@ -161,7 +161,12 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
         pairs_below_counting: length(below.count()),
         counting_cores_difference: judged_counting - reference_counting,
         carry_over: carry_over(&measured, confidence),
-        time_needed: time_needed(&measured, &fit.delta, plan.margin * reference_cores, plan),
+        time_needed: time_needed(
+            &measured,
+            &fit.delta,
+            plan.margin_ratio * reference_cores,
+            plan,
+        ),
     })
 }
 

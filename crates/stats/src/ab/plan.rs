@@ -187,8 +187,8 @@ pub(crate) mod plan_tests {
             left_out_seconds: LEFT_OUT_SECONDS_MIN,
             settling_seconds: None,
             pairs_min: PAIRS_MIN,
-            confidence: 0.95,
-            margin: MARGIN,
+            confidence_ratio: 0.95,
+            margin_ratio: MARGIN,
         }
     }
 

@@ -90,7 +90,10 @@ mod tests {
     fn judged(text: &str) -> (Vec<&'static str>, u32) {
         let plan = StudyFile::parse(text).unwrap().plan(Seed(1)).unwrap().plan;
         let metrics = plan.drop_order.iter().flat_map(|it| &it.metrics);
-        (metrics.map(|it| it.name()).collect(), plan.family)
+        (
+            metrics.map(|it| it.name()).collect(),
+            plan.family_comparisons,
+        )
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub fn compare_all(
             }
         }
     }
-    with_holm(&mut comparisons, plan.family);
+    with_holm(&mut comparisons, plan.family_comparisons);
     Ok(comparisons)
 }
 
@@ -173,13 +173,13 @@ impl<'a> ComparedTrials<'a> {
                 reference: mean_value(reference, metric, value),
             })
             .collect();
-        let margin = margin_of(metric.kind(), plan.margin);
+        let margin = margin_of(metric.kind(), plan.margin_ratio);
         let blocks = self.blocks.iter();
         let is_proven: Vec<bool> = blocks
             .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.validity)))
             .collect();
         let confidence = if is_primary {
-            Confidence::for_family(plan.family)
+            Confidence::for_family(plan.family_comparisons)
         } else {
             Confidence::PERCENT_95
         };
@@ -351,7 +351,10 @@ pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
     if trial.validity.failure.is_some() || !trial.is_in_force() {
         return None;
     }
-    measured(metric, trial, figures)
+    match metric {
+        Metric::LossRatio => trial.loss_ratio(),
+        metric => metric.figure(figures),
+    }
 }
 
 /// Returns the value of a metric in a trial that delivered nothing.
@@ -367,38 +370,10 @@ fn of_nothing(metric: Metric) -> Option<f64> {
     }
 }
 
-/// Returns the value in any other trial; `None` if it was not measured.
-fn measured(metric: Metric, trial: &Trial, it: &TrialFigures) -> Option<f64> {
-    match metric {
-        Metric::DeliveredBitsPerSecond => Some(it.delivered_bits_per_second),
-        Metric::TransactionsPerSecond => Some(it.round_trip?.transactions_per_second),
-        Metric::RoundTripP50Ns => Some(it.round_trip?.quantiles.p50_ns? as f64),
-        Metric::RoundTripP99Ns => Some(it.round_trip?.quantiles.p99_ns? as f64),
-        Metric::RoundTripP999Ns => Some(it.round_trip?.quantiles.p999_ns? as f64),
-        Metric::DeliveredRatio => {
-            let offered = it.offered_packets.filter(|offered| *offered > 0)?;
-            Some(it.delivered_packets? as f64 / offered as f64)
-        }
-        Metric::LossRatio => trial.loss_ratio(),
-        Metric::OneWayDelayP50Ns => Some(it.one_way_delays.as_ref()?.quantile_ns(0.5)? as f64),
-        Metric::JitterSeconds => it.jitter_seconds,
-        Metric::CpuBusy => Some(cpu(it)?.busy()),
-        Metric::CpuNsPerPacket => cpu(it)?.busy_ns_per_packet,
-        Metric::CpuNsPerByte => cpu(it)?.busy_ns_per_byte,
-        Metric::ContextSwitchesPerSecond => Some(it.context_switches_per_second),
-    }
-}
-
 /// Returns whether a figure of a trial may decide a verdict.
 fn is_sure(trial: &Trial, metric: Metric) -> bool {
     let mut cpu = trial.result().into_iter().filter_map(|it| it.cpu.as_ref());
     metric.measure() != Measure::Cost || cpu.all(|it| it.source == CpuSource::Exact)
-}
-
-/// Returns the CPU figures; the run in which CPU time was counted is judged by itself.
-pub(crate) fn cpu(figures: &TrialFigures) -> Option<&TrialCpu> {
-    let cpu = figures.cpu.as_ref()?;
-    (cpu.validity.is_kept() && cpu.validity.failure.is_none()).then_some(cpu)
 }
 
 #[cfg(test)]

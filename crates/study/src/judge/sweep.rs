@@ -5,13 +5,12 @@
 //! sustains.
 
 use nicpoll_model::{
-    Knee, RoundTrip, Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, Trial, TrialFigures,
-    WindowRates, WorkUnit,
+    Knee, Metric, RoundTrip, Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting, Trial,
+    TrialFigures, WindowRates, WorkUnit,
 };
 use nicpoll_stats::Summary;
 
 use crate::design::{Design, NamedWorkload};
-use crate::judge::comparisons::cpu;
 
 /// Limit of the fixed load, as a share of full load.
 const FIXED_SHARE: f64 = 0.5;
@@ -116,7 +115,9 @@ pub(crate) fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial])
             .iter()
             .filter_map(|it| rates_of(unit, it.sender, it.receiver, it.round_trip))
     };
-    let busy_ns = results.iter().filter_map(|it| cpu(it)?.busy_ns_per_packet);
+    let busy_ns = results
+        .iter()
+        .filter_map(|it| Metric::CpuNsPerPacket.figure(it));
     let delay = |share: f64| {
         let delays = results.iter().filter_map(|it| it.one_way_delays.as_ref());
         let quantiles = delays.filter_map(|delays| delays.quantile_ns(share));

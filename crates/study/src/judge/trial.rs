@@ -162,7 +162,7 @@ fn findings(measured: &MeasuredTrial<'_>, sampled: &CpuDelta, rhythm: (f64, f64)
         steal_ratio: sampled
             .states
             .iter()
-            .map(|core| core.steal)
+            .map(|core| core.steal_ratio)
             .reduce(f64::max),
         foreign_cpu: (measured.cpu_window.as_ref()).map_or_else(Vec::new, CpuWindow::foreign),
         rhythm_deviation_ratio: period_ns.map(|period_ns| rhythm_deviation(period_ns, rhythm.1)),
@@ -417,7 +417,7 @@ impl CpuWindow {
 pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu {
     let steal = |core: u32| {
         let states = sampled.states.iter().find(|states| states.core == core);
-        states.map_or(0.0, |states| states.steal)
+        states.map_or(0.0, |states| states.steal_ratio)
     };
     let wall_ns = window.cores.iter().map(|core| core.times.wall_ns).max();
     let own_ns = |core: &CoreTime| core.times.busy_ns().saturating_sub(core.foreign_ns);
@@ -666,9 +666,9 @@ mod tests {
         CpuDelta {
             states: vec![CpuStates {
                 core: 3,
-                user: 0.5,
-                steal: 0.02,
-                idle: 0.48,
+                user_ratio: 0.5,
+                steal_ratio: 0.02,
+                idle_ratio: 0.48,
                 ..CpuStates::default()
             }],
             busy_seconds: 0.75,
@@ -708,7 +708,7 @@ mod tests {
         assert_eq!(figures.busy_ns_per_byte, Some(40_000.0 / 64.0));
         let states = figures.cores[0];
         assert_eq!(
-            (states.user, states.softirq, states.steal),
+            (states.user_ratio, states.softirq_ratio, states.steal_ratio),
             (0.3, 0.2, 0.02)
         );
     }
@@ -721,7 +721,7 @@ mod tests {
             (figures.seconds, figures.busy_ns_per_packet),
             (1.5, Some(250_000.0))
         );
-        assert_eq!(figures.cores[0].user, 0.5);
+        assert_eq!(figures.cores[0].user_ratio, 0.5);
         let nothing = tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(0));
         assert_eq!(
             (nothing.busy_ns_per_packet, nothing.busy_ns_per_byte),

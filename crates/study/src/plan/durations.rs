@@ -52,7 +52,7 @@ pub(crate) fn blocks_for_interval(family: u32) -> u32 {
 
 /// Returns the blocks that a plan's method needs for an interval, and so for a verdict.
 pub(crate) fn blocks_needed(plan: &Plan) -> u32 {
-    let by_ranks = blocks_for_interval(plan.family);
+    let by_ranks = blocks_for_interval(plan.family_comparisons);
     match plan.blocks >= by_ranks {
         true => by_ranks,
         false => BLOCKS_MIN as u32,

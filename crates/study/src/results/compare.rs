@@ -116,7 +116,7 @@ fn paired(
         };
         compared.extend(metrics.into_iter().map(|metric| (it, metric)));
     }
-    plan.family = compared.len() as u32;
+    plan.family_comparisons = compared.len() as u32;
     let mut sets = Vec::new();
     for (workload, metric) in compared {
         let compared = compare_pair(

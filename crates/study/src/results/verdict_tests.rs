@@ -153,13 +153,13 @@ proptest! {
         };
         let whole = concluded(&trials);
         let primary = || whole.comparisons.iter().filter(|one| one.primary);
-        prop_assert_eq!(primary().count() as u32, whole.plan.family);
+        prop_assert_eq!(primary().count() as u32, whole.plan.family_comparisons);
         for one in primary() {
             let pairs = pairs(&fates, &one.setting, &one.reference);
             prop_assert_eq!(one.metric, Metric::DeliveredBitsPerSecond);
             prop_assert_eq!(one.blocks, pairs);
             let has_word = one.verdict != Some(Verdict::Inconclusive);
-            prop_assert_eq!(has_word, suffice(pairs, whole.plan.family));
+            prop_assert_eq!(has_word, suffice(pairs, whole.plan.family_comparisons));
             prop_assert_eq!(has_word, one.no_verdict.is_none());
         }
         // A gate opens only if all comparisons have a verdict.

@@ -56,7 +56,7 @@ pub fn run_client_session<E: From<WorkloadError>>(
     tell(RrEvent::Start(RrSideStart::Sender(RrClientStart {
         protocol: config.protocol,
         server: config.peer.to_string(),
-        depth,
+        depth_requests: depth,
         scheduled_per_second,
         request_bytes: config.request_bytes,
         response_bytes: config.response_bytes,

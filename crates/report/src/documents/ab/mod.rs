@@ -164,14 +164,7 @@ fn lines(answer: &AbAnswer) -> Vec<MeasureLine> {
         |measure, label, figures, ratio| line(measure, label, figures, of_ratio(ratio), Ink::Plain);
     let mut lines = Vec::new();
     if let Some(load) = &answer.load {
-        let packets = [
-            load.reference_packets_per_second,
-            load.judged_packets_per_second,
-        ];
-        let bytes = [
-            load.reference_bytes_per_second,
-            load.judged_bytes_per_second,
-        ];
+        let (packets, bytes) = (load.packets_per_second(), load.bytes_per_second());
         let megabits = bytes.map(|bytes| bytes * 8.0 / 1e6);
         lines.push(plain(Rate, "packets/s", packets, load.packets));
         lines.push(plain(Rate, "Mbit/s of frames", megabits, load.bytes));
@@ -212,11 +205,7 @@ fn of_ratio(ratio: Option<AbRatio>) -> Option<Span> {
 
 /// Converts a difference to a ratio to the reference's use.
 fn of_cores(difference: &AbCores, reference_cores: f64) -> Option<Span> {
-    let ends = [
-        difference.cores_low,
-        difference.cores,
-        difference.cores_high,
-    ];
+    let ends = difference.with_ends();
     // An estimated saving may exceed the reference's use.
     let ratio = |cores: f64| (1.0 + cores / reference_cores).max(0.0);
     Span::of(ends.map(|cores| Some(ratio(cores)).filter(|it| it.is_finite())))

@@ -46,24 +46,12 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
 
 fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &AbCpuCost) -> String {
     let judged = &compared.judged.name;
-    let margin = percent(compared.plan.margin);
-    let packets = [
-        load.reference_packets_per_second,
-        load.judged_packets_per_second,
-    ];
-    let bytes = [
-        load.reference_bytes_per_second,
-        load.judged_bytes_per_second,
-    ];
+    let margin = percent(compared.plan.margin_ratio);
     let mean = |[one, other]: [f64; 2]| f64::midpoint(one, other);
-    let (packets, megabits) = (figure(mean(packets)), figure(mean(bytes) * 8.0 / 1e6));
+    let packets = figure(mean(load.packets_per_second()));
+    let megabits = figure(mean(load.bytes_per_second()) * 8.0 / 1e6);
     let at = format!("at equal load ({packets} packets/s, {megabits} Mbit/s of frames)");
     let difference = &cpu.equal_load;
-    let ends = [
-        difference.cores_low,
-        difference.cores,
-        difference.cores_high,
-    ];
     let of_all = figure(cpu.reference_cores);
     let verdict = verdict.without_weight();
     // A saving is shown as a positive number.
@@ -72,7 +60,7 @@ fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &Ab
     } else {
         1.0
     };
-    let mut ends = ends.map(|cores| sign * cores);
+    let mut ends = difference.with_ends().map(|cores| sign * cores);
     if verdict == Verdict::Better {
         ends.reverse();
     }

@@ -5,7 +5,7 @@ use nicpoll_model::engine::{
 };
 use nicpoll_model::numbers::{counted, per_second};
 
-use super::stream::{IntervalColumn, PageTexts, amounts, heads, line};
+use super::stream::{IntervalColumn, PageTexts, heads, line, lines};
 use crate::fields::{filled, known_sentences};
 
 /// Texts of its parts.
@@ -114,23 +114,8 @@ fn render_blast_end(end: &BlastEnd) -> String {
     let mut text = format!("\nall of it\n{all}");
     for link in &end.links {
         text += &format!("\n{}, by {}\n", link.interface, words(&link.path));
-        let account = [
-            "{built_frames:>14} frames written",
-            "{handed_frames:>14} taken by the kernel",
-            "{refused_frames:>14} of these dropped by the interface: its queue was full",
-            "{completed_frames:>14} of these sent by the interface",
-            "{residual_frames:>14} of these unaccounted for",
-        ];
-        text += &amounts(&link.account, &account);
-        let unfinished = "{unfinished_frames:+>14} written and not taken until the end\n";
-        let down =
-            "{link_down_frames:+>14} of these dropped: the link was down, or took none such\n";
-        text.extend(known_sentences(&link.account, &[down, unfinished]));
-        if link.link_loss_events > 0 {
-            let times = counted(link.link_loss_events as u32, "time");
-            text += &format!("The interface was found down {times}.\n");
-        }
-        text.extend(known_sentences(link, &["It ended early: {failure}.\n"]));
+        text += &lines("blast account", &link.account);
+        text += &lines("blast link", link);
     }
     text
 }

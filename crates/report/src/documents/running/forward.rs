@@ -6,7 +6,7 @@ use nicpoll_model::engine::{
 };
 use nicpoll_model::numbers::{count, per_second};
 
-use super::stream::{IntervalColumn, PageTexts, amounts, heads, line, of_the_link, variables};
+use super::stream::{IntervalColumn, PageTexts, heads, line, lines, of_the_link, variables};
 use crate::fields::{filled, known_sentences};
 
 /// Texts of its parts.
@@ -58,11 +58,7 @@ fn render_forward_end(end: &ForwardEnd) -> String {
     let account = &end.account;
     let all = line(&COLUMNS, &account.counts(), [0.0, end.duration_seconds]);
     let mut text = format!("\nall of it\n{all}\n");
-    let came = [
-        "{received_packets:>14} packets received",
-        "{forwarded_packets:>14} forwarded",
-    ];
-    text += &amounts(account, &came);
+    text += &lines("forward account", account);
     for (what, table, fates) in [
         ("left to the kernel", &PASSED[..], &account.passed),
         ("lost", &LOST[..], &account.lost),

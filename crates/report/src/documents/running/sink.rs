@@ -8,7 +8,7 @@ use nicpoll_model::engine::{
 use nicpoll_model::numbers::{MISSING, count, counted, per_second};
 
 use super::rr::PERCENTILES;
-use super::stream::{IntervalColumn, PageTexts, amounts, heads, line, of_the_link, variables};
+use super::stream::{IntervalColumn, PageTexts, heads, line, lines, of_the_link, variables};
 use crate::fields::{filled, known_sentences};
 
 /// Texts of its parts.
@@ -61,13 +61,7 @@ fn render_sink_start(start: &SinkStart) -> String {
     if start.device != "tap" {
         text += &kernel_side(&start.kernel_side);
     }
-    let changes = [
-        "Linux changes the other end of this veth while the XDP program is here: {other_end_changes}\n",
-        "'nicpoll sysctl' cannot reach this sink: {knobs_refused}\n",
-        "{work_ns:+duration} of work on each packet\n",
-    ];
-    text.extend(known_sentences(start, &changes));
-    text + &heads(&COLUMNS)
+    text + &lines("sink start", start) + &heads(&COLUMNS)
 }
 
 fn af_xdp(start: &SinkStart) -> String {
@@ -144,24 +138,7 @@ fn render_sink_end(end: &SinkEnd) -> String {
         polling: end.polling.clone(),
     });
     text.push('\n');
-    text += &amounts(
-        account,
-        &[
-            "{taken_packets:>14} packets taken for the sink",
-            "{received_packets:>14} received",
-            "{ring_full_packets:>14} lost: the socket's ring was full",
-            "{no_memory_packets:>14} lost: no memory was free, since the program did not keep up, or the frame was too long",
-            "{waiting_packets:>14} still in the ring at the end",
-            "{residual_packets:>14} unaccounted for",
-        ],
-    );
-    let left_to_the_kernel = [
-        "{passed_packets:>14} other packets, not asked for\n",
-        "{without_socket_packets:+>14} asked for, but left to the kernel: their queue had no socket\n",
-        "{too_long_packets:+>14} asked for, but left to the kernel: longer than the memory for a frame, since the MTU was \
-         raised\n",
-    ];
-    text.extend(known_sentences(account, &left_to_the_kernel));
+    text += &lines("sink account", account);
     if let Some(check) = &end.check {
         text += &check_lines(check);
     }
@@ -190,17 +167,11 @@ fn kernel_busy_poll(outcome: &str) -> &'static str {
 
 /// Renders other counters, and the knobs.
 fn other_counts(end: &SinkEnd) -> String {
-    let before = [
-        "Not put back at the other end of this veth: {other_end_left}\n",
-        "An interrupt storm was throttled {totals/throttled_passes:+} times, until the next tick each.\n",
-    ];
-    let mut text = known_sentences(end, &before).concat();
+    let mut text = lines("sink events", end);
     if let Some(outcome) = &end.kernel_busy_poll {
         let _ = writeln!(text, "{}", kernel_busy_poll(outcome));
     }
-    let kernel_ns = "The kernel's receive work took {totals/kernel_ns:duration} of the same CPUs between cycles, which was \
-                     charged to polling.\n";
-    text.extend(known_sentences(end, &[kernel_ns]));
+    text += &lines("sink kernel", end);
     text.push('\n');
     text += &variables("", &end.polling);
     if end.polling_by_cpu.len() > 1 {
@@ -212,25 +183,7 @@ fn other_counts(end: &SinkEnd) -> String {
 
 /// Renders the check of the numbers in the packets.
 fn check_lines(check: &SinkCheck) -> String {
-    let streams = if check.streams == 1 {
-        "stream"
-    } else {
-        "streams"
-    };
-    let numbered = format!(
-        "\n{{numbered_packets:>14}} packets with a number ({{by}}), in {{streams}} {streams}"
-    );
-    let mut text = amounts(
-        check,
-        &[
-            &numbered,
-            "{lost_packets:>14} did not come",
-            "{duplicate_packets:>14} came twice",
-            "{late_packets:>14} came after a later one",
-            "{unnumbered_packets:>14} without a number",
-            "{unfollowed_packets:>14} of more streams than can be told apart",
-        ],
-    );
+    let mut text = lines("sink check", check);
     if let Some(latency) = &check.latency {
         text += &format!("One-way latency: {}\n", filled(PERCENTILES, latency));
     }

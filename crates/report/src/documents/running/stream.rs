@@ -7,7 +7,7 @@ use nicpoll_model::engine::{LinkEvent, SinkVariable};
 use nicpoll_model::numbers::counted;
 use serde::Serialize;
 
-use crate::fields::filled;
+use crate::fields::{filled_lines, section};
 use crate::json::{render_document, render_event};
 
 /// The form of the output.
@@ -153,10 +153,9 @@ pub(super) fn line<I>(
     format!("{end:>8.1}{cells}\n")
 }
 
-/// Renders the amounts of an account, each with its fate.
-pub(super) fn amounts(document: &impl Serialize, lines: &[&str]) -> String {
-    let lines = lines.iter();
-    lines.map(|line| filled(line, document) + "\n").collect()
+/// Renders lines of a document by their name among those of running commands.
+pub(super) fn lines(name: &str, document: &impl Serialize) -> String {
+    filled_lines(section(include_str!("lines.txt"), name), document)
 }
 
 /// Renders findings of an interface's status checks.

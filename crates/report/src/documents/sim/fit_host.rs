@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use nicpoll_model::sim::{CheckQuantity, HostCheck, HostNumber, SimFitHost};
 
-use crate::fields::{cells, filled};
+use super::run::template;
+use crate::fields::{cells, filled, filled_lines};
 use crate::lists::joined;
 use crate::text::aligned_lines;
 use nicpoll_model::numbers::MISSING;
@@ -14,9 +15,7 @@ const DISTURBED: f64 = 0.02;
 
 /// Renders the costs, then predictions next to measurements.
 pub fn render_sim_fit_host(fit: &SimFitHost) -> String {
-    let head = "Measured on this machine, {started_at}: {host/kernel}.\n\
-                {repeats:raw} repeats: the middle one, the least and the greatest.\n\n";
-    let mut text = filled(head, fit);
+    let mut text = filled_lines(template("costs"), fit) + "\n";
     let head = ["cost, ns", "middle", "from", "to"].map(String::from);
     let rows = fit.costs.iter().map(|cost| {
         let name = vec![String::from(cost.cost.name())];
@@ -58,11 +57,7 @@ fn not_repeatable(fit: &SimFitHost) -> Option<String> {
 }
 
 fn checks(checks: &[HostCheck]) -> String {
-    let text = String::from(
-        "Simulated from these costs, next to what was measured. Rows under polling are predictions: no run like \
-         them\nwas looked at before. Measured CPU time is that of all programs on the two processors.\n\
-         The demo's interrupt and polling are the simulator's napi and napi-timer.\n\n",
-    );
+    let text = format!("{}\n\n", template("checks"));
     let head = ["", "simulated", "measured", "from", "to", "error", "kind"];
     let row = |check: &HostCheck| {
         let error = check.error.map(|error| format!("{:+.0} %", 100.0 * error));

@@ -2,19 +2,17 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim::{ErrorKind, PublishedRow, PublishedScore, RowKind, SimPublished};
+use nicpoll_model::sim::{ErrorKind, PublishedRow, RowKind, SimPublished};
 
-use crate::fields::filled;
+use super::run::template;
+use crate::fields::filled_lines;
 use crate::lists::distinct;
 use crate::text::aligned_lines;
 use nicpoll_model::numbers::{MISSING, figure, figure_or_missing};
 
 /// Renders every row, run by run, with a summary.
 pub fn render_sim_published(published: &SimPublished) -> String {
-    let head = "Simulated, not measured, next to what was published. {free_parameters:raw} parameters were fitted to \
-                {fitted_figures:raw} figures under interrupts;\nnone under polling is fitted. {seconds:raw} s of virtual \
-                time after {warmup_seconds:raw} s of warm-up, more where it shows later.\n";
-    let mut text = filled(head, published);
+    let mut text = filled_lines(template("published"), published);
     let runs = published
         .rows
         .chunk_by(|one, next| one.table == next.table && one.row == next.row);
@@ -23,7 +21,7 @@ pub fn render_sim_published(published: &SimPublished) -> String {
         block(&mut text, run, has_sensitivity);
     }
     text.push('\n');
-    text.push_str(&score(&published.score));
+    text += &filled_lines(template("score"), &published.score);
     text.push_str(&summary(&published.rows));
     text
 }
@@ -91,22 +89,6 @@ fn simulated(row: &PublishedRow) -> String {
     range.map_or(value.clone(), |[least, most]| {
         format!("{value} [{}, {}]", figure(least), figure(most))
     })
-}
-
-/// Renders the score of the predictions.
-fn score(score: &PublishedScore) -> String {
-    let tally = |of| {
-        let tally = "simulated {OF/simulated:raw} of {OF/rows:raw}, guessed {OF/guessed:raw}";
-        tally.replace("OF", of)
-    };
-    let [polled, rates, large] = ["polled", "polled_rates", "polled_large"].map(tally);
-    let score_of = format!(
-        "Score, of figures under polling that say something of their own: {polled}; rates: {rates};\nthose of which a 0 \
-         would not do: {large}. A guess is what was measured under interrupts, or a full line without loss.\nOf all \
-         {{predicted_rows:raw}} predicted rows that have an error {{restating_rows:raw}} restate what was put in or what \
-         another row says, and {{small_rows:raw}} more are so small that\na 0 would do.\n"
-    );
-    filled(&score_of, score)
 }
 
 fn error_text(error: f64, kind: ErrorKind) -> String {

@@ -10,7 +10,7 @@ use nicpoll_model::sim::{
 use serde::Serialize;
 
 use crate::documents::running::rr::{PERCENTILES, without_percentiles};
-use crate::fields::{filled, filled_part};
+use crate::fields::{filled, filled_lines, filled_part, section};
 use crate::text::{aligned_lines, named};
 
 /// Width of the names at the left.
@@ -52,7 +52,7 @@ fn alone(text: &mut String, run: &SimRun, host: &SimHostFigures) {
     tell(text, "latency", PERCENTILES, &figures.latency);
     tell(text, "jitter", "{jitter_ns:time}", figures);
     processor_states(text, host);
-    let delivered = figures.ledger.delivered;
+    let delivered = figures.ledger.delivered_datagrams;
     let a_packet = host.context_switches as f64 / delivered as f64;
     let switches = format!(
         "{} ({} a packet); {} interrupts of the {}",
@@ -71,6 +71,11 @@ fn alone(text: &mut String, run: &SimRun, host: &SimHostFigures) {
     }
     text.push('\n');
     bottleneck(text, &run.bottleneck, delivered_unit(workload));
+}
+
+/// Returns a template by its name among those of the simulator.
+pub fn template(name: &str) -> &'static str {
+    section(include_str!("lines.txt"), name)
 }
 
 /// Adds a line with a name at its left.
@@ -114,7 +119,11 @@ pub fn delivered_unit(workload: &str) -> &'static str {
 }
 
 fn rates(text: &mut String, figures: &SimFigures, host: &SimHostFigures, workload: &str) {
-    let offered = format!("{} {}", figure(figures.offered_pps), unit(workload));
+    let offered = format!(
+        "{} {}",
+        figure(figures.offered_packets_per_second),
+        unit(workload)
+    );
     item(text, "offered", &offered);
     let loss = match figures.loss_ratio {
         Some(ratio) => format!("{} lost", percent(ratio)),
@@ -122,7 +131,7 @@ fn rates(text: &mut String, figures: &SimFigures, host: &SimHostFigures, workloa
     };
     let delivered = format!(
         "{} {}, {} Mbit/s of payload; {loss}; {} of the {} in use",
-        figure(figures.delivered_pps),
+        figure(figures.delivered_packets_per_second),
         delivered_unit(workload),
         figure(figures.delivered_payload_bits_per_second / 1e6),
         host.line_ratio().map_or(String::from(MISSING), percent),
@@ -133,8 +142,17 @@ fn rates(text: &mut String, figures: &SimFigures, host: &SimHostFigures, workloa
 
 /// Writes a ledger's two sides.
 fn balance(text: &mut String, ledger: &SimLedger) {
-    let [start, end] = [ledger.in_flight_at_start, ledger.in_flight_at_end];
-    let each = [start, ledger.offered, ledger.delivered, ledger.lost(), end];
+    let [start, end] = [
+        ledger.in_flight_at_start_datagrams,
+        ledger.in_flight_at_end_datagrams,
+    ];
+    let each = [
+        start,
+        ledger.offered_datagrams,
+        ledger.delivered_datagrams,
+        ledger.lost(),
+        end,
+    ];
     let [start, offered, delivered, lost, end] = each.map(count);
     let balance = format!(
         "{start} in flight + {offered} offered = {delivered} delivered + {lost} lost + {end} in flight"
@@ -144,19 +162,15 @@ fn balance(text: &mut String, ledger: &SimLedger) {
 
 /// Writes how evenly clients were served, and each card's figures if there are several.
 fn cards(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
-    let served =
-        "{clients}, each served {served_least_packets} to {served_most_packets} times, the median";
     // A single client on each line is described with its card.
     let cards = host.cards.len() as u64;
-    if let Some(clients) = figures.clients.filter(|clients| clients.count > cards) {
-        let median = count(clients.served_median.round() as u64);
-        let served = format!("{} {median}", filled(served, &clients));
+    if let Some(clients) = figures.clients.filter(|clients| clients.clients > cards) {
+        let median = count(clients.served_median_packets.round() as u64);
+        let served = format!("{} {median}", filled(template("clients"), &clients));
         item(text, "clients", &served);
     }
-    let did = "{received_packets} received, {ring_lost_packets} of them lost in its ring; {interrupts} interrupts; \
-               {line_ratio:%} of its line in use";
     for (number, card) in (1..).zip(&host.cards).filter(|_| cards > 1) {
-        tell(text, &format!("card {number}"), did, card);
+        tell(text, &format!("card {number}"), template("card"), card);
     }
 }
 
@@ -188,8 +202,7 @@ fn slices(slices: &[SimSlice]) -> String {
 
 /// Writes the exact and the sampled CPU states.
 fn processor_states(text: &mut String, host: &SimHostFigures) {
-    let states = "user {user_ratio:%}  system {system_ratio:%}  interrupt {interrupt_ratio:%}  \
-                  soft interrupt {soft_interrupt_ratio:%}  idle {idle_ratio:%}";
+    let states = template("states");
     tell(text, "processor", states, &host.cpu);
     for (number, cpu) in (1..).zip(&host.cpus) {
         tell(text, &format!("  number {number}"), states, cpu);
@@ -199,7 +212,7 @@ fn processor_states(text: &mut String, host: &SimHostFigures) {
 }
 
 fn queues(text: &mut String, queues: &[SimQueue]) {
-    let used = queues.iter().filter(|queue| queue.most > 0);
+    let used = queues.iter().filter(|queue| queue.most_packets > 0);
     let each: Vec<_> = used
         .map(|queue| filled("{name} {most_packets}/{limit_packets}", queue))
         .collect();
@@ -210,15 +223,10 @@ fn queues(text: &mut String, queues: &[SimQueue]) {
 
 /// Writes the discipline's own figures.
 fn discipline(text: &mut String, host: &SimHostFigures) {
-    let storm = "{passes} passes of the interrupt thread, {throttled_passes} throttled, {reports} storms reported";
-    tell(text, "passes", storm, &host.storm);
-    let polling = "{cycles} cycles asked for {asked_packets} packets; burst {burst_mean_packets} on average, \
-                   {burst_min_packets} to {burst_max_reached_packets}; controller {controller}";
-    tell(text, "polling", polling, &host.polling);
+    tell(text, "passes", template("passes"), &host.storm);
+    tell(text, "polling", template("polling"), &host.polling);
     knobs(text, host.polling.as_ref());
-    let napi = "{polls} polls, {empty_polls} of them empty, {timer_polls} begun by the timer; {busy_polls} by the program; \
-                time_squeeze {time_squeezes}; handed to ksoftirqd {handovers} times";
-    tell(text, "NAPI", napi, &host.napi);
+    tell(text, "NAPI", template("NAPI"), &host.napi);
 }
 
 fn knobs(text: &mut String, polling: Option<&SimPolling>) {
@@ -257,29 +265,23 @@ fn bottleneck(text: &mut String, bottleneck: &SimBottleneck, unit: &str) {
             text,
             "  {:<width$}  {:>9} {unit}  {}",
             tried.change,
-            figure(tried.delivered_pps),
+            figure(tried.delivered_packets_per_second),
             ratio.as_deref().unwrap_or(MISSING),
             width = width.unwrap_or(0)
         );
     }
 }
 
-const SENT: &str = "{calls} calls, {send_errors} errors; {sent_packets_per_second} packets/s, \
-                    {sent_payload_bits_per_second:/1e6} Mbit/s of payload out";
-const READ: &str = "{delivered_datagrams} read; {delivered_packets_per_second} packets/s, \
-                    {delivered_payload_bits_per_second:/1e6} Mbit/s of payload in; {missing_datagrams} missing, \
-                    {out_of_order_datagrams} out of order";
-
 /// Writes the figures of a path end to end, then of each host, and the bottleneck.
 fn path(text: &mut String, run: &SimRun) {
     let figures = &run.figures;
     for tcp in &figures.connections {
-        connection(text, tcp);
+        *text += &filled_lines(template("connection"), tcp);
     }
     let flows = figures.flows.iter();
     for flow in flows.filter(|_| figures.connections.is_empty()) {
-        tell(text, &flow.name, SENT, flow);
-        tell(text, "", READ, flow);
+        tell(text, &flow.name, template("sent"), flow);
+        tell(text, "", template("read"), flow);
         tell(text, "latency", PERCENTILES, &flow.latency);
         tell(text, "round trip", PERCENTILES, &flow.round_trip);
         tell(text, "jitter", "{jitter_ns:time}", flow);
@@ -340,40 +342,6 @@ fn path_host(text: &mut String, number: usize, stop: &SimStop, host: &SimHostFig
     discipline(text, host);
 }
 
-/// The lines of a connection; the first has a name.
-const CONNECTION: [(&str, &str); 5] = [
-    (
-        "TCP",
-        "{from} to {to}: {goodput_bits_per_second:/1e6} Mbit/s read",
-    ),
-    (
-        "",
-        "{segments} segments of up to {segment_bytes} bytes, {retransmitted_segments} sent again \
-         ({fast_retransmits} losses told by duplicates, {timeouts} timeouts); {acknowledgements} acknowledgements",
-    ),
-    (
-        "",
-        "round trip {round_trip_mean_ns:time} on average; send buffer {send_buffer_bytes} bytes, receive buffer \
-         {receive_buffer_bytes} bytes",
-    ),
-    (
-        "",
-        "waited for the program {held/program_ratio:%}, room in the send buffer {held/send_buffer_ratio:%}, the window \
-         {held/window_ratio:%}, the congestion window {held/congestion_ratio:%}",
-    ),
-    (
-        "",
-        "bytes: {bytes/buffered_at_start_bytes} buffered + {bytes/written_bytes} written = {bytes/read_bytes} read + \
-         {bytes/unread_at_end_bytes} unread + {bytes/unsent_or_in_flight_at_end_bytes} unsent or in flight",
-    ),
-];
-
-fn connection(text: &mut String, tcp: &SimTcp) {
-    for (name, template) in CONNECTION {
-        tell(text, name, template, tcp);
-    }
-}
-
 /// Renders the parts of the counted time as a table, with a column for each connection.
 fn tcp_slices(connections: &[SimTcp]) -> String {
     let Some(first) = connections.first().filter(|tcp| !tcp.slices.is_empty()) else {
@@ -389,7 +357,7 @@ fn tcp_slices(connections: &[SimTcp]) -> String {
         let each = connections.iter().filter_map(|tcp| tcp.slices.get(number));
         let cells = each.flat_map(|slice| {
             let rate = figure(slice.goodput_bits_per_second / 1e6);
-            [rate, count(slice.retransmits)]
+            [rate, count(slice.retransmitted_segments)]
         });
         let until = [slice.end_seconds.to_string()].into_iter();
         lines.push(until.chain(cells).collect());

@@ -76,7 +76,7 @@ fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
     let most = |of: fn(&SimPoint) -> f64| sweep.points.iter().map(of).fold(0.0, f64::max);
     Frame {
         x: Axis::up_to(most(|point| point.value)),
-        y: Axis::up_to(most(|point| point.figures.delivered_pps)),
+        y: Axis::up_to(most(|point| point.figures.delivered_packets_per_second)),
         top,
         bottom,
         letters: TEXT,
@@ -85,7 +85,7 @@ fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
 
 fn curve(svg: &mut String, frame: &Frame, look: CurveLook, points: &[&SimPoint]) {
     let points = points.iter();
-    let figures = points.map(|point| (point.value, point.figures.delivered_pps));
+    let figures = points.map(|point| (point.value, point.figures.delivered_packets_per_second));
     frame.curve(svg, figures.clone(), &svg::stroke(look.colour));
     for (x, y) in figures {
         mark(svg, look, (frame.x(x), frame.y(y)));
@@ -125,7 +125,11 @@ pub fn render_sim_sweep(sweep: &SimSweep) -> String {
             let mut points = sweep.points.iter();
             let at =
                 |it: &&SimPoint| it.value == value && self::discipline(&it.plan) == *discipline;
-            figure_or_missing(points.find(at).map(|point| point.figures.delivered_pps))
+            figure_or_missing(
+                points
+                    .find(at)
+                    .map(|point| point.figures.delivered_packets_per_second),
+            )
         });
         lines.push([value.to_string()].into_iter().chain(cells).collect());
     }

@@ -6,23 +6,19 @@ use nicpoll_model::cpu::{SimTicks, TickReading, TickShares};
 
 use nicpoll_model::numbers::{MISSING, figure, time_figure};
 
-use super::run::{item, percent};
-use crate::fields::{filled, sentence_or_missing};
+use super::run::{item, percent, template};
+use crate::fields::{filled, filled_lines, sentence_or_missing};
 use crate::plots::chart::{Chart, Curve, Panel, plot_chart};
 
 /// Renders the load, the sampled figures, and the period of their error.
 pub fn render_sim_ticks(ticks: &SimTicks) -> String {
     let mut text = format!("Simulated, not measured: {}.\n\n", facts(ticks));
+    text += &filled_lines(template("ticks"), ticks);
     let mut tell = |name: &str, template: &str| item(&mut text, name, &filled(template, ticks));
-    tell(
-        "load",
-        "kernel {load/kernel_ratio:%}, user {load/user_ratio:%}",
-    );
-    tell(
-        "exact",
-        "within {exact_error_max_ratio:*100} points of it in every reading",
-    );
-    let [kernel, user] = [range(ticks, |it| it.kernel), range(ticks, |it| it.user)];
+    let [kernel, user] = [
+        range(ticks, |it| it.kernel_ratio),
+        range(ticks, |it| it.user_ratio),
+    ];
     let points = "off by up to {reading_error_max_ratio:*100} points";
     tell(
         "sampled",
@@ -38,8 +34,7 @@ pub fn render_sim_ticks(ticks: &SimTicks) -> String {
     tell("comes round", &period);
     let whole = &ticks.whole;
     let off = figure(100.0 * whole.sampled.distance(&whole.exact));
-    let sampled = "{whole/end_seconds:raw} s as one reading: sampled kernel {whole/sampled/kernel_ratio:%}, user \
-                   {whole/sampled/user_ratio:%}";
+    let sampled = template("whole");
     tell("on average", &format!("{sampled}; off by {off} points"));
     if ticks.period_seconds.is_none() {
         text.push_str("Without drift every reading is wrong in the same way, however long.\n");
@@ -57,7 +52,7 @@ fn facts(ticks: &SimTicks) -> String {
     format!(
         "a pulse of work every {}, {} ticks a second, clocks {} PPM apart, readings of {} s",
         time_figure(Some((ticks.pulse_seconds * 1e9).round() as u64)),
-        ticks.hz,
+        ticks.ticks_per_second,
         ticks.drift_ppm,
         ticks.reading_seconds
     )
@@ -95,8 +90,8 @@ pub fn plot_ticks(ticks: &SimTicks) -> String {
         facts: format!("simulated: {}", facts(ticks)),
         x_name: String::from("seconds"),
         panels: vec![
-            panel("kernel", |shares| shares.kernel),
-            panel("user", |shares| shares.user),
+            panel("kernel", |shares| shares.kernel_ratio),
+            panel("user", |shares| shares.user_ratio),
         ],
     })
 }

@@ -153,7 +153,7 @@ pub fn surely(ends: [Option<f64>; 2]) -> String {
 
 /// Returns whether the whole interval of a ratio lies beyond the margin.
 fn is_beyond_margin(study: &Study, comparison: &Comparison) -> bool {
-    let margin = study.plan.margin;
+    let margin = study.plan.margin_ratio;
     let (low, high) = (comparison.ratio_low, comparison.ratio_high);
     low.is_some_and(|low| low >= margin) || high.is_some_and(|high| high <= margin.recip())
 }
@@ -212,13 +212,13 @@ fn price(study: &Study, comparison: &Comparison, pair: SettingPair) -> String {
 
 /// Returns the margin of the study in percent.
 pub fn margin_percent(study: &Study) -> String {
-    let [margin] = aligned([(study.plan.margin - 1.0) * 100.0], &[]);
+    let [margin] = aligned([(study.plan.margin_ratio - 1.0) * 100.0], &[]);
     margin.trim_end_matches('0').trim_end_matches('.').into()
 }
 
 /// Returns the ratios at which a comparison's verdict changes; none if it gets no verdict.
 fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
-    let margin = study.plan.margin;
+    let margin = study.plan.margin_ratio;
     match comparison.verdict {
         Some(_) => vec![1.0, margin, 1.0 / margin],
         None => vec![],

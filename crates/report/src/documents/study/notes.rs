@@ -78,9 +78,9 @@ fn intervals(study: &Study) -> String {
          95 % (Bonferroni). \"Equivalent\": all of it lies between 1/{margin} and {margin}; \"better\": above \
          1; \"and it matters\": at {margin} or above; \"worse\" likewise. Blocks that depend on each other \
          widen it. The others hold at 95 % each and decide nothing.",
-        plan.family,
-        figure(plan.confidence * 100.0),
-        margin = plan.margin
+        plan.family_comparisons,
+        figure(plan.confidence_ratio * 100.0),
+        margin = plan.margin_ratio
     )
 }
 

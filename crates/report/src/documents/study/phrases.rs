@@ -19,40 +19,25 @@ struct Phrase {
     object: &'static str,
 }
 
-const fn phrase(words: [&'static str; 7]) -> Phrase {
-    let [subject, verb, more, less, times, same, object] = words;
-    Phrase {
-        subject,
-        verb,
-        more,
-        less,
-        times,
-        same,
-        object,
-    }
-}
-
-#[rustfmt::skip]
+/// Returns the words for a metric; `is_asked` if its traffic is requests.
 fn phrase_of(metric: Metric, is_asked: bool) -> Phrase {
-    use Metric::*;
-    let trips = ["are", "longer", "shorter", "times as long", "as long", ""];
-    let [verb, more, less, times, same, object] = trips;
-    let trips = |subject| phrase([subject, verb, more, less, times, same, object]);
-    let much = "times as much";
-    match (metric, is_asked) {
-        (DeliveredBitsPerSecond, _) => phrase(["", "delivers", "more", "less", much, "the same", ""]),
-        (TransactionsPerSecond, _) => phrase(["", "answers", "more", "fewer", "times as many", "as many", " requests"]),
-        (DeliveredRatio, _) => phrase(["", "delivers", "more", "less", much, "the same", " of what is sent"]),
-        (LossRatio, _) => phrase(["", "loses", "more", "less", much, "as much", " of what is sent"]),
-        (RoundTripP50Ns, _) => trips("round trips"),
-        (RoundTripP99Ns | RoundTripP999Ns, _) => trips("the longest round trips"),
-        (OneWayDelayP50Ns, _) => phrase(["packets", "arrive", "later", "sooner", "times as late", "as late", ""]),
-        (JitterSeconds, _) => phrase(["the jitter", "is", "greater", "smaller", "times as great", "the same", ""]),
-        (CpuBusy, _) => phrase(["", "keeps the CPU", "more", "less", much, "as", " busy"]),
-        (CpuNsPerByte, _) => phrase(["", "costs", "more", "less", much, "the same", " CPU a byte"]),
-        (CpuNsPerPacket, true) => phrase(["", "costs", "more", "less", much, "the same", " CPU a request"]),
-        (CpuNsPerPacket, _) => phrase(["", "costs", "more", "less", much, "the same", " CPU a packet"]),
-        (ContextSwitchesPerSecond, _) => phrase(["", "makes", "more", "fewer", "times as many", "as many", " context switches"]),
+    let name = match (metric, is_asked) {
+        (Metric::CpuNsPerPacket, true) => "cpu_ns_per_request",
+        _ => metric.name(),
+    };
+    let rows = include_str!("phrases.txt").lines();
+    let mut rows = rows.filter_map(|row| row.split_once('|'));
+    let row = rows.find(|(of, _)| *of == name);
+    let mut words = row.map_or("", |(_, words)| words).split('|');
+    let mut next = || words.next().unwrap_or_default();
+    Phrase {
+        subject: next(),
+        verb: next(),
+        more: next(),
+        less: next(),
+        times: next(),
+        same: next(),
+        object: next(),
     }
 }
 
@@ -220,6 +205,22 @@ mod tests {
             share_difference: (metric.kind() == MetricKind::Points).then_some(ratio),
             verdict: Some(verdict),
             ..study.comparisons[0].clone()
+        }
+    }
+
+    #[test]
+    fn every_metric_has_its_words() {
+        for metric in Metric::ALL {
+            for phrase in [false, true].map(|is_asked| phrase_of(metric, is_asked)) {
+                let words = [
+                    phrase.verb,
+                    phrase.more,
+                    phrase.less,
+                    phrase.times,
+                    phrase.same,
+                ];
+                assert!(words.iter().all(|word| !word.is_empty()), "{metric}");
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
 use nicpoll_model::sim::{Simulated, SimulatedFigure};
 use nicpoll_model::{
-    CpuStates, Metric, Study, TimeDistribution, TrialFigures, WorkUnit, WorkloadFacts,
+    CpuStates, Metric, MetricKind, Study, TimeDistribution, TrialFigures, WorkUnit, WorkloadFacts,
 };
 
 use super::answer::intervals;
@@ -68,25 +68,6 @@ impl TrialFigure {
             true => TrialFigure("delivered, Gbit/s of payload", read, 1e9),
             false => TrialFigure("delivered, Mbit/s of payload", read, 1e6),
         }
-    }
-
-    /// Returns the reading of a metric that is compared by its ratio.
-    fn of_metric(metric: Metric) -> Option<Self> {
-        let read: Read = match metric {
-            Metric::DeliveredBitsPerSecond => |it| Some(it.delivered_bits_per_second),
-            Metric::TransactionsPerSecond => |it| Some(it.round_trip?.transactions_per_second),
-            Metric::DeliveredRatio => {
-                |it| Some(it.delivered_packets? as f64 / it.offered_packets? as f64)
-            }
-            Metric::RoundTripP50Ns => |it| Some(it.round_trip?.quantiles.p50_ns? as f64),
-            Metric::OneWayDelayP50Ns => {
-                |it| Some(it.one_way_delays.as_ref()?.quantile_ns(0.5)? as f64)
-            }
-            Metric::CpuNsPerPacket => |it| it.cpu.as_ref()?.busy_ns_per_packet,
-            Metric::CpuNsPerByte => |it| it.cpu.as_ref()?.busy_ns_per_byte,
-            _ => return None,
-        };
-        Some(TrialFigure(metric.facts().label, read, 1.0))
     }
 
     /// Returns the figure of a trial, in the unit of its name; `None` if it was not measured.
@@ -187,11 +168,13 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> 
     let workload = &facts.workload;
     let mut pairs = SettingPair::of(study).into_iter();
     let metric = pairs.find_map(|pair| Some(intervals(study, pair, workload).ok()?.first()?.0))?;
-    let reading = &TrialFigure::of_metric(metric)?;
+    if metric.kind() == MetricKind::Points {
+        return None;
+    }
     let pairs = SettingPair::of(study).into_iter().filter_map(|pair| {
         let lines = intervals(study, pair, workload).ok()?;
         let (_, line) = lines.into_iter().find(|(own, _)| *own == metric)?;
-        let ratios = block_ratios(arms, pair, reading);
+        let ratios = block_ratios(arms, pair, metric);
         (!ratios.is_empty()).then_some((pair, line, ratios))
     });
     let pairs: Vec<(SettingPair, IntervalBar, Ratios)> = pairs.collect();
@@ -239,12 +222,12 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> 
 
 /// Returns the ratios of the blocks in which all trials have a result; of several pairs of settings the mean of the
 /// logarithms.
-fn block_ratios(arms: &[Arm], pair: SettingPair, reading: &TrialFigure) -> Ratios {
+fn block_ratios(arms: &[Arm], pair: SettingPair, metric: Metric) -> Ratios {
     let of = |setting: &str| -> Ratios {
         let arm = arms.iter().find(|arm| arm.name == setting);
         let trials = arm.into_iter().flat_map(|arm| &arm.group.good);
         trials
-            .filter_map(|trial| Some((trial.block, reading.of(trial.result()?)?)))
+            .filter_map(|trial| Some((trial.block, metric.figure(trial.result()?)?)))
             .collect()
     };
     let settings = pair.settings();
@@ -404,12 +387,12 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Fi
 type DrawnState = (&'static str, Option<usize>, fn(&CpuStates) -> f64);
 
 const STATES: [DrawnState; 4] = [
-    ("user", Some(2), |cpu| cpu.user + cpu.nice),
-    ("system", Some(3), |cpu| cpu.system),
+    ("user", Some(2), |cpu| cpu.user_ratio + cpu.nice_ratio),
+    ("system", Some(3), |cpu| cpu.system_ratio),
     ("interrupt (irq + softirq)", Some(5), |cpu| {
-        cpu.irq + cpu.softirq
+        cpu.irq_ratio + cpu.softirq_ratio
     }),
-    ("idle", None, |cpu| cpu.idle),
+    ("idle", None, |cpu| cpu.idle_ratio),
 ];
 /// Height of a bar of states.
 const STATES_HIGH: f64 = 22.0;

@@ -439,8 +439,8 @@ pub fn write_plan(part: &mut Part, study: &StudyPlan) {
     }
     part.heading(format!(
         "{} with a verdict, each at {:.2} % confidence",
-        counted(plan.family, "comparison"),
-        100.0 * plan.confidence
+        counted(plan.family_comparisons, "comparison"),
+        100.0 * plan.confidence_ratio
     ));
     for effect in &plan.main_effects {
         let over = "{level} against {reference}, over";

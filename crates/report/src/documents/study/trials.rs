@@ -4,6 +4,7 @@
 //! `None`.
 
 use nicpoll_model::{Comparison, MainEffect, Study, Trial, TrialFigures, WorkloadFacts};
+use nicpoll_stats::Summary;
 
 use crate::plots::svg::{CurveLook, looks};
 
@@ -134,7 +135,7 @@ impl<'a> TrialGroup<'a> {
 
     /// Returns the median of a figure over the good trials that have it.
     pub fn median(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<f64> {
-        middle(&self.sorted(figure))
+        Some(self.summary(figure)?.median)
     }
 
     /// Returns the good trials whose account closes.
@@ -152,15 +153,13 @@ impl<'a> TrialGroup<'a> {
 
     /// Returns the smallest and greatest value of a figure over the good trials that have it.
     pub fn range(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<(f64, f64)> {
-        let values = self.sorted(figure);
-        Some((*values.first()?, *values.last()?))
+        let Summary { min, max, .. } = self.summary(figure)?;
+        Some((min, max))
     }
 
-    fn sorted(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Vec<f64> {
-        let results = self.results();
-        let mut values: Vec<f64> = results.filter_map(figure).collect();
-        values.sort_by(f64::total_cmp);
-        values
+    fn summary(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<Summary> {
+        let values: Vec<f64> = self.results().filter_map(figure).collect();
+        Summary::of(&values)
     }
 }
 
@@ -184,19 +183,4 @@ pub fn arms<'a>(study: &'a Study, facts: &WorkloadFacts) -> Vec<Arm<'a>> {
         group: TrialGroup::of(study, &facts.workload, name),
     })
     .collect()
-}
-
-/// Returns the median of values in any order.
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    middle(&values)
-}
-
-/// Returns the median of ascending values.
-pub fn middle(sorted: &[f64]) -> Option<f64> {
-    let upper = *sorted.get(sorted.len() / 2)?;
-    if sorted.len() % 2 == 1 {
-        return Some(upper);
-    }
-    Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0)
 }

@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use nicpoll_model::numbers::{MISSING, count, figure, percent};
 use nicpoll_model::{CoreSeries, Study, TrialSeries, WorkUnit, WorkloadFacts};
+use nicpoll_stats::Summary;
 
-use super::trials::{Arm, median};
+use super::trials::Arm;
 use super::workload::core_name;
 use crate::page::Figure;
 use crate::plots::axis::Axis;
@@ -63,7 +64,7 @@ impl Trials<'_> {
             let here = all.iter().filter_map(|one| one.get(index)).copied();
             let (at, rates): (Vec<f64>, Vec<f64>) = here.unzip();
             let is_enough = 2 * at.len() >= all.len();
-            is_enough.then_some((median(at)?, median(rates)?))
+            is_enough.then_some((Summary::of(&at)?.median, Summary::of(&rates)?.median))
         };
         (0..longest).map_while(step).collect()
     }

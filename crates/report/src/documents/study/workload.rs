@@ -8,9 +8,10 @@ use nicpoll_model::{
     CpuSource, CpuStates, LossPlace, Measure, Metric, RateOverTime, SettingFindings, Shares, Side,
     Study, TrialFigures, Unevenness, WorkUnit, WorkloadFacts,
 };
+use nicpoll_stats::Summary;
 
 use super::comparisons;
-use super::trials::{TrialGroup, middle};
+use super::trials::TrialGroup;
 use crate::lists::{distinct, joined};
 use crate::page::{Align, Block, Figure, Ink, Part, Row, Table};
 
@@ -174,7 +175,7 @@ fn loss_row(groups: &[TrialGroup]) -> Row {
     let cell = |group: &TrialGroup| match &group.losses()[..] {
         [] => String::from(MISSING),
         [.., 0.0] => String::from("none seen"),
-        losses => figure_or_missing(middle(losses).map(|loss| loss * 100.0)),
+        losses => figure_or_missing(Summary::of(losses).map(|it| it.median * 100.0)),
     };
     Row::plain("loss, %", groups.iter().map(cell))
 }
@@ -188,16 +189,20 @@ fn cpu_rows(study: &Study, groups: &[TrialGroup]) -> Vec<Row> {
     let source = source(groups);
     let sampled: States = |trial| &trial.cpu_tick_sampled;
     let mut states: Vec<(&str, States, Share)> = vec![
-        ("  user + nice", cores_of, |cpu| cpu.user + cpu.nice),
-        ("  system", cores_of, |cpu| cpu.system),
-        ("  irq + softirq", cores_of, |cpu| cpu.irq + cpu.softirq),
-        ("  idle", cores_of, |cpu| cpu.idle),
+        ("  user + nice", cores_of, |cpu| {
+            cpu.user_ratio + cpu.nice_ratio
+        }),
+        ("  system", cores_of, |cpu| cpu.system_ratio),
+        ("  irq + softirq", cores_of, |cpu| {
+            cpu.irq_ratio + cpu.softirq_ratio
+        }),
+        ("  idle", cores_of, |cpu| cpu.idle_ratio),
     ];
     if source == CpuSource::Exact {
-        states.push(("  steal, sampled", sampled, |cpu| cpu.steal));
+        states.push(("  steal, sampled", sampled, |cpu| cpu.steal_ratio));
         states.push(("  busy, sampled", sampled, CpuStates::busy));
     } else {
-        states.push(("  steal", cores_of, |cpu| cpu.steal));
+        states.push(("  steal", cores_of, |cpu| cpu.steal_ratio));
     }
     let mut rows = Vec::new();
     for cores in cores(groups).chunks(CORES_A_GROUP) {

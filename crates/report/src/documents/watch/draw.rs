@@ -55,7 +55,7 @@ pub fn draw_watch(frame: &mut Frame, view: &WatchView) {
     let cost = match view.sample {
         None => String::from("the first interval has not ended"),
         Some(sample) => {
-            let tables = tables(sample, view.scale, view.start.storm_threshold);
+            let tables = tables(sample, view.scale, view.start.storm_threshold_entries);
             draw_tables(frame, tables, view.selected, body);
             (view.in_locale)(&cost(&sample.cost))
         }
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn a_narrow_screen_shows_figures_whole_and_a_short_one_shows_rows() {
         let (start, mut sample) = start_and_sample();
-        sample.cpu[0].system = 0.603;
+        sample.cpu[0].system_ratio = 0.603;
         let view = view(&start, Some(&sample));
         for width in 20..110 {
             let drawn = screen(&view, width, 40);

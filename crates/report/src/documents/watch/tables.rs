@@ -225,8 +225,14 @@ fn cpu(sample: &WatchSample) -> WatchTable {
     let title = format!("CPU, % ({source}); {switches} context switches/s");
     let head = "core|user|nice|system|irq|softirq|idle|steal";
     let rows = sample.cpu.iter().map(|cpu| {
-        let busy = [cpu.user, cpu.nice, cpu.system, cpu.irq, cpu.softirq];
-        let rest = [cpu.idle, cpu.steal].map(percent);
+        let busy = [
+            cpu.user_ratio,
+            cpu.nice_ratio,
+            cpu.system_ratio,
+            cpu.irq_ratio,
+            cpu.softirq_ratio,
+        ];
+        let rest = [cpu.idle_ratio, cpu.steal_ratio].map(percent);
         [&[cpu.core.to_string()], &busy.map(percent)[..], &rest].concat()
     });
     WatchTable::new(title, head, 1, rows)

@@ -298,7 +298,7 @@ fn factors_are_crossed_and_levels_compared_within_each_combination_of_the_others
         ]
     );
     // Seven within a combination, and these three over all of them.
-    assert_eq!(plan.family, 10);
+    assert_eq!(plan.family_comparisons, 10);
     assert_eq!(plan.factors[0].levels, ["50us", "1ms", "2ms"]);
     // A file can name its comparisons; settings without one are not run.
     let some = format!(

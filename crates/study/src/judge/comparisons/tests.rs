@@ -306,7 +306,7 @@ proptest! {
         let (design, plan, mut trials) = study(change);
         trials.retain(|trial| trial.block <= blocks);
         // Blocks that the method needs at this level: 1 + log2(family / 0.05).
-        let least = 1.0 + (f64::from(plan.family) / 0.05).log2();
+        let least = 1.0 + (f64::from(plan.family_comparisons) / 0.05).log2();
         for one in compare_all(&design, &plan, &trials, Seed(1)).unwrap() {
             let Some(verdict) = one.verdict else { continue };
             let measured = (1..=blocks).filter(|block| {
@@ -412,7 +412,7 @@ fn a_factor_is_judged_over_all_combinations_of_the_others() {
         (period.blocks, period.verdict),
         (16, Some(Verdict::BetterAndItMatters))
     );
-    assert_eq!(study.1.family, 6);
+    assert_eq!(study.1.family_comparisons, 6);
     assert!((period.confidence_ratio - (1.0 - 0.05 / 6.0)).abs() < 1e-12);
     assert!(period.holm_p.unwrap() >= period.difference_p.unwrap());
     assert_eq!(period.sensitivity.unwrap().in_force_trials, [32, 32]);
