@@ -480,10 +480,7 @@ pub struct Cpus {
 impl Cpus {
     /// Returns the core of a side, if it is assigned.
     pub fn of(self, side: Side) -> Option<u32> {
-        match side {
-            Side::Sender => self.sender,
-            Side::Receiver => self.receiver,
-        }
+        side.of(self.sender, self.receiver)
     }
 
     /// These cores, overridden by others.

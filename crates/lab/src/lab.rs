@@ -139,10 +139,7 @@ impl Lab {
 
     /// Returns the host at one end.
     pub fn host(&mut self, side: Side) -> &mut HostClient {
-        match side {
-            Side::Sender => &mut self.sender,
-            Side::Receiver => &mut self.receiver,
-        }
+        side.of(&mut self.sender, &mut self.receiver)
     }
 
     /// Returns the host whose receive discipline is studied and whose polls and CPU time are counted.

@@ -56,10 +56,7 @@ pub struct LinkEnd {
 impl Link {
     /// The end at a host.
     pub fn end(&self, side: Side) -> &LinkEnd {
-        match side {
-            Side::Sender => &self.ends[0],
-            Side::Receiver => &self.ends[self.ends.len() - 1],
-        }
+        &self.ends[side.of(0, self.ends.len() - 1)]
     }
 
     /// The router's end; `None` without one.

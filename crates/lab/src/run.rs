@@ -112,31 +112,19 @@ impl Running {
         let traffic = traffic.into();
         let streams = traffic.streams(lab.link.paths());
         let port = PORT + (lab.hung_ends % HUNG_RUNS) * PORTS_A_RUN;
-        let link_delay = lab.link.delay;
         let mut running = Vec::new();
         for (stream, port) in streams.iter().zip(port..) {
             let to = stream.from.other();
             let receiver =
                 SocketAddr::new(address_of(lab, to, stream.path, traffic.options.ip)?, port);
-            let terms = EndTerms {
-                side: Side::Receiver,
-                receiver,
-                duration,
-                link_delay,
-            };
-            let end = prepare(lab, stream.request, terms, to)?;
+            let end = prepare(lab, stream.request, Side::Receiver, receiver, duration, to)?;
             lab.host(to).tell(HostRequest::Start { end })?;
             running.push((receiver, end));
         }
         let mut started = Vec::new();
         for (stream, (address, receiver)) in streams.iter().zip(running).rev() {
-            let terms = EndTerms {
-                side: Side::Sender,
-                receiver: address,
-                duration,
-                link_delay,
-            };
-            let sender = prepare(lab, stream.request, terms, stream.from)?;
+            let (request, from) = (stream.request, stream.from);
+            let sender = prepare(lab, request, Side::Sender, address, duration, from)?;
             started.push(RunningStream {
                 from: stream.from,
                 is_counted: stream.is_counted,
@@ -180,13 +168,8 @@ impl Running {
         peer: SocketAddr,
         duration: Duration,
     ) -> Result<Self, LabError> {
-        let terms = EndTerms {
-            side: Side::Sender,
-            receiver: peer,
-            duration,
-            link_delay: lab.link.delay,
-        };
-        let sender = prepare(lab, workload, terms, Side::Sender)?;
+        let side = Side::Sender;
+        let sender = prepare(lab, workload, side, peer, duration, side)?;
         lab.sender.tell(HostRequest::Start { end: sender })?;
         let alone = RunningStream {
             from: Side::Sender,
@@ -278,13 +261,18 @@ fn wait_for_queues(lab: &mut Lab) -> Result<(), LabError> {
 fn prepare(
     lab: &mut Lab,
     workload: &WorkloadRequest,
-    terms: EndTerms,
+    side: Side,
+    receiver: SocketAddr,
+    duration: Duration,
     at: Side,
 ) -> Result<u32, LabError> {
-    let (end, [sender_cpu, receiver_cpu]) = (lab.next_end(), lab.cpus());
-    let cpu = match at {
-        Side::Sender => sender_cpu,
-        Side::Receiver => receiver_cpu,
+    let (end, link_delay) = (lab.next_end(), lab.link.delay);
+    let cpu = at.of(lab.sender_cpu, lab.receiver_cpu);
+    let terms = EndTerms {
+        side,
+        receiver,
+        duration,
+        link_delay,
     };
     let host = lab.host(at);
     host.tell(HostRequest::Prepare {
@@ -295,11 +283,7 @@ fn prepare(
         cpu,
     })
     .map_err(|error| {
-        LabError::Traffic(format!(
-            "starting the {}: {}",
-            terms.side,
-            HostFailure::of(&error)
-        ))
+        LabError::Traffic(format!("starting the {side}: {}", HostFailure::of(&error)))
     })?;
     Ok(end)
 }

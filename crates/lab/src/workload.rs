@@ -261,10 +261,7 @@ impl TrafficOptions {
 
     /// Measured streams on each path.
     pub fn ways(&self) -> u64 {
-        match self.both_ways {
-            true => 2,
-            false => 1,
-        }
+        if self.both_ways { 2 } else { 1 }
     }
 
     /// Returns the text that follows the traffic's description.

@@ -65,9 +65,14 @@ named! {
 impl Side {
     /// Returns the other end.
     pub fn other(self) -> Side {
+        self.of(Side::Receiver, Side::Sender)
+    }
+
+    /// Returns what belongs to this end.
+    pub fn of<T>(self, sender: T, receiver: T) -> T {
         match self {
-            Side::Sender => Side::Receiver,
-            Side::Receiver => Side::Sender,
+            Side::Sender => sender,
+            Side::Receiver => receiver,
         }
     }
 }
@@ -95,7 +100,7 @@ pub struct Origin {
 }
 
 /// The machine of a study.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
     /// Identifies the machine: its host name and eight hexadecimal digits of a hash of `/etc/machine-id`, which do not
     /// reveal the id. Null without such a file, and in a report.

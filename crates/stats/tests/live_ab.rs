@@ -116,10 +116,7 @@ impl Machine<'_> {
         };
         let work = BASE_CORES * STEP_SECONDS + price * packets;
         let work = work * (1.0 + CPU_SCATTER * normal(self.generator));
-        let (share, steps) = match is_judged {
-            true => world.postponed,
-            false => (0.0, 0),
-        };
+        let (share, steps) = if is_judged { world.postponed } else { (0.0, 0) };
         self.postponed.resize(world.postponed.1 + 1, 0.0);
         self.postponed[0] += work * (1.0 - share);
         for later in 1..=steps {

@@ -144,10 +144,7 @@ fn enhanced(options: &[&str]) -> (String, String) {
     let port = free_port();
     let style = ["-p", &port, "-e", "--style", "2.1", "-i", "0.1"];
     let udp = options.iter().filter(|option| **option == "-u").copied();
-    let streams = match options.contains(&"-P") {
-        true => "2",
-        false => "1",
-    };
+    let streams = if options.contains(&"-P") { "2" } else { "1" };
     let udp: Vec<&str> = udp.collect();
     let (server, printed, banner) = serve(&[&["-s", "-P", streams], &style[..], &udp].concat());
     let client = [&["-c", "127.0.0.1"], &style[..], options].concat();

@@ -255,10 +255,14 @@ impl Resident {
 
     /// Counts the packets in the queueing disciplines of the host's interfaces.
     fn waiting_packets(&mut self) -> Result<u64, LabError> {
+        let ifindexes = self.ifindexes()?;
+        Ok(self.counters.waiting_packets(&ifindexes)?)
+    }
+
+    fn ifindexes(&mut self) -> Result<Vec<u32>, LabError> {
         let names = self.interfaces.iter();
-        let interfaces = names.map(|name| Ok(self.control.interface(name)?.ifindex));
-        let interfaces: Vec<u32> = interfaces.collect::<Result<_, LabError>>()?;
-        Ok(self.counters.waiting_packets(&interfaces)?)
+        let all = names.map(|name| Ok(self.control.interface(name)?.ifindex));
+        all.collect()
     }
 
     fn facts(&mut self) -> Result<Facts, LabError> {
@@ -372,10 +376,7 @@ impl Resident {
     }
 
     fn changes(&mut self) -> Result<Changes, LabError> {
-        let mut ifindexes = Vec::new();
-        for interface in &self.interfaces {
-            ifindexes.push(self.control.interface(interface)?.ifindex);
-        }
+        let ifindexes = self.ifindexes()?;
         let listener = match self.listener.take() {
             Some(listener) => listener,
             None => Listener::new()?,

@@ -83,10 +83,7 @@ impl RunningEnds {
         let (ready, is_ready) = mpsc::channel();
         let events = self.events.clone();
         // The account of CPU time of `fit` knows the threads by these names.
-        let name = match at {
-            Side::Sender => "send",
-            Side::Receiver => "receive",
-        };
+        let name = at.of("send", "receive");
         let shared = Arc::clone(&signals);
         let thread = place
             .spawn_pinned(cpu, name, move || {

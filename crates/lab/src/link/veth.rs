@@ -164,10 +164,7 @@ impl Veth {
 
     /// A thread in the namespace of an end, for work that belongs to no host.
     pub fn inside(&self, side: Side) -> &NetnsThread<()> {
-        match side {
-            Side::Sender => &self.inside[0],
-            Side::Receiver => &self.inside[self.inside.len() - 1],
-        }
+        &self.inside[side.of(0, self.inside.len() - 1)]
     }
 
     /// Has the kernel cut batches of datagrams (`UDP_SEGMENT`) before the link, at both ends: it then carries and

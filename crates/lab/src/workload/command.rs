@@ -150,11 +150,8 @@ impl CommandWorkload {
 
     fn words(&self, end: &EndTerms) -> Vec<String> {
         let seconds = whole_seconds(end.duration).to_string();
-        let words = match end.side {
-            Side::Sender => &self.sender,
-            Side::Receiver => &self.receiver,
-        };
-        let words = words.iter().map(|word| {
+        let words = end.side.of(&self.sender, &self.receiver).iter();
+        let words = words.map(|word| {
             word.replace("{receiver}", &end.receiver.ip().to_string())
                 .replace("{port}", &end.receiver.port().to_string())
                 .replace("{seconds}", &seconds)

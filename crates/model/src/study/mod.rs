@@ -25,7 +25,7 @@ use crate::sim::fit::Simulated;
 pub const SCHEMA: &str = "nicpoll.demo/4";
 
 /// Decisions made before the first trial.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Whether `--quick` requested a run that shows large effects only.
     pub quick: bool,
@@ -126,7 +126,7 @@ pub struct DroppedComparison {
 }
 
 /// The lab that the study built.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabFacts {
     /// Whether the link is virtual, without a card: true of links that the study creates.
     pub is_virtual: bool,
@@ -215,10 +215,22 @@ pub struct SettingFacts {
 impl SettingFacts {
     /// Whether another setting writes the same values everywhere: then a setting is compared with itself.
     pub fn is_same_as(&self, other: &SettingFacts) -> bool {
-        self.writes == other.writes
-            && self.machine_writes == other.machine_writes
-            && self.router_writes == other.router_writes
-            && self.variant == other.variant
+        self.all_writes().eq(other.all_writes())
+    }
+
+    /// Returns each value that it writes: where (`sender`, `receiver`, `router`, `machine`, or `command` for a word of
+    /// the user's own command), its name and the value.
+    pub fn all_writes(&self) -> impl Iterator<Item = (&'static str, &String, &String)> {
+        let sides = self.writes.iter();
+        let sides = sides.map(|(side, name, value)| (side.name(), name, value));
+        let router = self.router_writes.iter().map(|it| ("router", it));
+        let machine = self.machine_writes.iter().map(|it| ("machine", it));
+        let others = router
+            .chain(machine)
+            .map(|(place, (name, value))| (place, name, value));
+        let words = self.variant.iter();
+        let words = words.map(|(name, word)| ("command", name, word));
+        sides.chain(others).chain(words)
     }
 }
 
@@ -354,7 +366,7 @@ pub struct Confounder {
 }
 
 /// Everything that `nicpoll demo --json` prints.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Study {
     /// Name and version of this layout: [`SCHEMA`].
     pub schema: String,

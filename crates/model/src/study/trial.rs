@@ -8,7 +8,7 @@ use crate::document::{TimeDistribution, WorkUnit};
 use crate::loss::Ledger;
 
 /// The CPUs to which a trial's threads were bound, and those on which polls ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
     /// The core that the sending thread was pinned to.
     pub sender_cpu: u32,
@@ -179,7 +179,7 @@ pub struct Calibration {
 }
 
 /// The traffic before the measured window, which is shown but does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Warmup {
     /// Its duration.
     pub seconds: f64,
@@ -357,7 +357,7 @@ impl TrialFigures {
 }
 
 /// One run of one workload under one setting.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Trial {
     /// Position in the study, from 1.
     pub sequence: u32,

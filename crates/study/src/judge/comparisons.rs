@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use nicpoll_model::{
     Comparison, CountingCost, CpuSource, EventCounter, MainEffect, Measure, Metric, MetricKind,
-    Plan, Trial, TrialCpu, TrialFigures, Validity,
+    Plan, Trial, Validity,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{

@@ -9,7 +9,7 @@ use nicpoll_lab::{Changes, CoreTime, Edge, Lab, Polls, watched};
 use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
     CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement, PollEvidence, Trial, TrialCpu,
-    TrialFigures, Validity, Warmup, WorkUnit,
+    TrialFigures, Validity, WorkUnit,
 };
 use nicpoll_observe::{
     Account, CountedDatagrams, CpuDelta, HostSnapshot, Hosts, packet_ledger, tcp_ledger,
@@ -39,19 +39,13 @@ impl TrialPlace {
             block: self.block,
             workload: self.workload,
             setting: self.setting,
-            validity: Validity::default(),
             proof_attempts: 1,
-            findings: Findings::default(),
-            warmup: Warmup {
-                seconds: 0.0,
-                delivered_bytes: 0,
-            },
             placement: Placement {
                 sender_cpu: lab.sender_cpu,
                 receiver_cpu: lab.receiver_cpu,
                 poll_cpus: Vec::new(),
             },
-            figures: None,
+            ..Trial::default()
         }
     }
 }

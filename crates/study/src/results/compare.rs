@@ -272,15 +272,14 @@ fn written(setting: &SettingFacts, unlike: &SettingFacts) -> String {
 }
 
 fn all_written(setting: &SettingFacts) -> Vec<String> {
-    let hosts = setting.writes.iter();
-    let hosts = hosts.map(|(side, name, value)| format!("{side} {name} = {value}"));
-    let router = setting.router_writes.iter();
-    let router = router.map(|(name, value)| format!("router {name} = {value}"));
-    let machine = setting.machine_writes.iter();
-    let machine = machine.map(|(name, value)| format!("{name} = {value}"));
-    let words = setting.variant.iter();
-    let words = words.map(|(name, value)| format!("{name} = {value}"));
-    hosts.chain(router).chain(machine).chain(words).collect()
+    let written = setting.all_writes().map(|(place, name, value)| {
+        let place = match place {
+            "machine" | "command" => String::new(),
+            place => format!("{place} "),
+        };
+        format!("{place}{name} = {value}")
+    });
+    written.collect()
 }
 
 /// Compares the workloads and settings that two studies share, or the named ones. Those of only one study go to

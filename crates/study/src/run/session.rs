@@ -345,7 +345,6 @@ fn head_of(
         nicpoll_version: identity.origin.nicpoll_version,
         argv: identity.origin.argv,
         started_at: identity.origin.started_at,
-        elapsed_seconds: 0.0,
         seed: identity.seed,
         question: design.question.clone(),
         workloads: design.workload_facts(),
@@ -353,17 +352,10 @@ fn head_of(
         plan,
         host,
         lab: lab.facts()?,
-        setting_changes: Vec::new(),
-        counting_costs: Vec::new(),
-        findings: Vec::new(),
-        trials: Vec::new(),
-        dropped: Vec::new(),
         simulated: identity.simulated,
         confounders: confounders(design, &Seen::new()),
-        comparisons: Vec::new(),
-        sweeps: Vec::new(),
-        knees: Vec::new(),
         warnings,
+        ..Study::default()
     })
 }
 

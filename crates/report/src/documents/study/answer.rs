@@ -136,10 +136,7 @@ pub fn measures(study: &Study) -> BTreeSet<Measure> {
 
 /// Returns how much was run, and over which link.
 fn run(study: &Study) -> String {
-    let kind = match study.lab.is_virtual {
-        true => "virtual ",
-        false => "",
-    };
+    let kind = if study.lab.is_virtual { "virtual " } else { "" };
     format!(
         "{} in {} over a {kind}link ({})",
         blocks(study),

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::numbers::{MISSING, counted, span};
-use nicpoll_model::{HostFacts, Plan, SettingFacts, Side, Study, StudyPlan};
+use nicpoll_model::{HostFacts, Plan, SettingFacts, Study, StudyPlan};
 
 use super::notes;
 use super::trials::TrialGroup;
@@ -247,14 +247,8 @@ pub fn write_machine(part: &mut Part, study: &Study) {
 
 /// Writes a host's facts.
 pub fn write_host(part: &mut Part, host: &HostFacts) {
-    for (name, template) in [
-        ("kernel", "{kernel}"),
-        ("CPU", "{cpu_model}"),
-        ("CPUs in use", "{cpus:raw}"),
-        ("clock source", "{clocksource}"),
-        ("governors", "{governors}"),
-        ("boot options that matter", "{boot_options}"),
-    ] {
+    for line in include_str!("host.txt").lines() {
+        let (name, template) = line.split_once(": ").unwrap_or((line, ""));
         part.fact(name, 0, sentence_or_missing(host, template));
     }
 }
@@ -316,15 +310,9 @@ fn written(study: &Study) -> Option<Table> {
 }
 
 fn writes(facts: &SettingFacts) -> Vec<(String, &str)> {
-    let sides = facts.writes.iter();
-    let sides = sides.map(|(side, name, value)| (format!("{side}: {name}"), value.as_str()));
-    let machine = facts.machine_writes.iter().map(|it| ("machine", it));
-    let router = facts.router_writes.iter().map(|it| ("router", it));
-    let others = machine.chain(router);
-    let others = others.map(|(place, (name, value))| (format!("{place}: {name}"), value.as_str()));
-    let command = facts.variant.iter();
-    let command = command.map(|(name, word)| (format!("command: {name}"), word.as_str()));
-    sides.chain(others).chain(command).collect()
+    let all = facts.all_writes();
+    all.map(|(place, name, value)| (format!("{place}: {name}"), value.as_str()))
+        .collect()
 }
 
 /// Writes every value that any setting changed, with the earlier value and each setting's.
@@ -463,27 +451,18 @@ pub fn write_plan(part: &mut Part, study: &StudyPlan) {
 }
 
 fn described_writes(setting: &SettingFacts) -> String {
-    let of_side = |side: Side| {
-        let own = setting.writes.iter().filter(|write| write.0 == side);
-        listed(own.map(|(_, name, value)| format!("{name} {value}")))
-    };
-    let pairs = |writes: &[(String, String)]| {
-        listed(writes.iter().map(|(name, value)| format!("{name} {value}")))
-    };
-    let words = setting.variant.iter();
-    let words = words.map(|(name, word)| format!("{{{name}}} is {word}"));
-    let places = [
-        ("at the sender", of_side(Side::Sender)),
-        ("at the receiver", of_side(Side::Receiver)),
-        ("at the router", pairs(&setting.router_writes)),
-        ("of the whole machine", pairs(&setting.machine_writes)),
-        ("into the command, where", listed(words)),
-    ];
-    let places = places.iter().filter(|(_, values)| !values.is_empty());
-    let written = match joined(
-        places.map(|(place, values)| format!("{place} {values}")),
-        "; ",
-    ) {
+    let writes = setting
+        .all_writes()
+        .map(|(place, name, value)| match place {
+            "machine" => ("of the whole machine", format!("{name} {value}")),
+            "command" => ("into the command, where", format!("{{{name}}} is {value}")),
+            "router" => ("at the router", format!("{name} {value}")),
+            "sender" => ("at the sender", format!("{name} {value}")),
+            _ => ("at the receiver", format!("{name} {value}")),
+        });
+    let places = grouped(writes).into_iter();
+    let places = places.map(|(place, values)| format!("{place} {}", listed(values)));
+    let written = match joined(places, "; ") {
         none if none.is_empty() => String::from("nothing"),
         written => written,
     };

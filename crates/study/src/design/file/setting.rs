@@ -222,10 +222,7 @@ impl StudyFileReader<'_> {
 
     /// Returns the host whose receiving is studied.
     fn studied(&self) -> &'static str {
-        match self.is_routed() {
-            true => ROUTER,
-            false => RECEIVER,
-        }
+        if self.is_routed() { ROUTER } else { RECEIVER }
     }
 
     /// Makes a setting of one level of each factor, in the order of the factors.

@@ -1,6 +1,6 @@
 use nicpoll_model::{
     Findings, ForeignCpu, Ledger, Placement, RoundTrip, RoundTripQuantiles, SocketBuffers,
-    TrialFigures, Verdict, Warmup, WindowRates,
+    TrialCpu, TrialFigures, Verdict, Warmup, WindowRates,
 };
 
 use proptest::prelude::*;
