@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{HostFacts, named};
-use crate::study::{Metric, TrialFigures};
+use crate::study::comparison::Metric;
+use crate::study::trial::TrialFigures;
 
 /// Name and version of the JSON of [`SimFitHost`].
 pub const SIM_FIT_HOST_SCHEMA: &str = "nicpoll.sim-fit-host/1";

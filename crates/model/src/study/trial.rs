@@ -350,7 +350,7 @@ pub struct TrialFigures {
 
 impl TrialFigures {
     /// Returns the CPU figures, if the run in which CPU time was counted, which is judged by itself, counts.
-    pub fn counted_cpu(&self) -> Option<&TrialCpu> {
+    pub(crate) fn counted_cpu(&self) -> Option<&TrialCpu> {
         let cpu = self.cpu.as_ref()?;
         (cpu.validity.is_kept() && cpu.validity.failure.is_none()).then_some(cpu)
     }

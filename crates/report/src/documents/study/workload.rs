@@ -5,8 +5,8 @@ use std::iter;
 
 use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
 use nicpoll_model::{
-    CpuSource, CpuStates, LossPlace, Measure, Metric, RateOverTime, SettingFindings, Shares, Side,
-    Study, TrialFigures, Unevenness, WorkUnit, WorkloadFacts,
+    CpuSource, CpuStates, LossPlace, Measure, Metric, MetricFacts, RateOverTime, SettingFindings,
+    Shares, Side, Study, TrialFigures, Unevenness, WorkUnit, WorkloadFacts,
 };
 use nicpoll_stats::Summary;
 
@@ -311,14 +311,14 @@ fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
     rows.push(row(worst, &|it| Some(figure(worst_decile(it)?))));
     let judged = found.iter().flatten().flat_map(|it| &it.judged);
     for metric in distinct(judged.map(|it| it.metric)) {
-        let (facts, measure) = (metric.facts(), metric.measure());
+        let MetricFacts { measure, unit, .. } = metric.facts();
         if measure == Measure::Rate {
             continue;
         }
-        let label = format!("  worst 1/10, {measure} {}", facts.unit.0);
+        let label = format!("  worst 1/10, {measure} {}", unit.0);
         rows.push(row(&label, &|it| {
             let own = it.judged.iter().find(|it| it.metric == metric)?;
-            Some(figure(own.worst_decile / facts.unit.1))
+            Some(figure(own.worst_decile / unit.1))
         }));
     }
     for (label, read) in OVER_TIME {
