@@ -68,13 +68,7 @@ pub enum LabError {
 impl LabError {
     /// Returns the error with its causes.
     pub fn with_causes(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text.push_str(&format!(": {error}"));
-            cause = error.source();
-        }
-        text
+        HostFailure::of(self).message
     }
 
     /// Returns the message if an end of the traffic failed: then the trial has failed, not the study.

@@ -107,56 +107,43 @@ type Clause = (bool, String);
 
 /// Returns the size of a proven difference: the distance of the ratio from 1; without a difference 0.
 fn weight(one: &Comparison) -> f64 {
-    let is_different = one
-        .verdict
-        .is_some_and(|it| it.is_decided() && it != Verdict::Equivalent);
     let size = match one.kind {
         MetricKind::Ratio => one.ratio.map_or(f64::MAX, |ratio| ratio.ln().abs()),
         MetricKind::Points => one.share_difference.unwrap_or(0.0).abs(),
     };
-    if is_different { size } else { 0.0 }
+    if is_different(one) { size } else { 0.0 }
+}
+
+fn is_different(one: &Comparison) -> bool {
+    one.verdict
+        .is_some_and(|it| it.is_decided() && it != Verdict::Equivalent)
 }
 
 /// Returns the decided results of a metric under its workloads; `None` if nothing is decided.
 fn clause(phrase: &Phrase, own: &[&Comparison]) -> Option<Clause> {
-    let of = match phrase.subject {
-        "" => "under",
-        _ => "of",
-    };
     let alike: Vec<&str> = own
         .iter()
         .filter(|one| one.verdict == Some(Verdict::Equivalent))
         .map(|one| &*one.workload)
         .collect();
-    let different = own.iter().filter(|one| {
-        one.verdict
-            .is_some_and(|it| it.is_decided() && it != Verdict::Equivalent)
-    });
+    let different = own.iter().filter(|one| is_different(one));
     let is_of_setting = phrase.subject.is_empty();
     let Phrase { verb, object, .. } = *phrase;
+    let part = |is_first, amount: &str, workload: &str| match (is_of_setting, is_first) {
+        (true, true) => format!("{verb} {amount}{object} under {workload}"),
+        (true, false) => format!("{amount} under {workload}"),
+        (false, true) => format!("{} of {workload} {verb} {amount}", phrase.subject),
+        (false, false) => format!("of {workload} {amount}"),
+    };
     let mut parts = Vec::new();
     for one in different {
-        let amount = match phrase.amount(one) {
-            Some(amount) => amount,
-            // Nothing came under one of the two.
-            None => format!("infinitely {}", phrase.more),
-        };
-        let workload = &one.workload;
-        parts.push(match (is_of_setting, parts.is_empty()) {
-            (true, true) => format!("{verb} {amount}{object} under {workload}"),
-            (true, false) => format!("{amount} under {workload}"),
-            (false, true) => format!("{} of {workload} {verb} {amount}", phrase.subject),
-            (false, false) => format!("of {workload} {amount}"),
-        });
+        // Without an amount nothing came under one of the two.
+        let amount = phrase.amount(one);
+        let amount = amount.unwrap_or_else(|| format!("infinitely {}", phrase.more));
+        parts.push(part(parts.is_empty(), &amount, &one.workload));
     }
     if !alike.is_empty() {
-        let (alike, same) = (named(&alike), phrase.same);
-        parts.push(match (is_of_setting, parts.is_empty()) {
-            (true, true) => format!("{verb} {same}{object} {of} {alike}"),
-            (true, false) => format!("{same} under {alike}"),
-            (false, true) => format!("{} of {alike} {verb} {same}", phrase.subject),
-            (false, false) => format!("of {alike} {same}"),
-        });
+        parts.push(part(parts.is_empty(), phrase.same, &named(&alike)));
     }
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     (!parts.is_empty()).then(|| (is_of_setting, named(&parts)))
