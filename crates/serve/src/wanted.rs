@@ -34,7 +34,7 @@ struct Head {
 }
 
 /// What came of a page.
-pub(crate) enum Received {
+pub(crate) enum PageResult {
     /// It was made.
     Page(MadePage),
     /// It was not, or there was no descriptor left to take it.
@@ -79,24 +79,24 @@ impl PagesEnd {
     }
 
     /// What comes of a page that was asked for.
-    pub(crate) fn receive(&self) -> io::Result<Received> {
+    pub(crate) fn receive(&self) -> io::Result<PageResult> {
         let mut bytes = [0; MESSAGE_MAX_BYTES];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut files = RecvAncillaryBuffer::new(&mut space);
         let mut part = [IoSliceMut::new(&mut bytes)];
         let read = recvmsg(&self.0, &mut part, &mut files, RecvFlags::CMSG_CLOEXEC)?.bytes;
         if read == 0 {
-            return Ok(Received::End);
+            return Ok(PageResult::End);
         }
         let file = files.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut files) => files.next(),
             _ => None,
         });
         let Some(file) = file.map(File::from) else {
-            return Ok(Received::Nothing);
+            return Ok(PageResult::Nothing);
         };
         let head: Head = serde_json::from_slice(&bytes[..read])?;
-        Ok(Received::Page(MadePage {
+        Ok(PageResult::Page(MadePage {
             status: head.status,
             is_live: head.is_live,
             length: file.metadata()?.len(),

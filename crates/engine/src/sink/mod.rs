@@ -170,7 +170,7 @@ impl Receiving {
     }
 
     /// Takes nothing more, and gives what has come already to the program.
-    fn stop(mut self, began: Instant) -> Result<Received, EngineError> {
+    fn stop(mut self, began: Instant) -> Result<ReceivedStretch, EngineError> {
         self.intake.stop();
         await_end(DRAIN_LOOKS, || {
             let waiting = self.engines.ask(|runner| waiting(runner));
@@ -182,7 +182,7 @@ impl Receiving {
         drop(self.knobs);
         let runners = self.engines.end()?;
         let engines: Vec<_> = runners.iter().map(look_at).collect();
-        Ok(Received {
+        Ok(ReceivedStretch {
             look: look_over(engines, fates, began),
             runners,
             granted: self.granted,
@@ -191,7 +191,7 @@ impl Receiving {
 }
 
 /// What one stretch of receiving came to.
-struct Received {
+struct ReceivedStretch {
     look: SinkInterval,
     runners: Vec<PortRunner<PollerCounter>>,
     granted: Option<Box<dyn GrantedSetup>>,
@@ -209,7 +209,7 @@ struct Past {
 }
 
 impl Past {
-    fn add(&mut self, received: Received, cpus: &[u32]) {
+    fn add(&mut self, received: ReceivedStretch, cpus: &[u32]) {
         let runners = received.runners;
         self.look = together(&self.look, received.look);
         self.waiting_packets += runners.iter().map(waiting).sum::<u64>();
