@@ -54,12 +54,12 @@ pub struct SimulationJob<'a> {
     library: &'a Library,
     table: &'a PublishedTable,
     run: &'a PublishedRun,
-    change: Option<Change>,
+    change: Option<RunChange>,
 }
 
 /// A change to the run's own simulation.
 #[derive(Clone, Debug)]
-enum Change {
+enum RunChange {
     /// Other phases of the hosts' ticks, in a run of [`RunLength::COMPARISON`].
     Ticks {
         /// Seed of the phases.
@@ -101,7 +101,7 @@ impl<'a> SimulationJob<'a> {
         let mut jobs = vec![job(None)];
         if run.knife_edge.is_some() {
             let seeds = SEED..SEED + PLACES;
-            jobs.extend(seeds.map(|seed| job(Some(Change::Ticks { seed }))));
+            jobs.extend(seeds.map(|seed| job(Some(RunChange::Ticks { seed }))));
         }
         if !has_sensitivity || run.workload.is_none() {
             return jobs;
@@ -110,7 +110,7 @@ impl<'a> SimulationJob<'a> {
             for (factor, sign) in CHANGES {
                 if let Some(library) = variable.scaled(library, factor) {
                     let name = format!("{} {sign}", variable.name);
-                    jobs.push(job(Some(Change::Parameter { name, library })));
+                    jobs.push(job(Some(RunChange::Parameter { name, library })));
                 }
             }
         }
@@ -131,8 +131,8 @@ impl<'a> SimulationJob<'a> {
         let own = RunLength::of_comparison(self.run);
         let (library, length, seed) = match &self.change {
             None => (self.library, own, SEED),
-            Some(Change::Ticks { seed }) => (self.library, RunLength::COMPARISON, *seed),
-            Some(Change::Parameter { library, .. }) => (library, own, SEED),
+            Some(RunChange::Ticks { seed }) => (self.library, RunLength::COMPARISON, *seed),
+            Some(RunChange::Parameter { library, .. }) => (library, own, SEED),
         };
         let simulate = |run: &PublishedRun| simulated(&library.hosts, run, length, seed);
         let values = values(simulate, self.table, self.run);
@@ -161,8 +161,10 @@ pub fn rows_of(jobs: &[SimulationJob<'_>], done: &[SimulationResult]) -> Vec<Pub
         let figures = job.run.figures.iter().zip(before.iter().zip(&done.values));
         for (row, (figure, values)) in rows[first..].iter_mut().zip(figures) {
             match change {
-                Change::Ticks { .. } => note_place(row, values.1.map(|of| of / figure.unit.scale)),
-                Change::Parameter { name, .. } => note_change(row, name, values),
+                RunChange::Ticks { .. } => {
+                    note_place(row, values.1.map(|of| of / figure.unit.scale))
+                }
+                RunChange::Parameter { name, .. } => note_change(row, name, values),
             }
         }
     }

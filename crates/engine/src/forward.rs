@@ -30,7 +30,7 @@ use crate::application::{
     EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, restore, set_up,
 };
 use crate::device::interface::{Interface, takes_redirected};
-use crate::device::presence::{Change, GonePolicy, Presence};
+use crate::device::presence::{GonePolicy, Presence, PresenceChange};
 use crate::engine::EngineSettings;
 use crate::error::EngineError;
 use crate::names::Named;
@@ -300,9 +300,9 @@ impl EngineApplication for Forward {
             let outcome = match found.0 {
                 // Once for all that are back.
                 _ if !self.presences.iter().all(Presence::is_there) => Ok(()),
-                Change::Gone => Ok(()),
-                Change::Back => self.begin_again(helpers),
-                Change::Otherwise => self.adapt(helpers),
+                PresenceChange::Gone => Ok(()),
+                PresenceChange::Back => self.begin_again(helpers),
+                PresenceChange::Otherwise => self.adapt(helpers),
             };
             events.extend(self.presences[place].events_of(found, outcome));
         }

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use crate::blast::frames::FrameSchedule;
 use crate::blast::path::{Closed, Outlet};
 use crate::blast::target::UpCheck;
-use crate::device::presence::{Change, Presence};
+use crate::device::presence::{Presence, PresenceChange};
 use crate::error::EngineError;
 use crate::runner::clock::{now_ns, own_cpu_ns, sleep_until};
 use crate::runner::idle::{Scheduling, start_on};
@@ -387,12 +387,12 @@ impl<'a> Sending<'a> {
             return false;
         };
         let opened = match found.0 {
-            Change::Gone => {
+            PresenceChange::Gone => {
                 self.losses.seen += u64::from(self.down_since_ns.is_none());
                 Ok(())
             }
-            Change::Back => self.open_again(),
-            Change::Otherwise => {
+            PresenceChange::Back => self.open_again(),
+            PresenceChange::Otherwise => {
                 let account = self.way_out.outlet.account();
                 self.losses.note_missing(&account);
                 self.drain();

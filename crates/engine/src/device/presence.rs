@@ -24,7 +24,7 @@ pub struct GonePolicy {
 
 /// What a look found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum PresenceChange {
     /// It has gone.
     Gone,
     /// One is there, and up.
@@ -120,7 +120,7 @@ impl Presence {
     }
 
     /// Looks, and says what has changed with the line that tells it.
-    pub(crate) fn look(&mut self) -> Option<(Change, LinkEvent)> {
+    pub(crate) fn look(&mut self) -> Option<(PresenceChange, LinkEvent)> {
         if self.is_there {
             return self.look_at_it();
         }
@@ -137,14 +137,14 @@ impl Presence {
         self.is_there = true;
         self.shape = self.shape_now();
         let event = self.event("attached", None);
-        Some((Change::Back, event))
+        Some((PresenceChange::Back, event))
     }
 
-    fn look_at_it(&mut self) -> Option<(Change, LinkEvent)> {
+    fn look_at_it(&mut self) -> Option<(PresenceChange, LinkEvent)> {
         if state_of(&self.link) == LinkState::Gone {
             self.is_there = false;
             self.refused = None;
-            return Some((Change::Gone, self.event("gone", None)));
+            return Some((PresenceChange::Gone, self.event("gone", None)));
         }
         if let Ok(name) = self.link.name() {
             self.name = name;
@@ -153,7 +153,7 @@ impl Presence {
         let changes = self.shape.changes(&now).join(", ");
         self.shape = now;
         let event = || self.event("changed", Some(changes.clone()));
-        (!changes.is_empty()).then(|| (Change::Otherwise, event()))
+        (!changes.is_empty()).then(|| (PresenceChange::Otherwise, event()))
     }
 
     /// What cannot be asked for now is as it was.
@@ -175,13 +175,13 @@ impl Presence {
     /// What is told of a change, after which the interface could be taken again or not.
     pub(crate) fn events_of(
         &mut self,
-        (change, event): (Change, LinkEvent),
+        (change, event): (PresenceChange, LinkEvent),
         outcome: Result<(), EngineError>,
     ) -> Vec<LinkEvent> {
         let Err(error) = outcome else {
             return vec![event];
         };
-        let changed = Some(event).filter(|_| change == Change::Otherwise);
+        let changed = Some(event).filter(|_| change == PresenceChange::Otherwise);
         changed.into_iter().chain(self.refuse(&error)).collect()
     }
 

@@ -19,7 +19,7 @@ use crate::application::{
 };
 use crate::device::DeviceChoice;
 use crate::device::port::{BusyPolling, DeviceKind, Intake, PacketInput, Reception, Take};
-use crate::device::presence::{Change, GonePolicy, Presence};
+use crate::device::presence::{GonePolicy, Presence, PresenceChange};
 use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
 use crate::knob_socket::KnobServer;
@@ -298,13 +298,13 @@ impl EngineApplication for Sink {
             return Ok(Vec::new());
         };
         // A TAP interface would go with its end, and takes a change as it is.
-        if found.0 == Change::Otherwise && self.start.device == DeviceKind::Tap.name() {
+        if found.0 == PresenceChange::Otherwise && self.start.device == DeviceKind::Tap.name() {
             return Ok(vec![found.1]);
         }
         self.leave()?;
         let taken = match found.0 {
-            Change::Gone => Ok(()),
-            Change::Back | Change::Otherwise => self.take_again(helpers),
+            PresenceChange::Gone => Ok(()),
+            PresenceChange::Back | PresenceChange::Otherwise => self.take_again(helpers),
         };
         Ok(self.presence.events_of(found, taken))
     }
