@@ -224,13 +224,13 @@ impl Leftovers {
 
 /// The frames of one poll.
 #[derive(Default)]
-struct Batch {
+struct FrameBatch {
     /// The exit of each frame, and where its bytes are.
     staged: Vec<(usize, Range<usize>)>,
     bytes: Vec<u8>,
 }
 
-impl Batch {
+impl FrameBatch {
     fn add(&mut self, frame: &[u8], exit: usize) {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(frame);
@@ -251,7 +251,7 @@ pub(super) struct Router {
     /// Its number at the interface.
     number: usize,
     ways: Arc<Ways>,
-    batch: Batch,
+    batch: FrameBatch,
     memory: Vec<u8>,
     /// What became of its frames once they were received.
     pub(super) done: ClassifierResult,
@@ -264,7 +264,7 @@ impl Router {
             interface,
             number,
             ways,
-            batch: Batch::default(),
+            batch: FrameBatch::default(),
             memory: Vec::new(),
             done: ClassifierResult::default(),
         }

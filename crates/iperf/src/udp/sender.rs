@@ -62,7 +62,7 @@ impl ReadyStream for Outgoing {
         let datagrams_per_call = if stream.is_batched { usize::MAX } else { 1 };
         observer.connected(&self.connected);
         let mut sender = UdpStreamSender {
-            batch: Batch::new(&self.socket, &self.payload, datagrams_per_call),
+            batch: PayloadBatch::new(&self.socket, &self.payload, datagrams_per_call),
             outgoing: &self,
             signals,
             intervals: Intervals::new(stream.interval, observer),
@@ -124,7 +124,7 @@ pub fn check_payload(bytes: usize) -> Result<(), Error> {
 struct UdpStreamSender<'a> {
     outgoing: &'a Outgoing,
     signals: &'a Signals,
-    batch: Batch,
+    batch: PayloadBatch,
     intervals: Intervals<'a>,
     clock: Clock,
     counted: IntervalRecord,
@@ -466,7 +466,7 @@ impl Clock {
 }
 
 /// Copies of the payload in one buffer; each call sends the first few.
-struct Batch {
+struct PayloadBatch {
     /// How headers are written; 2.1 by default.
     dialect: Dialect,
     payloads: Vec<u8>,
@@ -476,7 +476,7 @@ struct Batch {
     backlog: Backlog,
 }
 
-impl Batch {
+impl PayloadBatch {
     /// Makes as many copies of `payload` as one call on `socket` can send, at most `datagrams_max`. Only one if
     /// a datagram needs fragmentation or the kernel has no UDP segmentation.
     fn new(socket: &UdpSocket, payload: &[u8], datagrams_max: usize) -> Self {
@@ -494,7 +494,7 @@ impl Batch {
             .min(DATAGRAMS_MAX)
             .min(PAYLOAD_BYTES_MAX / payload_bytes.max(1))
             .max(1);
-        let mut batch = Batch {
+        let mut batch = PayloadBatch {
             dialect: Dialect::V2_1,
             payloads: payload.repeat(datagrams_max),
             payload_bytes,
@@ -614,7 +614,7 @@ mod tests {
     #[test]
     fn every_datagram_of_a_batch_has_its_own_id_and_time() {
         let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
-        let mut batch = Batch::new(&sender, &[0; 100], 64);
+        let mut batch = PayloadBatch::new(&sender, &[0; 100], 64);
         let clock = Clock::start();
         batch.send(&sender, &clock, 7, 250).unwrap();
         let mut last_ns = 0;
@@ -635,7 +635,7 @@ mod tests {
             Ipv6Addr::LOCALHOST.into(),
         ] {
             let (sender, receiver) = pair(ip);
-            let mut batch = Batch::new(&sender, &[0; 1023], usize::MAX);
+            let mut batch = PayloadBatch::new(&sender, &[0; 1023], usize::MAX);
             assert_eq!(batch.datagrams_max, 64);
             batch.send(&sender, &Clock::start(), 1, 64 * 1023).unwrap();
             for _ in 0..64 {
@@ -647,9 +647,12 @@ mod tests {
     #[test]
     fn a_batch_fits_one_packet_and_one_that_would_be_fragmented_is_none() {
         let (sender, _receiver) = pair(Ipv4Addr::LOCALHOST);
-        assert_eq!(Batch::new(&sender, &[0; 1470], 64).datagrams_max, 44);
-        assert_eq!(Batch::new(&sender, &[0; 1470], 1).datagrams_max, 1);
+        assert_eq!(PayloadBatch::new(&sender, &[0; 1470], 64).datagrams_max, 44);
+        assert_eq!(PayloadBatch::new(&sender, &[0; 1470], 1).datagrams_max, 1);
         // Loopback's MTU equals the largest packet.
-        assert_eq!(Batch::new(&sender, &[0; 65_507], 64).datagrams_max, 1);
+        assert_eq!(
+            PayloadBatch::new(&sender, &[0; 65_507], 64).datagrams_max,
+            1
+        );
     }
 }
