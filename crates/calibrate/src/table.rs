@@ -150,13 +150,13 @@ impl PublishedTable {
     pub fn parse(text: &str) -> Result<PublishedTable, FileError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Document {
+        struct TableDocument {
             table: String,
             title: String,
             #[serde(default)]
             run: Vec<Spanned<PublishedRun>>,
         }
-        let document: Document = read(text)?;
+        let document: TableDocument = read(text)?;
         let runs = document.run.iter().map(Spanned::get_ref);
         let names: HashSet<&str> = runs.map(|run| run.name.as_str()).collect();
         let mut before = HashSet::new();

@@ -22,7 +22,7 @@ use toml::Spanned;
 use crate::design::file::compared::ComparedSettings;
 use crate::design::file::mistakes::file_error;
 use crate::design::file::needs::{Here, Resource, ResourceNeed, check};
-use crate::design::file::reader::{Document, LengthsEntry, StudyFileReader, WorkloadEntry};
+use crate::design::file::reader::{LengthsEntry, StudyDocument, StudyFileReader, WorkloadEntry};
 use crate::design::sweep::SweepRates;
 use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
 use crate::judge::warnings::warnings_of_plan;
@@ -57,7 +57,8 @@ impl StudyFile {
             let message = format!("a study file has at most {BYTES_MAX} bytes");
             return Err(FileError { line: 1, message });
         }
-        let document: Document = toml::from_str(text).map_err(|error| file_error(text, &error))?;
+        let document: StudyDocument =
+            toml::from_str(text).map_err(|error| file_error(text, &error))?;
         let topology = document.topology.as_ref();
         let kind = topology.map(|topology| topology.get_ref().kind);
         let kind = kind.unwrap_or_default();
@@ -151,7 +152,7 @@ impl StudyFile {
 }
 
 impl StudyFileReader<'_> {
-    fn study(&self, document: Document) -> Result<StudyFile, FileError> {
+    fn study(&self, document: StudyDocument) -> Result<StudyFile, FileError> {
         let names: Vec<_> = document.workload.iter().map(|entry| &entry.name).collect();
         self.names("workloads", &names, 1)?;
         let reduced = LengthsEntry {

@@ -119,7 +119,7 @@ impl StudyFileReader<'_> {
 /// The whole file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Document {
+pub(crate) struct StudyDocument {
     pub question: String,
     pub blocks: Option<Spanned<u32>>,
     pub trial: Option<Spanned<Time>>,
