@@ -57,7 +57,7 @@ pub enum AbProgress<'a> {
     /// The first changes of setting show whether they disturb the interface, and how long the traffic takes to settle.
     FirstChanges,
     /// A block begins.
-    Block {
+    MeasuredBlock {
         /// Pairs that are complete.
         pairs: usize,
         /// Whether the block is under the judged setting.
@@ -135,7 +135,7 @@ impl CountersAt {
 }
 
 /// A block, and its losses since the write that began it.
-type Block = (AbBlock, Lost);
+type MeasuredBlock = (AbBlock, Lost);
 
 impl Run<'_> {
     /// Runs pairs of blocks until the time is over or something ends them, and adds them to the document.
@@ -266,7 +266,7 @@ impl Run<'_> {
         Ok((pair, end))
     }
 
-    fn block(&mut self, arm: Arm, seconds: f64) -> Result<Block, Halt> {
+    fn block(&mut self, arm: Arm, seconds: f64) -> Result<MeasuredBlock, Halt> {
         let began = Instant::now();
         let start_seconds = began.duration_since(self.begin).as_secs_f64();
         let before = self.counters()?;

@@ -72,7 +72,7 @@ pub type Loose = Printed<(f64, MeasuredUnit)>;
 /// Everything collected.
 #[derive(Debug, Default)]
 pub struct Found {
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<ToolBlock>,
     pub blasts: Vec<Blast>,
     pub stretches: Vec<Stretch>,
     pub cpu: Vec<CpuLine>,
@@ -207,7 +207,7 @@ pub struct StreamLines {
 
 /// One end's output.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct ToolBlock {
     pub place: SourcePlace,
     pub host: Host,
     pub command: Option<Rc<ToolCommand>>,
@@ -262,11 +262,11 @@ impl StreamLines {
     }
 }
 
-impl Block {
+impl ToolBlock {
     pub fn new(place: SourcePlace, host: Host, command: Option<Rc<ToolCommand>>) -> Self {
         let is = |letter| command.as_ref().is_some_and(|it| it.has(letter));
         let is_server = (is('s') || is('c')).then(|| is('s'));
-        Block {
+        ToolBlock {
             place,
             host,
             command,

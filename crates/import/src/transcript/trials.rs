@@ -6,11 +6,11 @@ use nicpoll_model::{
     ImportedBasis, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
 };
 
-use crate::transcript::found::{Block, Host, Line, Printed, StreamLines, blank, stated_figure};
+use crate::transcript::found::{Host, Line, Printed, StreamLines, ToolBlock, blank, stated_figure};
 
 /// One direction of a test, as one end printed it.
 pub struct End<'a> {
-    pub block: &'a Block,
+    pub block: &'a ToolBlock,
     pub stream: &'a StreamLines,
     pub sends: Option<bool>,
     pub index: usize,
@@ -61,7 +61,7 @@ impl End<'_> {
 }
 
 /// Every end of every block.
-pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
+pub fn ends(blocks: &[ToolBlock]) -> Vec<End<'_>> {
     let mut ends = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
         let (is_udp, is_dual) = (block.is_udp(), block.is_dual());
@@ -96,7 +96,7 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
 }
 
 /// The place of a stream: from the start of its block or its first line to its last byte.
-fn place(block: &Block, stream: &StreamLines) -> SourcePlace {
+fn place(block: &ToolBlock, stream: &StreamLines) -> SourcePlace {
     let lines = || stream.lines.iter().chain(&stream.report);
     let first = lines().map(|it| it.place).min().unwrap_or_default();
     let last = lines().map(|it| it.place.end_byte).max();

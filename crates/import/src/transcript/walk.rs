@@ -11,7 +11,7 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, Tool
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    Blast, Block, CpuLine, Found, Host, Line, LineTaken, Printed, PrintedRun, Stretch, Switch,
+    Blast, CpuLine, Found, Host, Line, LineTaken, Printed, PrintedRun, Stretch, Switch, ToolBlock,
     ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
@@ -31,7 +31,7 @@ pub struct Walk<'a> {
     interface: Option<String>,
     /// The polling interfaces of each host.
     polls: HashMap<Option<String>, HashSet<String>>,
-    block: Option<Block>,
+    block: Option<ToolBlock>,
     blast: Option<Blast>,
     stretch: Option<Stretch>,
     blast_command: Option<Rc<ToolCommand>>,
@@ -157,7 +157,7 @@ impl<'a> Walk<'a> {
     }
 
     fn banner(&mut self, banner: &Banner, place: SourcePlace) {
-        let is_next = |it: &Block| it.is_over() || (banner.is_server && it.has_figures());
+        let is_next = |it: &ToolBlock| it.is_over() || (banner.is_server && it.has_figures());
         if self.block.as_ref().is_some_and(is_next) {
             self.end_block();
         }
@@ -173,11 +173,11 @@ impl<'a> Walk<'a> {
     }
 
     /// The open block, or a new one.
-    fn open(&mut self, place: SourcePlace) -> &mut Block {
+    fn open(&mut self, place: SourcePlace) -> &mut ToolBlock {
         let host = self.host(&place);
         let block = self
             .block
-            .get_or_insert_with(|| Block::new(place, host, None));
+            .get_or_insert_with(|| ToolBlock::new(place, host, None));
         block.place.end_byte = block.place.end_byte.max(place.end_byte);
         block
     }
@@ -187,13 +187,13 @@ impl<'a> Walk<'a> {
         let block = self.block.as_ref();
         let server = block.filter(|it| it.is_server == Some(true));
         let again = server.map(|it| {
-            let mut next = Block::new(it.place, it.host.clone(), it.command.clone());
+            let mut next = ToolBlock::new(it.place, it.host.clone(), it.command.clone());
             let banners = it.banners.iter().filter(|it| it.is_server);
             next.banners = banners.cloned().collect();
             next.is_server = Some(true);
             next
         });
-        let is_udp = self.block.as_ref().is_some_and(Block::is_udp);
+        let is_udp = self.block.as_ref().is_some_and(ToolBlock::is_udp);
         self.end_block();
         self.block = again.or_else(|| {
             let (command, host) = self.servers[usize::from(is_udp)].clone()?;
@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
                 name: host.name,
                 basis: ImportedBasis::Inferred,
             };
-            Some(Block::new(SourcePlace::default(), host, Some(command)))
+            Some(ToolBlock::new(SourcePlace::default(), host, Some(command)))
         });
     }
 
@@ -276,7 +276,7 @@ impl<'a> Walk<'a> {
         match command.tool {
             Tool::Iperf => {
                 self.end_block();
-                self.block = Some(Block::new(place, host, Some(Rc::new(command.clone()))));
+                self.block = Some(ToolBlock::new(place, host, Some(Rc::new(command.clone()))));
             }
             Tool::Netblast | Tool::Netsend => {
                 self.end_blast();
