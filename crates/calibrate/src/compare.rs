@@ -13,7 +13,7 @@ use nicpoll_sim::{HostModel, Pattern, SimError, TrafficModel};
 use crate::fit::{Library, ONE};
 use crate::quantity::{CpuState, FlowQuantity, Quantity, SimulatedRun};
 use crate::scenario::{RunLength, SEED, simulated};
-use crate::table::{Figure, Mode, PublishedRun, PublishedTable};
+use crate::table::{Mode, PublishedFigure, PublishedRun, PublishedTable};
 
 /// Changes of a parameter, in thousandths: a fifth more, a fifth less.
 const CHANGES: [(u64, &str); 2] = [(ONE + 200, "+20 %"), (ONE - 200, "-20 %")];
@@ -29,7 +29,7 @@ struct TriedParameter {
     targets: Vec<(String, String)>,
 }
 
-impl Figure {
+impl PublishedFigure {
     /// Returns how its error in this run is expressed.
     fn error_kind(&self, run: &PublishedRun) -> ErrorKind {
         let is_scored = self.unscored.is_none() && run.unscored.is_none();
@@ -235,7 +235,7 @@ fn note_change(row: &mut PublishedRow, name: &str, change: (&Option<f64>, &Optio
 }
 
 /// Returns a figure that needs no run: a knob's initial value.
-fn not_run(figure: &Figure) -> Option<f64> {
+fn not_run(figure: &PublishedFigure) -> Option<f64> {
     match figure.quantity()? {
         Quantity::Knob(value) => Some(f64::from(value)),
         _ => None,
@@ -244,7 +244,7 @@ fn not_run(figure: &Figure) -> Option<f64> {
 
 fn row(
     job: &SimulationJob<'_>,
-    figure: &Figure,
+    figure: &PublishedFigure,
     value: Option<f64>,
     outcome: Option<&SimulatedRun>,
 ) -> PublishedRow {
@@ -360,7 +360,7 @@ pub fn score_of(rows: &[PublishedRow]) -> PublishedScore {
 }
 
 /// Whether the figure follows from other figures of the run, or from its input.
-pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
+pub(crate) fn is_restated(run: &PublishedRun, figure: &PublishedFigure) -> bool {
     let measured = || {
         run.figures
             .iter()
@@ -391,7 +391,7 @@ pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
 type TrafficOfFigure = (bool, u8);
 
 /// Returns what a figure says, whatever its unit.
-fn said(figure: &Figure) -> Option<TrafficOfFigure> {
+fn said(figure: &PublishedFigure) -> Option<TrafficOfFigure> {
     use FlowQuantity as Q;
     let Some(Quantity::Flow(flow, way)) = figure.quantity() else {
         return None;
@@ -404,14 +404,14 @@ fn said(figure: &Figure) -> Option<TrafficOfFigure> {
 }
 
 /// Whether the figure is the input of an ideal sender, which sends what it is told to.
-fn is_put_in(run: &PublishedRun, figure: &Figure) -> bool {
+fn is_put_in(run: &PublishedRun, figure: &PublishedFigure) -> bool {
     let rate = run.workload.as_ref().and_then(|workload| workload.rate_pps);
     let rate = rate.map(|rate| rate as f64);
     run.hosts.len() == 1 && rate.is_some() && rate == figure.measured_mean()
 }
 
 /// Whether it represents the figures of its run that say the same: a fitted one, or else the first measured one.
-fn is_first(run: &PublishedRun, figure: &Figure) -> bool {
+fn is_first(run: &PublishedRun, figure: &PublishedFigure) -> bool {
     let alike = || {
         run.figures
             .iter()
@@ -427,7 +427,7 @@ pub(crate) fn guess(
     library: &Library,
     table: &PublishedTable,
     run: &PublishedRun,
-    figure: &Figure,
+    figure: &PublishedFigure,
 ) -> Option<f64> {
     let workload = run.workload.as_ref();
     let workload = workload.filter(|_| run.mode == Mode::Polling)?;

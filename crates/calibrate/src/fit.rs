@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::quantity::Quantity;
 use crate::scenario::{self, RunLength, SEED};
 use crate::search::{SearchSpan, search};
-use crate::table::{Figure, Mistake, PublishedRun, PublishedTable, read, require};
+use crate::table::{Mistake, PublishedFigure, PublishedRun, PublishedTable, read, require};
 
 /// Factors are in thousandths.
 pub(crate) const ONE: u64 = 1000;
@@ -329,7 +329,7 @@ fn softened(error: f64) -> f64 {
 
 /// Returns the weighted error of a simulated figure. Errors of shares are relative, too: a share over a rate is the
 /// cost of a packet, which the fit looks for.
-fn misfit(figure: &Figure, value: f64) -> f64 {
+fn misfit(figure: &PublishedFigure, value: f64) -> f64 {
     let measured = figure.measured_mean().unwrap_or(0.0) * figure.unit.scale;
     let is_share = figure.quantity().map(Quantity::error_kind) == Some(ErrorKind::Points);
     if is_share {

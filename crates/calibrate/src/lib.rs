@@ -25,7 +25,7 @@ pub use fit::{
 pub use measure::switching::ticks_per_second;
 pub use measure::{HostCosts, PutInForce, measure_costs};
 pub use scenario::RunLength;
-pub use table::{Figure, Mode, PublishedRun, PublishedTable};
+pub use table::{Mode, PublishedFigure, PublishedRun, PublishedTable};
 pub use this_machine::{
     MeasuredMachine, Prediction, compare, host_of, numbers_of, predict, simulated_figures,
 };

@@ -72,7 +72,7 @@ pub struct PublishedRun {
     pub knife_edge: Option<String>,
     /// Its figures.
     #[serde(default)]
-    pub figures: Vec<Figure>,
+    pub figures: Vec<PublishedFigure>,
 }
 
 /// How the hosts of a run learned of packets.
@@ -92,7 +92,7 @@ pub enum Mode {
 /// A figure of a run.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Figure {
+pub struct PublishedFigure {
     /// Its quantity, as named in the file.
     #[serde(rename = "quantity")]
     pub name: String,
@@ -129,7 +129,7 @@ impl Mode {
     }
 }
 
-impl Figure {
+impl PublishedFigure {
     /// Returns its quantity, if it can be simulated.
     pub(crate) fn quantity(&self) -> Option<Quantity> {
         Quantity::from_name(&self.name)
@@ -222,7 +222,7 @@ impl PublishedRun {
         figures.try_for_each(|figure| self.check_figure(figure))
     }
 
-    fn check_figure(&self, figure: &Figure) -> Result<(), Mistake> {
+    fn check_figure(&self, figure: &PublishedFigure) -> Result<(), Mistake> {
         let (name, measured) = (&figure.name, &figure.measured);
         let at = format_args!("\"{name}\"");
         require(

@@ -341,7 +341,7 @@ fn wrong_parser(command: &CommandWorkload) -> Option<String> {
 }
 
 /// A figure that was read.
-struct Figure {
+struct CommandFigure {
     number: f64,
     unit: FigureUnit,
     /// Whether it counts sent, not received, data.
@@ -353,7 +353,7 @@ struct Figure {
 
 impl CommandWorkload {
     /// Finds the figure in an output; the error says what is missing.
-    fn figure(&self, output: &str) -> Result<Figure, Refused> {
+    fn figure(&self, output: &str) -> Result<CommandFigure, Refused> {
         let absent = |why: &str| Refused(String::from(why));
         if let (Some(pattern), Some(unit)) = (&self.pattern, self.unit) {
             let pattern_of = Regex::new(pattern).map_err(|error| Refused(error.to_string()))?;
@@ -367,7 +367,7 @@ impl CommandWorkload {
                 let why = format!("the pattern '{pattern}' found '{found}', which is not a rate");
                 Refused(why)
             };
-            return Ok(Figure {
+            return Ok(CommandFigure {
                 number: number.ok_or_else(no_rate)?,
                 unit,
                 is_sent: false,
@@ -404,7 +404,7 @@ impl CommandWorkload {
             Quantity::PacketsPerSecond => FigureUnit::Packets,
             Quantity::BitsPerSecond | Quantity::Number => FigureUnit::Bits,
         };
-        Ok(Figure {
+        Ok(CommandFigure {
             number,
             unit,
             is_sent: run.is_sent,
