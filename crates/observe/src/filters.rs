@@ -38,13 +38,13 @@ pub struct Filter {
 }
 
 /// A table's family and name, and a name in it.
-pub(crate) type Name = (u8, String, String);
+pub(crate) type ObjectName = (u8, String, String);
 
 /// How a drop is counted.
 enum Count {
     Packets(u64),
     /// By this named counter.
-    Named(Name),
+    Named(ObjectName),
     Not(Cause),
 }
 
@@ -80,17 +80,17 @@ const WORDS: [[&str; 2]; 5] = [
 #[derive(Default)]
 struct DropFilters {
     /// Packets counted and dropped, with the chains that dropped them.
-    counted: Vec<(Vec<Name>, u64)>,
+    counted: Vec<(Vec<ObjectName>, u64)>,
     /// Number of drops without a counter, by chain and cause.
-    uncounted: BTreeMap<(Name, Cause), usize>,
+    uncounted: BTreeMap<(ObjectName, Cause), usize>,
     /// By named counter: the chain of each rule that drops right after counting.
-    named: BTreeMap<Name, Vec<Name>>,
+    named: BTreeMap<ObjectName, Vec<ObjectName>>,
     /// Verdict maps, each with the chain that looks it up.
-    maps: Vec<(Name, Name)>,
+    maps: Vec<(ObjectName, ObjectName)>,
     /// Chains that the kernel calls, with the directions of their packets.
-    hooks: BTreeMap<Name, &'static [Way]>,
+    hooks: BTreeMap<ObjectName, &'static [Way]>,
     /// By chain: the chains that jump to it.
-    callers: BTreeMap<Name, BTreeSet<Name>>,
+    callers: BTreeMap<ObjectName, BTreeSet<ObjectName>>,
 }
 
 /// Reads the filter of the socket's namespace.
@@ -109,7 +109,7 @@ fn read_nftables(socket: &mut NetlinkSocket) -> io::Result<Filter> {
             found.add(&chain, Count::Not(Cause::Map));
         }
     }
-    let loss = |((chain, cause), times): (&(Name, Cause), &usize)| {
+    let loss = |((chain, cause), times): (&(ObjectName, Cause), &usize)| {
         let ways = found.ways(chain)?;
         let (family, table, chain) = chain;
         let family = family_name(*family);
@@ -133,7 +133,7 @@ fn read_nftables(socket: &mut NetlinkSocket) -> io::Result<Filter> {
 }
 
 impl DropFilters {
-    fn add(&mut self, chain: &Name, count: Count) {
+    fn add(&mut self, chain: &ObjectName, count: Count) {
         match count {
             Count::Packets(packets) => self.counted.push((vec![chain.clone()], packets)),
             Count::Named(counter) => {
@@ -147,7 +147,7 @@ impl DropFilters {
     }
 
     /// Directions of the packets that reach a chain; `None` if none do.
-    fn ways(&self, chain: &Name) -> Option<Vec<Way>> {
+    fn ways(&self, chain: &ObjectName) -> Option<Vec<Way>> {
         let mut from = vec![chain];
         let mut seen = BTreeSet::from([chain]);
         let mut ways = None;
@@ -168,18 +168,18 @@ impl DropFilters {
     }
 
     /// Whether only packets leaving the host reach a chain.
-    fn is_way_out(&self, chain: &Name) -> bool {
+    fn is_way_out(&self, chain: &ObjectName) -> bool {
         chain.0 != ARP && self.ways(chain).is_some_and(|ways| ways == [Way::Out])
     }
 
     /// Records that a chain jumps to another one in its table.
-    fn add_jump(&mut self, from: &Name, to: &CStr) {
+    fn add_jump(&mut self, from: &ObjectName, to: &CStr) {
         let to = (from.0, from.1.clone(), to.to_string_lossy().into_owned());
         self.callers.entry(to).or_default().insert(from.clone());
     }
 
     /// Records what one rule can drop.
-    fn add_rule(&mut self, chain: &Name, expressions: IterableExprListAttrs<'_>) {
+    fn add_rule(&mut self, chain: &ObjectName, expressions: IterableExprListAttrs<'_>) {
         let in_table = |name: &str| (chain.0, chain.1.clone(), String::from(name));
         let mut counted = None;
         for expression in expressions.get_elem() {
@@ -256,7 +256,7 @@ fn read_chains(socket: &mut NetlinkSocket, found: &mut DropFilters) -> io::Resul
 /// Passes each chain of the socket's namespace to `look`.
 fn each_chain(
     socket: &mut NetlinkSocket,
-    mut look: impl FnMut(Name, &IterableChainAttrs<'_>),
+    mut look: impl FnMut(ObjectName, &IterableChainAttrs<'_>),
 ) -> io::Result<()> {
     let request = nftables::Request::new().op_getchain_dump(&Nfgenmsg::default());
     let mut reply = socket.request(&request)?;
@@ -272,7 +272,7 @@ fn each_chain(
 /// Passes each rule, with its chain, to `look`.
 fn each_rule(
     socket: &mut NetlinkSocket,
-    mut look: impl FnMut(Name, &IterableRuleAttrs<'_>),
+    mut look: impl FnMut(ObjectName, &IterableRuleAttrs<'_>),
 ) -> io::Result<()> {
     let request = nftables::Request::new().op_getrule_dump(&Nfgenmsg::default());
     let mut reply = socket.request(&request)?;
@@ -325,8 +325,8 @@ fn add_named(socket: &mut NetlinkSocket, found: &mut DropFilters) -> io::Result<
 /// Whether a verdict map of a chain can drop. Records the chains it jumps to.
 fn read_map(
     socket: &mut NetlinkSocket,
-    (family, table, map): &Name,
-    chain: &Name,
+    (family, table, map): &ObjectName,
+    chain: &ObjectName,
     found: &mut DropFilters,
 ) -> io::Result<bool> {
     let header = Nfgenmsg {
@@ -355,7 +355,7 @@ fn read_map(
     Ok(drops)
 }
 
-fn named(family: u8, table: &CStr, name: &CStr) -> Name {
+fn named(family: u8, table: &CStr, name: &CStr) -> ObjectName {
     let [table, name] = [table, name].map(|name| name.to_string_lossy().into_owned());
     (family, table, name)
 }
@@ -569,7 +569,7 @@ pub fn forward_filters(interfaces: &[&str]) -> io::Result<Vec<String>> {
 }
 
 fn nft_chains(socket: &mut NetlinkSocket, interfaces: &[&str]) -> io::Result<Vec<String>> {
-    let mut chains: BTreeMap<Name, Chain> = BTreeMap::new();
+    let mut chains: BTreeMap<ObjectName, Chain> = BTreeMap::new();
     each_chain(socket, |name, chain| {
         if is_called(name.0, chain, interfaces) {
             let drops = chain.get_policy() == Ok(VerdictCode::Drop as u32);
@@ -581,7 +581,7 @@ fn nft_chains(socket: &mut NetlinkSocket, interfaces: &[&str]) -> io::Result<Vec
             chain.rules += 1;
         }
     })?;
-    let words = |((family, table, name), chain): (&Name, &Chain)| {
+    let words = |((family, table, name), chain): (&ObjectName, &Chain)| {
         let family = family_name(*family);
         let what = in_words(chain)?;
         Some(format!("chain {name} of table {family} {table} ({what})"))

@@ -23,13 +23,13 @@ const PARTIAL_MIN: f64 = 0.25;
 
 /// How lines name a stream.
 #[derive(Clone, Copy)]
-struct Name {
+struct StreamName {
     label: Label,
     /// Its number in 2.0.x.
     number: u32,
 }
 
-type LabelledStream = sums::SummedStream<Name>;
+type LabelledStream = sums::SummedStream<StreamName>;
 
 /// Prints the text or CSV of one client or server.
 pub struct TextPrinter<'a> {
@@ -39,7 +39,7 @@ pub struct TextPrinter<'a> {
     out: Box<dyn Write + Send>,
     /// Closed at the end; packets that this host dropped are then reported on standard error.
     account: Option<CloseAccount>,
-    streams: Streams<Name>,
+    streams: Streams<StreamName>,
     headers: Vec<&'static str>,
     descriptors: Descriptors,
     /// Connect times of a client's TCP streams.
@@ -289,7 +289,8 @@ impl Output for TextPrinter<'_> {
             }
         };
         let label = Label::of(number, key.is_reversed);
-        self.streams.add(key, connected, Name { label, number });
+        self.streams
+            .add(key, connected, StreamName { label, number });
         if is_printed {
             return Ok(());
         }
