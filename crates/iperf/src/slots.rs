@@ -50,10 +50,10 @@ fn full(peer: Caller) -> ClientRefusal {
 
 /// The stream slots of one listener.
 #[derive(Clone, Debug)]
-pub(crate) struct Slots(Arc<Shared>);
+pub(crate) struct Slots(Arc<SharedSlots>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedSlots {
     counts: Mutex<SlotCounts>,
     /// Unused part of [`ROOM_BYTES`].
     room_bytes: AtomicUsize,
@@ -68,7 +68,7 @@ struct SlotCounts {
     refusal: Option<ClientRefusal>,
 }
 
-impl Shared {
+impl SharedSlots {
     fn counts(&self) -> MutexGuard<'_, SlotCounts> {
         // The counts stay valid when another thread panics.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
@@ -82,7 +82,7 @@ impl Slots {
             true => CLIENTS_MAX,
             false => CLIENTS_PER_ADDRESS,
         };
-        Slots(Arc::new(Shared {
+        Slots(Arc::new(SharedSlots {
             counts: Mutex::new(SlotCounts {
                 of_address: AddressShares::new(of_address_max),
                 waited: None,
@@ -161,7 +161,7 @@ impl Proof {
 /// A slot, held by each stream. A clone takes another slot for the same client.
 #[derive(Debug)]
 pub(crate) struct Ticket {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSlots>,
     address: IpAddr,
     proof: Proof,
 }
@@ -230,7 +230,7 @@ impl Ticket {
 /// Room given to a fast stream; returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Grown {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSlots>,
     bytes: usize,
 }
 

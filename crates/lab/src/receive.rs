@@ -235,9 +235,9 @@ impl EngineReceiver {
         let (settings, knobs) = request.settings()?;
         let take = Take::Ports(receiver_ports().collect());
         let tick = Duration::from_secs(1) / request.hz;
-        let inlet = Inlet(Arc::new(Shared {
+        let inlet = Inlet(Arc::new(EngineShared {
             quiet: QUIET_MIN.max(tick * QUIET_TICKS),
-            ..Shared::default()
+            ..EngineShared::default()
         }));
         let reception = Reception {
             interface,
@@ -266,10 +266,10 @@ impl EngineReceiver {
 
 /// Hands datagrams from the engine to a workload's end.
 #[derive(Clone, Default)]
-pub struct Inlet(Arc<Shared>);
+pub struct Inlet(Arc<EngineShared>);
 
 #[derive(Default)]
-struct Shared {
+struct EngineShared {
     /// Received frames.
     frames: AtomicU64,
     /// Time without a frame after which the ring is empty.

@@ -84,13 +84,13 @@ pub fn run_server(
 }
 
 /// A client being served.
-struct Running<'scope> {
+struct ServedClient<'scope> {
     thread: ScopedJoinHandle<'scope, ()>,
     proof: Proof,
     since: Instant,
 }
 
-impl Running<'_> {
+impl ServedClient<'_> {
     /// Whether to serve nobody else meanwhile; only for a short time while the client has not proved to exist.
     fn is_to_be_awaited(&self) -> bool {
         self.proof.is_given() || self.since.elapsed() < TIME_TO_PROVE
@@ -140,7 +140,7 @@ impl<'a> Server<'a> {
         numbers: &Arc<AtomicU32>,
         events: &mpsc::Sender<StreamEvent>,
         slots: &Slots,
-    ) -> Option<Running<'scope>>
+    ) -> Option<ServedClient<'scope>>
     where
         'a: 'scope,
     {
@@ -152,7 +152,7 @@ impl<'a> Server<'a> {
             Err(failed) => Reporter::fail(key, &events, failed),
         };
         match spawn(scope, run) {
-            Ok(thread) => Some(Running {
+            Ok(thread) => Some(ServedClient {
                 thread,
                 proof: taken.proof,
                 since: Instant::now(),
@@ -208,11 +208,11 @@ impl<'a> Server<'a> {
     /// `None` when nobody came or the client was refused.
     fn each_client<'scope>(
         &self,
-        mut take: impl FnMut(Duration) -> Result<Option<Running<'scope>>, Error>,
+        mut take: impl FnMut(Duration) -> Result<Option<ServedClient<'scope>>, Error>,
     ) -> Result<(), Error> {
         let options = self.options;
         let end = options.time.map(|time| Instant::now() + time);
-        let mut running: Vec<Running<'scope>> = Vec::new();
+        let mut running: Vec<ServedClient<'scope>> = Vec::new();
         let mut tests_ended = 0;
         loop {
             let is_stopped = self.signals.is_sender_done();

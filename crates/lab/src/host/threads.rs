@@ -45,11 +45,11 @@ pub const ENGINE_THREAD: &str = "nicpoll-engine";
 
 /// Ends that run, or have not been collected.
 pub struct RunningEnds {
-    running: BTreeMap<u32, Running>,
+    running: BTreeMap<u32, RunningEnd>,
     events: mpsc::Sender<HostEvent>,
 }
 
-struct Running {
+struct RunningEnd {
     signals: Arc<Signals>,
     go: Option<mpsc::Sender<()>>,
     thread: JoinHandle<io::Result<()>>,
@@ -108,7 +108,7 @@ impl RunningEnds {
                 return Err(failure);
             }
         }
-        let running = Running {
+        let running = RunningEnd {
             signals,
             go: Some(go),
             thread,
@@ -149,7 +149,7 @@ impl RunningEnds {
         }
     }
 
-    fn find(&mut self, end: u32) -> Result<&mut Running, HostFailure> {
+    fn find(&mut self, end: u32) -> Result<&mut RunningEnd, HostFailure> {
         self.running
             .get_mut(&end)
             .ok_or_else(|| HostFailure::new(format!("no end {end} was prepared")))
