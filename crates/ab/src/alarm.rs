@@ -26,11 +26,11 @@ const KINDS: [(AbEndCause, &str); 2] = [
 
 /// Losses in a stretch of traffic, of each of [`KINDS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Lost([Losses; 2]);
+pub struct LostPackets([Losses; 2]);
 
-impl Lost {
+impl LostPackets {
     /// Returns the losses between two readings, this many seconds apart.
-    pub fn between(before: &HostSnapshot, after: &HostSnapshot, seconds: f64) -> Lost {
+    pub fn between(before: &HostSnapshot, after: &HostSnapshot, seconds: f64) -> LostPackets {
         let packets = packets(after).saturating_sub(packets(before)) as f64;
         let again =
             |host: &HostSnapshot| host.protocols.get("Tcp.RetransSegs").copied().unwrap_or(0);
@@ -38,7 +38,7 @@ impl Lost {
             lost(&Account { before, after }.drops()),
             again(after).saturating_sub(again(before)),
         ];
-        Lost(lost.map(|lost| Losses {
+        LostPackets(lost.map(|lost| Losses {
             seconds,
             lost: lost as f64,
             packets,
@@ -57,23 +57,23 @@ pub struct Limits([LossLimit; 2]);
 
 impl Limits {
     /// Allows `factor` times the usual losses; `usual` is a stretch under the reference before the first block.
-    pub fn new(factor: f64, longest_seconds: f64, usual: &Lost) -> Self {
+    pub fn new(factor: f64, longest_seconds: f64, usual: &LostPackets) -> Self {
         let limit = |usual| LossLimit::new(factor, longest_seconds, usual);
         Limits(usual.0.map(limit))
     }
 
     /// Returns the end of the run if a running block has lost too much to go on.
-    pub fn at_once(&self, so_far: &Lost) -> Option<AbEnd> {
+    pub fn at_once(&self, so_far: &LostPackets) -> Option<AbEnd> {
         ended([0, 1].map(|kind| self.0[kind].at_once(&so_far.0[kind])))
     }
 
     /// Returns the end of the run if a stretch lost more than a block may.
-    pub fn alone(&self, stretch: &Lost) -> Option<AbEnd> {
+    pub fn alone(&self, stretch: &LostPackets) -> Option<AbEnd> {
         ended([0, 1].map(|kind| self.0[kind].alone(&stretch.0[kind])))
     }
 
     /// Adds a pair. Returns the end of the run if it has now lost too much.
-    pub fn pair(&mut self, reference: &Lost, judged: &Lost) -> Option<AbEnd> {
+    pub fn pair(&mut self, reference: &LostPackets, judged: &LostPackets) -> Option<AbEnd> {
         ended([0, 1].map(|kind| self.0[kind].pair(reference.0[kind], judged.0[kind])))
     }
 }
@@ -259,7 +259,8 @@ mod alarm_tests {
 
     #[test]
     fn losses_and_segments_sent_again_have_a_limit_each() {
-        let lost = |drops, again| Lost::between(&host(0, 0, 0), &host(80_000, drops, again), 4.0);
+        let lost =
+            |drops, again| LostPackets::between(&host(0, 0, 0), &host(80_000, drops, again), 4.0);
         let mut limits = Limits::new(2.0, 6.0, &lost(200, 60));
         assert_eq!(lost(0, 0).packets_per_second(), 20_000.0);
         let alone = |drops, again| cause(limits.alone(&lost(drops, again)));

@@ -21,7 +21,7 @@ use nicpoll_store::{Ended, Recording, Store, StoreError};
 use nicpoll_switch::{Alternation, Arm, LinkHealth, Owner, Switch, SwitchError, Target};
 use nicpoll_sys::netns::NetnsThread;
 
-use crate::alarm::{GONE, Limits, Lost, disturbed, end_of, is_answered};
+use crate::alarm::{GONE, Limits, LostPackets, disturbed, end_of, is_answered};
 use crate::block::{Readings, block, window};
 use crate::meter::{Meter, unseen};
 use crate::plan::{AbRequest, Next, most_left_out, next};
@@ -128,14 +128,14 @@ struct CountersAt {
 }
 
 impl CountersAt {
-    fn lost_until(&self, later: &CountersAt) -> Lost {
+    fn lost_until(&self, later: &CountersAt) -> LostPackets {
         let seconds = later.at.duration_since(self.at).as_secs_f64();
-        Lost::between(&self.host, &later.host, seconds)
+        LostPackets::between(&self.host, &later.host, seconds)
     }
 }
 
 /// A block, and its losses since the write that began it.
-type MeasuredBlock = (AbBlock, Lost);
+type MeasuredBlock = (AbBlock, LostPackets);
 
 impl Run<'_> {
     /// Runs pairs of blocks until the time is over or something ends them, and adds them to the document.
@@ -457,7 +457,7 @@ impl Run<'_> {
         Ok(since.and_then(|(now, then)| now.since(then).quantile_ns(0.5)))
     }
 
-    fn usual_for(&mut self, time: Duration) -> Result<Lost, Halt> {
+    fn usual_for(&mut self, time: Duration) -> Result<LostPackets, Halt> {
         let before = self.counters()?;
         self.wait_until(before.at + time, None)?;
         Ok(before.lost_until(&self.counters()?))

@@ -46,7 +46,7 @@ pub struct Ticks {
 }
 
 /// [`Ticks`] in whole units of time; a nanosecond has `hz` billion of them.
-struct Units {
+struct WholeUnits {
     nanosecond: u128,
     tick: u128,
     pulse: u128,
@@ -104,7 +104,7 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn units(ticks: &Ticks) -> Result<Units, SimError> {
+fn units(ticks: &Ticks) -> Result<WholeUnits, SimError> {
     let within = |name: &str, value: u64, min: u64, max: u64| {
         if (min..=max).contains(&value) {
             return Ok(());
@@ -142,7 +142,7 @@ fn units(ticks: &Ticks) -> Result<Units, SimError> {
     let hz = u128::from(hz);
     let nanosecond = hz * BILLION;
     let pulse = u128::from(ticks.pulse_ns) * hz * (BILLION + u128::from(ticks.drift_ppb));
-    Ok(Units {
+    Ok(WholeUnits {
         nanosecond,
         tick: BILLION * BILLION,
         pulse,
@@ -153,7 +153,7 @@ fn units(ticks: &Ticks) -> Result<Units, SimError> {
     })
 }
 
-impl Units {
+impl WholeUnits {
     /// Returns what the processor did from `from` to before `to`, and what the ticks in between say.
     fn look(&self, from: u128, to: u128) -> TickReading {
         let (mut kernel, mut user, mut all) = (0u64, 0u64, 0u64);

@@ -175,9 +175,9 @@ const SIZES_MAX: usize = 16;
 const TOLD_AGAIN_WITHIN: usize = 64;
 
 /// An interval line.
-pub type Line = Printed<IperfLine>;
+pub type IntervalLine = Printed<IperfLine>;
 
-impl AsRef<IperfLine> for Line {
+impl AsRef<IperfLine> for IntervalLine {
     fn as_ref(&self) -> &IperfLine {
         &self.value
     }
@@ -198,8 +198,8 @@ pub struct Host {
 pub struct StreamLines {
     pub id: Id,
     pub connected: Option<Connected>,
-    pub lines: Lines<Line>,
-    pub report: Option<Line>,
+    pub lines: Lines<IntervalLine>,
+    pub report: Option<IntervalLine>,
     pub counted: Vec<CountedFigure>,
     /// Places where its lines are repeated.
     pub again: Vec<SourcePlace>,
@@ -224,20 +224,20 @@ pub enum LineTaken {
     /// It did.
     Yes,
     /// The line belongs to another block.
-    No(Line),
+    No(IntervalLine),
 }
 
 impl StreamLines {
     /// The line of the whole test.
-    pub fn total(&self) -> Option<&Line> {
+    pub fn total(&self) -> Option<&IntervalLine> {
         self.lines.whole().map(|at| &self.lines[at])
     }
 
     /// The other lines, by start time.
-    pub fn intervals(&self) -> Vec<&Line> {
+    pub fn intervals(&self) -> Vec<&IntervalLine> {
         let total = self.total().map(|line| line.place);
         let others = self.lines.iter().filter(|line| Some(line.place) != total);
-        let mut others: Vec<&Line> = others.collect();
+        let mut others: Vec<&IntervalLine> = others.collect();
         others.sort_by(|one, other| one.value.start.total_cmp(&other.value.start));
         others
     }
@@ -251,7 +251,7 @@ impl StreamLines {
     }
 
     /// Whether a line from 0 can follow the only one so far, as the total after a single interval.
-    fn goes_on_with(&self, line: &Line) -> bool {
+    fn goes_on_with(&self, line: &IntervalLine) -> bool {
         let [first] = &self.lines[..] else {
             return false;
         };
@@ -374,7 +374,7 @@ impl ToolBlock {
         }
     }
 
-    pub fn line(&mut self, line: Line) -> LineTaken {
+    pub fn line(&mut self, line: IntervalLine) -> LineTaken {
         let id = line.value.id.clone();
         if self
             .awaits_report
@@ -387,7 +387,7 @@ impl ToolBlock {
         }
         let known = self.streams.iter_mut().rev().find(|it| it.id == id);
         if let Some(stream) = known {
-            let is_same = |it: &Line| it.value.is_same_as(&line.value);
+            let is_same = |it: &IntervalLine| it.value.is_same_as(&line.value);
             let mut last = stream.lines.iter().rev().take(TOLD_AGAIN_WITHIN);
             if last.any(is_same) || stream.report.as_ref().is_some_and(is_same) {
                 stream.again.push(line.place);

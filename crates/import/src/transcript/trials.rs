@@ -6,7 +6,9 @@ use nicpoll_model::{
     ImportedBasis, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
 };
 
-use crate::transcript::found::{Host, Line, Printed, StreamLines, ToolBlock, blank, stated_figure};
+use crate::transcript::found::{
+    Host, IntervalLine, Printed, StreamLines, ToolBlock, blank, stated_figure,
+};
 
 /// One direction of a test, as one end printed it.
 pub struct End<'a> {
@@ -48,7 +50,7 @@ impl End<'_> {
         if let Some([lost, total]) = self.datagrams() {
             return Some([u64::MAX, lost.to_bits(), total.to_bits(), 0]);
         }
-        let total: &Line = self.stream.total()?;
+        let total: &IntervalLine = self.stream.total()?;
         let figures = &total.value;
         let rate = figures.bits_per_second.to_bits();
         Some([
@@ -373,7 +375,7 @@ pub fn side(end: &End) -> Option<Side> {
 }
 
 /// The figures of an interval line: name, words for a sentence, and value.
-fn figures_of(line: &Line) -> [(&'static str, &'static str, Option<f64>); 5] {
+fn figures_of(line: &IntervalLine) -> [(&'static str, &'static str, Option<f64>); 5] {
     let it = &line.value;
     let [lost, total] = it.datagrams.map_or([None; 2], |both| both.map(Some));
     let (rate, bytes) = (Some(it.bits_per_second), Some(it.bytes));
@@ -386,7 +388,7 @@ fn figures_of(line: &Line) -> [(&'static str, &'static str, Option<f64>); 5] {
     ]
 }
 
-fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
+fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &IntervalLine) {
     for (name, _, value) in figures_of(line) {
         let value = match name {
             "payload_bytes" => value.map(f64::round),
@@ -460,7 +462,7 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &EndPair) {
     }
 }
 
-fn interval(line: &Line) -> ImportedInterval {
+fn interval(line: &IntervalLine) -> ImportedInterval {
     ImportedInterval {
         start_seconds: line.value.start,
         end_seconds: line.value.end,
@@ -498,7 +500,7 @@ fn asked(trial: &mut ImportedTrial, end: &End) {
 }
 
 /// Notes where the client's copy of the server's report differs.
-fn note_differences(trial: &mut ImportedTrial, own: &Line, copy: &Line) {
+fn note_differences(trial: &mut ImportedTrial, own: &IntervalLine, copy: &IntervalLine) {
     for ((_, what, own), (.., copied)) in figures_of(own).into_iter().zip(figures_of(copy)) {
         if own != copied
             && let (Some(own), Some(copied)) = (own, copied)

@@ -11,8 +11,8 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, Tool
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    Blast, CpuLine, Found, Host, Line, LineTaken, Printed, PrintedRun, Stretch, Switch, ToolBlock,
-    ToolSetting, unplaced,
+    Blast, CpuLine, Found, Host, IntervalLine, LineTaken, Printed, PrintedRun, Stretch, Switch,
+    ToolBlock, ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
 
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn line(&mut self, line: Line) {
+    fn line(&mut self, line: IntervalLine) {
         let place = line.place;
         let is_elsewhere = self.block.as_ref().is_some_and(|block| {
             let here = &self.host.name;

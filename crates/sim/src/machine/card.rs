@@ -236,17 +236,17 @@ impl Gro {
 
 /// The packets that each level has to send.
 #[derive(Clone, Debug, Default)]
-pub struct Output([Outgoing; LEVELS]);
+pub struct Output([OutgoingPackets; LEVELS]);
 
 #[derive(Clone, Debug, Default)]
-pub struct Outgoing {
+pub struct OutgoingPackets {
     /// Packets, each with the time to make it.
     pub waiting: VecDeque<(Packet, u64)>,
     /// The packet that the driver has.
     pub in_hand: Option<Packet>,
 }
 
-impl Outgoing {
+impl OutgoingPackets {
     fn iter(&self) -> impl Iterator<Item = &Packet> {
         let waiting = self.waiting.iter().map(|(packet, _)| packet);
         waiting.chain(self.in_hand.iter())
@@ -254,17 +254,17 @@ impl Outgoing {
 }
 
 impl Output {
-    pub fn of(&mut self, level: Level) -> &mut Outgoing {
+    pub fn of(&mut self, level: Level) -> &mut OutgoingPackets {
         &mut self.0[level as usize]
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Packet> {
-        self.0.iter().flat_map(Outgoing::iter)
+        self.0.iter().flat_map(OutgoingPackets::iter)
     }
 
     /// Returns the first level that has packets of a flow to send.
     pub fn level_of(&self, flow: usize) -> Option<Level> {
-        let has = |of: &Outgoing| of.iter().any(|packet| usize::from(packet.flow) == flow);
+        let has = |of: &OutgoingPackets| of.iter().any(|packet| usize::from(packet.flow) == flow);
         Some(BY_NUMBER[self.0.iter().position(has)?])
     }
 }

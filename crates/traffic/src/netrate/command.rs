@@ -14,7 +14,7 @@ use nicpoll_sys::stdio::print;
 use nicpoll_sys::tell;
 
 use crate::netrate::options::{NetrateOptions, Tool};
-use common::Refused;
+use common::ToolFailure;
 
 pub use common::OpenAccount;
 
@@ -50,10 +50,10 @@ pub fn run(tool: Tool, args: &[String], open_account: OpenAccount<'_>) -> io::Re
     };
     match ended {
         Ok(status) => Ok(status),
-        Err(Refused::Because(text)) => {
+        Err(ToolFailure::Because(text)) => {
             tell!("{text}");
             Ok(EXIT_REFUSED)
         }
-        Err(Refused::Failed(error)) => Err(error),
+        Err(ToolFailure::Failed(error)) => Err(error),
     }
 }

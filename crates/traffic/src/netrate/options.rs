@@ -3,7 +3,7 @@
 //! Arguments that the originals accept mean the same here; others are refused in the originals' words. Numbers
 //! are parsed like strtoul(3), except that nothing is truncated and an empty argument is not a number.
 
-use nicpoll_model::{Rate, Refused};
+use nicpoll_model::{Rate, ToolFailure};
 
 use crate::repeat::RUNS_MAX;
 
@@ -111,7 +111,7 @@ impl NetrateOptions {
     ///
     /// # Errors
     /// The refusal, printed unchanged.
-    pub fn parse(tool: Tool, args: &[String]) -> Result<Option<Self>, Refused> {
+    pub fn parse(tool: Tool, args: &[String]) -> Result<Option<Self>, ToolFailure> {
         let mut options = NetrateOptions::default();
         let Some(positional) = options.read_own(tool, args)? else {
             return Ok(None);
@@ -163,7 +163,7 @@ impl NetrateOptions {
         &mut self,
         tool: Tool,
         args: &'a [String],
-    ) -> Result<Option<Vec<&'a str>>, Refused> {
+    ) -> Result<Option<Vec<&'a str>>, ToolFailure> {
         let mut positional = Vec::new();
         let mut args = args.iter().map(String::as_str);
         while let Some(arg) = args.next() {
@@ -198,7 +198,7 @@ impl NetrateOptions {
     }
 }
 
-fn style(value: Option<&str>) -> Result<NetrateStyle, Refused> {
+fn style(value: Option<&str>) -> Result<NetrateStyle, ToolFailure> {
     match value {
         Some("freebsd") => Ok(NetrateStyle::Freebsd),
         Some("router") => Ok(NetrateStyle::Router),
@@ -210,7 +210,7 @@ fn style(value: Option<&str>) -> Result<NetrateStyle, Refused> {
     }
 }
 
-fn runs(value: Option<&str>) -> Result<u32, Refused> {
+fn runs(value: Option<&str>) -> Result<u32, ToolFailure> {
     let runs = value.and_then(number);
     match runs.and_then(|runs| u32::try_from(runs).ok()) {
         Some(runs @ 1..=RUNS_MAX) => Ok(runs),
@@ -222,7 +222,7 @@ fn runs(value: Option<&str>) -> Result<u32, Refused> {
     }
 }
 
-fn payload_bytes(tool: Tool, text: &str) -> Result<usize, Refused> {
+fn payload_bytes(tool: Tool, text: &str) -> Result<usize, ToolFailure> {
     match number(text) {
         Some(bytes @ 0..=PAYLOAD_BYTES_MAX) => Ok(bytes as usize),
         Some(_) => Err(format!("payloadsize > {PAYLOAD_BYTES_MAX}").into()),

@@ -265,7 +265,7 @@ impl RrClient<'_> {
         let incoming = self.channel.receive(wait);
         let now = self.now();
         match incoming {
-            Ok(Incoming::Response(sequence)) => {
+            Ok(ReceivedMessage::Response(sequence)) => {
                 self.report.last_response = now;
                 if let Some(latency) = self.requests.answered(sequence, now) {
                     self.report.latencies.record(latency);
@@ -275,8 +275,8 @@ impl RrClient<'_> {
                     self.ended = now;
                 }
             }
-            Ok(Incoming::Foreign) => self.requests.counts.foreign += 1,
-            Ok(Incoming::Nothing) => {}
+            Ok(ReceivedMessage::Foreign) => self.requests.counts.foreign += 1,
+            Ok(ReceivedMessage::Nothing) => {}
             Err(source) if self.passes(&source) => {}
             Err(source) if self.has_begun() => self.report.broken = Some(why(&source)),
             Err(source) => {
@@ -362,7 +362,7 @@ const READ_BYTES: usize = 65_536;
 
 /// What was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Incoming {
+enum ReceivedMessage {
     /// The response to the request with this number.
     Response(u64),
     /// A datagram that is not a response.
@@ -476,13 +476,13 @@ impl Channel {
     ///
     /// # Errors
     /// The kernel's error; or a stream that ended or does not contain messages.
-    fn receive(&mut self, wait: Duration) -> io::Result<Incoming> {
+    fn receive(&mut self, wait: Duration) -> io::Result<ReceivedMessage> {
         if let Some(incoming) = self.decode()? {
             return Ok(incoming);
         }
         let is_busy = self.flush()?;
         let Some(length) = self.read(wait, is_busy)? else {
-            return Ok(Incoming::Nothing);
+            return Ok(ReceivedMessage::Nothing);
         };
         match &mut self.carrier {
             Carrier::Udp(_) => Ok(response(Message::parse(&self.received[..length]).ok())),
@@ -492,13 +492,13 @@ impl Channel {
             )),
             Carrier::Tcp { undecoded, .. } => {
                 *undecoded = 0..length;
-                Ok(self.decode()?.unwrap_or(Incoming::Nothing))
+                Ok(self.decode()?.unwrap_or(ReceivedMessage::Nothing))
             }
         }
     }
 
     /// The next message already read.
-    fn decode(&mut self) -> io::Result<Option<Incoming>> {
+    fn decode(&mut self) -> io::Result<Option<ReceivedMessage>> {
         let Carrier::Tcp {
             decoder, undecoded, ..
         } = &mut self.carrier
@@ -544,12 +544,12 @@ impl Channel {
     }
 }
 
-fn response(message: Option<Message>) -> Incoming {
+fn response(message: Option<Message>) -> ReceivedMessage {
     match message {
         Some(message) if message.kind == MessageKind::Response => {
-            Incoming::Response(message.sequence)
+            ReceivedMessage::Response(message.sequence)
         }
-        _ => Incoming::Foreign,
+        _ => ReceivedMessage::Foreign,
     }
 }
 

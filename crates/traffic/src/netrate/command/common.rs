@@ -16,23 +16,23 @@ use crate::workload::Because;
 pub type OpenAccount<'a> = &'a dyn Fn() -> Option<CloseAccount>;
 
 /// Why a tool failed.
-pub enum Refused {
+pub enum ToolFailure {
     /// The original's message.
     Because(String),
     /// An error that the originals do not have.
     Failed(io::Error),
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for ToolFailure {
     fn from(error: io::Error) -> Self {
-        Refused::Failed(error)
+        ToolFailure::Failed(error)
     }
 }
 
-impl From<Because> for Refused {
+impl From<Because> for ToolFailure {
     /// As perror(3) prints it: what failed, and the kernel's words.
     fn from(Because { what, source }: Because) -> Self {
-        Refused::Because(format!("{what}: {}", kernel_words(&source)))
+        ToolFailure::Because(format!("{what}: {}", kernel_words(&source)))
     }
 }
 

@@ -13,7 +13,7 @@ use nicpoll_sys::{socket, stdio};
 
 use crate::losses;
 use crate::netrate::command::common::{
-    OpenAccount, Refused, announce, head, print_document, since_1970, time_of_day,
+    OpenAccount, ToolFailure, announce, head, print_document, since_1970, time_of_day,
 };
 use crate::netrate::options::NetrateOptions;
 use crate::netrate::receive::{RECEIVE_BUFFER_BYTES, ReceiveCount, Received, listen, receive};
@@ -27,7 +27,7 @@ const TELL_EVERY: Duration = Duration::from_millis(500);
 type CountedSocket = (UdpSocket, Vec<ReceiveCount>);
 
 /// Receives until a signal, then prints what arrived and what was dropped.
-pub fn run(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, Refused> {
+pub fn run(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, ToolFailure> {
     let stop = Stop::on_signals()?;
     let account = open_account();
     let sockets = listen(options.port)?;

@@ -19,7 +19,7 @@ use nicpoll_sys::{schedule, tell};
 use crate::losses;
 use crate::netrate::blast::Blaster;
 use crate::netrate::command::common::{
-    OpenAccount, Refused, announce, head, print_document, since_1970, time_of_day,
+    OpenAccount, ToolFailure, announce, head, print_document, since_1970, time_of_day,
 };
 use crate::netrate::options::{NetrateOptions, Tool};
 use crate::netrate::send::{PacedSender, SendSchedule};
@@ -33,7 +33,7 @@ use crate::sockets::kernel_words;
 const EXIT_SHORT: u8 = 1;
 
 /// netblast: sends as often as requested, prints each run, and a summary of several.
-pub fn blast(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, Refused> {
+pub fn blast(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, ToolFailure> {
     let addresses = resolve(&options.host, options.port)?;
     let cpus = schedule::allowed_cpus()?;
     let (socket, peer) = connect_first(&addresses)?;
@@ -125,11 +125,11 @@ fn blast_once(
 }
 
 /// netsend: one thread that sends by the clock.
-pub fn paced(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, Refused> {
+pub fn paced(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<u8, ToolFailure> {
     let addresses = resolve(&options.host, options.port).unwrap_or_default();
     let Some(&peer) = addresses.first() else {
         let words = format!("Couldn't resolv {}", options.host);
-        return Err(Refused::Because(words));
+        return Err(ToolFailure::Because(words));
     };
     let schedule = SendSchedule::of_rate(options.rate);
     let duration = options.duration_seconds;
@@ -166,12 +166,12 @@ pub fn paced(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<
 }
 
 /// Resolves a host, in the resolver's order; the error is in the resolver's words.
-fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Refused> {
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ToolFailure> {
     let addresses = (host, port).to_socket_addrs();
     let addresses = addresses.map_err(|error| {
         let words = kernel_words(&error);
         // The standard library prefixes the resolver's message.
-        Refused::Because(String::from(words.rsplit(": ").next().unwrap_or(&words)))
+        ToolFailure::Because(String::from(words.rsplit(": ").next().unwrap_or(&words)))
     })?;
     Ok(addresses.collect())
 }
