@@ -80,7 +80,7 @@ pub enum Quantity {
     /// Payload sent in excess of the baseline run: netblast reports what it sent.
     AheadOfBaseline,
     /// The cost saved per packet, compared with the baseline run.
-    Saved(Cost),
+    Saved(CostQuantity),
     /// The initial value of a knob of the poller.
     Knob(u32),
 }
@@ -148,7 +148,7 @@ pub enum CpuState {
 
 /// A cost per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Cost {
+pub enum CostQuantity {
     /// Processor time.
     #[serde(rename = "cpu_saved_a_packet")]
     Cpu,
@@ -293,7 +293,7 @@ impl CpuState {
     }
 }
 
-impl Cost {
+impl CostQuantity {
     fn of(self, outcome: &SimulatedRun) -> Option<f64> {
         let flow = outcome.flows.first()?;
         let rate = *flow.get(&FlowQuantity::DeliveredRate)?;

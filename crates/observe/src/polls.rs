@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aya::EbpfLoader;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
-use nicpoll_sys::bpf_maps::{CorePollCounts, Rhythm, Target};
+use nicpoll_sys::bpf_maps::{CorePollCounts, NapiRhythm, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::bpf::{self, BpfError, OrRefused, Programs, bucket_lower_ns, bucket_width_ns};
@@ -225,8 +225,8 @@ impl PollRhythm {
     }
 }
 
-impl From<&Rhythm> for PollRhythm {
-    fn from(raw: &Rhythm) -> Self {
+impl From<&NapiRhythm> for PollRhythm {
+    fn from(raw: &NapiRhythm) -> Self {
         PollRhythm {
             polls: raw.polls,
             frames: raw.frames,
@@ -274,7 +274,7 @@ pub struct RhythmWatch {
     // Declared first: the programs are detached before their maps are closed.
     /// The BPF programs.
     pub programs: Programs,
-    rhythms: HashMap<MapData, u32, Rhythm>,
+    rhythms: HashMap<MapData, u32, NapiRhythm>,
 }
 
 impl RhythmWatch {
@@ -286,10 +286,10 @@ impl RhythmWatch {
         let btf = bpf::tracepoints(RHYTHM)?;
         let object = aya::include_bytes_aligned!("../bpf/poll_rhythm.bpf.o");
         let mut programs = Programs::of(RHYTHM, &mut EbpfLoader::new(), object)?;
-        let mut rhythms: HashMap<_, u32, Rhythm> = programs.map("RHYTHMS")?;
+        let mut rhythms: HashMap<_, u32, NapiRhythm> = programs.map("RHYTHMS")?;
         for &(id, period_ns) in instances {
             rhythms
-                .insert(id, Rhythm::of_period(period_ns), 0)
+                .insert(id, NapiRhythm::of_period(period_ns), 0)
                 .or_refused(RHYTHM)?;
         }
         programs.require(&btf, &RHYTHM_PROGRAMS)?;
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn the_median_is_in_the_middle_bucket() {
-        let mut raw = Rhythm::of_period(1_000_000);
+        let mut raw = NapiRhythm::of_period(1_000_000);
         // 1 ms is 2^19 ns plus 14.5 sixteenths.
         raw.gaps[11 * GAP_PARTS + 14] = 7;
         raw.gaps[0] = 3;
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_did_not_poll_has_no_budget_and_sums_keep_their_keys() {
-        let mut raw = Rhythm::of_period(0);
+        let mut raw = NapiRhythm::of_period(0);
         let idle = PollRhythm::from(&raw);
         assert_eq!(idle, PollRhythm::default());
         (raw.polls, raw.budget) = (2, 64);

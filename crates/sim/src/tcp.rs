@@ -105,7 +105,7 @@ pub fn delayed_ack_ticks(hz: u64) -> u64 {
 
 /// Estimates how long to wait for an acknowledgement (RFC 6298, `tcp_xmit_timer`).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RoundTrip {
+pub struct RoundTripEstimator {
     hz: u64,
     /// In 1/32 of a tick; 0 before the first sample.
     smoothed: i64,
@@ -113,9 +113,9 @@ pub struct RoundTrip {
     variation: i64,
 }
 
-impl RoundTrip {
+impl RoundTripEstimator {
     pub fn new(hz: u64) -> Self {
-        RoundTrip {
+        RoundTripEstimator {
             hz,
             smoothed: 0,
             // Makes the first timeout TCPTV_RTOBASE, three seconds (`tcp_newtcpcb`).
@@ -227,7 +227,7 @@ pub struct TcpSender {
     window_from: u64,
     window_most: u64,
     congestion: Congestion,
-    round_trip: RoundTrip,
+    round_trip: RoundTripEstimator,
     retransmit_tick: Option<u64>,
     persist_tick: Option<u64>,
     /// Timeouts in a row.
@@ -248,7 +248,7 @@ impl TcpSender {
             window,
             window_most: window,
             congestion: Congestion::new(segment_bytes_max),
-            round_trip: RoundTrip::new(hz),
+            round_trip: RoundTripEstimator::new(hz),
             ..TcpSender::default()
         }
     }

@@ -119,7 +119,7 @@ pub const CPUS_MAX: usize = 256;
 /// Poll rhythm of one NAPI instance.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Rhythm {
+pub struct NapiRhythm {
     pub period_ns: u64,
     pub polls: u64,
     pub frames: u64,
@@ -146,12 +146,12 @@ pub struct Rhythm {
     pub polls_by_cpu: [u64; CPUS_MAX],
 }
 
-impl Rhythm {
+impl NapiRhythm {
     /// Returns an empty rhythm to compare with `period_ns`.
     pub const fn of_period(period_ns: u64) -> Self {
         // SAFETY: integers only, for which zeros are valid.
-        let nothing: Rhythm = unsafe { std::mem::zeroed() };
-        Rhythm {
+        let nothing: NapiRhythm = unsafe { std::mem::zeroed() };
+        NapiRhythm {
             period_ns,
             ..nothing
         }
@@ -159,7 +159,7 @@ impl Rhythm {
 }
 
 // SAFETY: integers without padding: 15 of 8 bytes, 6 of 4, then arrays of 8; every bit pattern is valid.
-unsafe impl aya::Pod for Rhythm {}
+unsafe impl aya::Pod for NapiRhythm {}
 
 /// Delays of one kind measured on one core, of `packet_delay.bpf.c` and `run_queue.bpf.c`.
 #[derive(Clone, Copy, Debug)]

@@ -194,14 +194,14 @@ pub trait Transmit {
 
 /// Frames that a receiver has lost since it was opened, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Drops {
+pub struct ReceiverDrops {
     /// The ring was full.
     pub ring_full: u64,
     /// No memory was free, or the frame was too long for it.
     pub no_memory: u64,
 }
 
-impl Drops {
+impl ReceiverDrops {
     /// All of them together.
     pub fn frames(self) -> u64 {
         self.ring_full + self.no_memory

@@ -506,7 +506,7 @@ pub struct SetArgs {
     pub netns: Option<String>,
     /// Undo the change after this time unless it is confirmed; 'forever': keep it
     #[arg(long = "for", value_name = "TIME", value_parser = parse_trial)]
-    pub trial: Option<Trial>,
+    pub trial: Option<ChangeTrial>,
     /// Keep the last change
     #[arg(long, conflicts_with_all = [GROUP, "trial", "no_polling"])]
     pub confirm: bool,
@@ -538,7 +538,7 @@ pub struct SetArgs {
 
 /// How long a change lasts without being confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trial {
+pub enum ChangeTrial {
     /// So long.
     For(Duration),
     /// It need not be confirmed.
@@ -569,8 +569,8 @@ impl SetArgs {
     /// How long the change lasts without being confirmed; `None` when it stays at once.
     pub fn trial(&self, carries_own_ssh: bool) -> Option<Duration> {
         match self.trial {
-            Some(Trial::Forever) => None,
-            Some(Trial::For(time)) => Some(time),
+            Some(ChangeTrial::Forever) => None,
+            Some(ChangeTrial::For(time)) => Some(time),
             None => carries_own_ssh.then_some(TRIAL_OVER_SSH),
         }
     }
@@ -584,13 +584,13 @@ impl SetArgs {
     }
 }
 
-fn parse_trial(text: &str) -> Result<Trial, String> {
+fn parse_trial(text: &str) -> Result<ChangeTrial, String> {
     if text == "forever" {
-        return Ok(Trial::Forever);
+        return Ok(ChangeTrial::Forever);
     }
     let bounds = Duration::from_secs(1)..=Duration::MAX;
     let short = "nobody can confirm within a second; use 1s or more";
-    time_within(text, bounds, short).map(Trial::For)
+    time_within(text, bounds, short).map(ChangeTrial::For)
 }
 
 fn parse_look(text: &str) -> Result<Duration, String> {
@@ -624,8 +624,11 @@ mod tests {
 
     #[test]
     fn a_trial_lasts_a_second_or_forever() {
-        assert_eq!(parse_trial("forever"), Ok(Trial::Forever));
-        assert_eq!(parse_trial("90"), Ok(Trial::For(Duration::from_secs(90))));
+        assert_eq!(parse_trial("forever"), Ok(ChangeTrial::Forever));
+        assert_eq!(
+            parse_trial("90"),
+            Ok(ChangeTrial::For(Duration::from_secs(90)))
+        );
         assert!(parse_trial("10ms").is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use nicpoll_model::engine::SinkFates;
-use nicpoll_sys::packet::{Drops, FILTER_PORTS_MAX, FrameFilter, PacketRing, PacketSocket};
+use nicpoll_sys::packet::{FILTER_PORTS_MAX, FrameFilter, PacketRing, PacketSocket, ReceiverDrops};
 use rustix::io::Errno;
 
 use crate::device::interface::link_of;
@@ -76,8 +76,8 @@ impl<I: PacketInput> ReceiveQueue<I> for PacketRing {
         self.socket().as_fd()
     }
 
-    fn drops(&self) -> io::Result<Drops> {
-        Ok(Drops {
+    fn drops(&self) -> io::Result<ReceiverDrops> {
+        Ok(ReceiverDrops {
             ring_full: self.socket().counts()?.ring_full,
             no_memory: self.too_long(),
         })

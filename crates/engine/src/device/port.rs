@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use nicpoll_core::{Command, Device};
 use nicpoll_model::engine::{RefusedDevice, SinkFates};
 use nicpoll_sys::link::{Link, LinkState};
-use nicpoll_sys::packet::Drops;
+use nicpoll_sys::packet::ReceiverDrops;
 use nicpoll_sys::xdp::{AttachMode, XdpSendHalf};
 use nicpoll_wire::frame::{Frame, Packet, Transport};
 
@@ -222,7 +222,7 @@ pub trait ReceiveQueue<I>: Send {
     ///
     /// # Errors
     /// When the interface is gone, and its counters with it.
-    fn drops(&self) -> io::Result<Drops>;
+    fn drops(&self) -> io::Result<ReceiverDrops>;
 
     /// A check of status found this MTU; `None` when the interface is gone.
     fn note_check(&mut self, _mtu_bytes: Option<u32>) {}
@@ -250,7 +250,7 @@ pub struct Port<I> {
     pub watch: LinkWatch,
     link: Link,
     /// As of the last check of status that found its counters.
-    last_drops: Drops,
+    last_drops: ReceiverDrops,
 }
 
 impl<I: PacketInput> Port<I> {
@@ -264,7 +264,7 @@ impl<I: PacketInput> Port<I> {
             has_interrupts: true,
             watch,
             link,
-            last_drops: Drops::default(),
+            last_drops: ReceiverDrops::default(),
         }
     }
 
@@ -285,7 +285,7 @@ impl<I: PacketInput> Port<I> {
     }
 
     /// What was lost here; as of the last check once the interface is gone.
-    pub fn drops(&self) -> Drops {
+    pub fn drops(&self) -> ReceiverDrops {
         self.queue.drops().unwrap_or(self.last_drops)
     }
 }
@@ -345,8 +345,8 @@ mod tests {
             self.0.as_fd()
         }
 
-        fn drops(&self) -> io::Result<Drops> {
-            Ok(Drops::default())
+        fn drops(&self) -> io::Result<ReceiverDrops> {
+            Ok(ReceiverDrops::default())
         }
     }
 

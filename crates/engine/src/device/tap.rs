@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nicpoll_model::engine::SinkFates;
 use nicpoll_sys::link::tap::Tap;
-use nicpoll_sys::packet::Drops;
+use nicpoll_sys::packet::ReceiverDrops;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -127,8 +127,8 @@ impl<I: PacketInput> ReceiveQueue<I> for TapQueue {
         self.end.tap.as_fd()
     }
 
-    fn drops(&self) -> io::Result<Drops> {
-        Ok(Drops {
+    fn drops(&self) -> io::Result<ReceiverDrops> {
+        Ok(ReceiverDrops {
             ring_full: self.end.tap.drops()?,
             no_memory: self.too_long,
         })

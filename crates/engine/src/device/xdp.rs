@@ -12,7 +12,7 @@ use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use nicpoll_model::engine::SinkFates;
 use nicpoll_sys::link::Link;
-use nicpoll_sys::packet::Drops;
+use nicpoll_sys::packet::ReceiverDrops;
 use nicpoll_sys::xdp::{AttachMode, XdpConfig, XdpLink, XdpSendHalf, XdpSocket};
 use rustix::io::Errno;
 
@@ -107,7 +107,7 @@ impl<I: PacketInput> ReceiveQueue<I> for XdpQueue {
         self.socket.as_fd()
     }
 
-    fn drops(&self) -> io::Result<Drops> {
+    fn drops(&self) -> io::Result<ReceiverDrops> {
         self.socket.drops()
     }
 

@@ -544,8 +544,8 @@ mod timing {
     use super::super::*;
 
     /// Returns the estimate after samples with these round trips, sent a tick apart.
-    fn settled(round_trips: impl Iterator<Item = u64>) -> RoundTrip {
-        let mut round_trip = RoundTrip::new(1000);
+    fn settled(round_trips: impl Iterator<Item = u64>) -> RoundTripEstimator {
+        let mut round_trip = RoundTripEstimator::new(1000);
         for (sent, ticks) in (0u64..).zip(round_trips) {
             let at = |tick| Now {
                 ns: tick * 1_000_000,
@@ -564,7 +564,7 @@ mod timing {
 
     #[test]
     fn the_first_timeout_is_three_seconds_and_the_slop() {
-        let round_trip = RoundTrip::new(1000);
+        let round_trip = RoundTripEstimator::new(1000);
         assert_eq!(round_trip.timeout_ticks(0), 3200);
         assert_eq!(round_trip.timeout_ticks(1), 6200);
         assert_eq!(round_trip.timeout_ticks(40), 64_000);
