@@ -189,7 +189,7 @@ const LONE_DIVISOR: u64 = 8;
 
 /// One or several chunks: the packets of the device that moved most, and the time taken.
 #[derive(Clone, Copy, Debug, Default)]
-struct Work {
+struct ChunkWork {
     packets: u32,
     ns: u64,
 }
@@ -199,10 +199,10 @@ struct Work {
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     requested: u32,
-    first: Option<Work>,
+    first: Option<ChunkWork>,
     /// Whether a second chunk ran.
     has_others: bool,
-    others: Work,
+    others: ChunkWork,
 }
 
 /// The state of [`Controller::Share`].
@@ -237,7 +237,7 @@ impl Share {
 
     /// Ends a chunk; returns how many packets later chunks may request.
     pub(crate) fn after_chunk(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
-        let chunk = Work {
+        let chunk = ChunkWork {
             packets: self.chunk_moved,
             ns: now.ns().saturating_sub(self.chunk_start.ns()),
         };
@@ -291,7 +291,7 @@ impl Share {
     }
 
     /// Returns the packet cost after this cycle, which had time left or not.
-    fn learnt(&self, first: Work, expected_ns: u64, has_time: bool) -> u64 {
+    fn learnt(&self, first: ChunkWork, expected_ns: u64, has_time: bool) -> u64 {
         let (spent, before) = (self.spent, self.packet_cost);
         if spent.others.packets > 0 {
             return followed(before, cost(spent.others));
@@ -330,7 +330,7 @@ fn halved_at_the_end(fits: u32, each_burst: u32) -> u32 {
 }
 
 /// Returns the cost of one packet, in 256ths of a nanosecond.
-fn cost(work: Work) -> u64 {
+fn cost(work: ChunkWork) -> u64 {
     scaled(ONE, work.ns, work.packets.into()).max(1)
 }
 

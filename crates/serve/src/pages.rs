@@ -12,7 +12,7 @@ use nicpoll_study::{
 use thiserror::Error;
 
 use crate::connection::words;
-use crate::request::{Named, Page};
+use crate::request::{NamedStudy, Page};
 
 /// A page, and how it is to be taken.
 pub struct PageAnswer {
@@ -122,7 +122,10 @@ fn settings(store: &Store, id: i64) -> Result<Vec<String>, PageError> {
 }
 
 /// A study, or a setting of it by its number.
-fn source(store: &Store, Named { id, setting }: Named) -> Result<ResultSource, PageError> {
+fn source(
+    store: &Store,
+    NamedStudy { id, setting }: NamedStudy,
+) -> Result<ResultSource, PageError> {
     let name = match setting {
         None => id.to_string(),
         Some(setting) => {

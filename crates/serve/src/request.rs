@@ -29,12 +29,12 @@ pub enum Page {
     Choice(i64),
     /// `/compare/7/8` and `/compare/7.1/7.2`: two studies, or two settings of one by their numbers from 1. The first
     /// is the reference.
-    Compared([Named; 2]),
+    Compared([NamedStudy; 2]),
 }
 
 /// A study, or a setting of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
+pub struct NamedStudy {
     /// The study's number.
     pub id: i64,
     /// The setting's number in the study, from 1; `None` for all.
@@ -96,7 +96,7 @@ impl RequestRefusal {
 impl Page {
     /// Its path.
     pub(crate) fn path(&self) -> String {
-        let named = |Named { id, setting }: &Named| match setting {
+        let named = |NamedStudy { id, setting }: &NamedStudy| match setting {
             Some(setting) => format!("{id}.{setting}"),
             None => id.to_string(),
         };
@@ -222,13 +222,13 @@ fn page(path: &str) -> Option<Page> {
     }
 }
 
-fn named(part: &str) -> Option<Named> {
+fn named(part: &str) -> Option<NamedStudy> {
     let (id, setting) = match part.split_once('.') {
         Some((id, setting)) => (id, Some(setting.parse().ok().filter(|at| *at > 0)?)),
         None => (part, None),
     };
     let id = id.parse().ok().filter(|id| *id > 0)?;
-    Some(Named { id, setting })
+    Some(NamedStudy { id, setting })
 }
 
 #[cfg(test)]
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(page("/"), Page::Studies);
         assert_eq!(page("/study/7"), Page::Study(7));
         assert_eq!(page("/compare/7?x=1"), Page::Choice(7));
-        let named = |id, setting| Named { id, setting };
+        let named = |id, setting| NamedStudy { id, setting };
         let two = Page::Compared([named(7, Some(1)), named(8, None)]);
         assert_eq!(page("/compare/7.1/8"), two);
         for path in [
@@ -331,11 +331,11 @@ mod tests {
             );
         }
         let page = Page::Compared([
-            Named {
+            NamedStudy {
                 id: 7,
                 setting: Some(2),
             },
-            Named {
+            NamedStudy {
                 id: 8,
                 setting: None,
             },

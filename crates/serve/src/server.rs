@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
-use crate::connection::{Connection, MadePage, words};
+use crate::connection::{BrowserConnection, MadePage, words};
 use crate::request::Page;
 use crate::wanted::{PagesEnd, Received};
 
@@ -27,7 +27,7 @@ pub struct StoreServer {
     listener: TcpListener,
     token: Option<String>,
     /// In the order in which they came.
-    connections: Vec<Connection>,
+    connections: Vec<BrowserConnection>,
     /// The page that is being made.
     asked: Option<Page>,
     paused_until: Option<Instant>,
@@ -95,7 +95,7 @@ impl StoreServer {
             Some(_) => PollFlags::empty(),
             None => PollFlags::IN,
         };
-        let wanted = |it: &Connection| match (it.is_asking(), it.is_answering()) {
+        let wanted = |it: &BrowserConnection| match (it.is_asking(), it.is_answering()) {
             (true, _) => PollFlags::IN,
             (_, true) => PollFlags::OUT,
             _ => PollFlags::empty(),
@@ -104,9 +104,9 @@ impl StoreServer {
             PollFd::from_borrowed_fd(self.listener.as_fd(), listens),
             PollFd::from_borrowed_fd(pages.as_fd(), PollFlags::IN),
         ];
-        let of = |it| PollFd::from_borrowed_fd(Connection::stream(it).as_fd(), wanted(it));
+        let of = |it| PollFd::from_borrowed_fd(BrowserConnection::stream(it).as_fd(), wanted(it));
         all.extend(self.connections.iter().map(of));
-        let ends = self.connections.iter().map(Connection::until);
+        let ends = self.connections.iter().map(BrowserConnection::until);
         let next = ends.chain(self.paused_until).min();
         let left = next.map(|next| next.saturating_duration_since(now) + Duration::from_millis(1));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
@@ -145,7 +145,7 @@ impl StoreServer {
                         self.end_one();
                     }
                     // One that is gone already has no address.
-                    let connection = Connection::new(TcpStream::from(stream));
+                    let connection = BrowserConnection::new(TcpStream::from(stream));
                     self.connections.extend(connection);
                 }
                 Err(Errno::AGAIN) => return,
@@ -163,7 +163,10 @@ impl StoreServer {
 
     /// Ends the connection that has been silent longest, or else the first.
     fn end_one(&mut self) {
-        let silent = self.connections.iter().position(Connection::is_asking);
+        let silent = self
+            .connections
+            .iter()
+            .position(BrowserConnection::is_asking);
         if !self.connections.is_empty() {
             self.connections.remove(silent.unwrap_or(0));
         }
@@ -198,7 +201,7 @@ impl StoreServer {
     }
 
     fn held_bytes(&self) -> u64 {
-        let pages = self.connections.iter().filter_map(Connection::page);
+        let pages = self.connections.iter().filter_map(BrowserConnection::page);
         let share = |page: &Arc<MadePage>| page.length / Arc::strong_count(page).max(1) as u64;
         pages.map(share).sum()
     }
@@ -208,7 +211,10 @@ impl StoreServer {
         if self.asked.is_some() {
             return Ok(());
         }
-        let mut waiting = self.connections.iter().filter_map(Connection::awaited);
+        let mut waiting = self
+            .connections
+            .iter()
+            .filter_map(BrowserConnection::awaited);
         let Some(page) = waiting.next().cloned() else {
             return Ok(());
         };

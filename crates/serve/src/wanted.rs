@@ -28,7 +28,7 @@ const LOOK_EVERY: Timespec = Timespec {
 
 /// What is said of a page that was made.
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct PageHead {
     status: String,
     is_live: bool,
 }
@@ -95,7 +95,7 @@ impl PagesEnd {
         let Some(file) = file.map(File::from) else {
             return Ok(PageResult::Nothing);
         };
-        let head: Head = serde_json::from_slice(&bytes[..read])?;
+        let head: PageHead = serde_json::from_slice(&bytes[..read])?;
         Ok(PageResult::Page(MadePage {
             status: head.status,
             is_live: head.is_live,
@@ -110,7 +110,7 @@ impl PagesEnd {
             Some((status, is_live, file)) => (status, is_live, Some(file)),
             None => (String::new(), false, None),
         };
-        let head = serde_json::to_vec(&Head { status, is_live })?;
+        let head = serde_json::to_vec(&PageHead { status, is_live })?;
         let files: Vec<_> = file.iter().map(AsFd::as_fd).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut message = SendAncillaryBuffer::new(&mut space);

@@ -82,7 +82,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     let power = margin.and_then(|_| rule.power(&found.differences, contrast.seed));
     let none_seen = rule.none_seen(contrast, &found.differences);
     let shown = none_seen.map_or(found.shown(kind), |(_, shown)| shown);
-    let of = |wanted| [Shown::default(), shown][usize::from(kind == wanted)];
+    let of = |wanted| [ShownEstimate::default(), shown][usize::from(kind == wanted)];
     let (of_ratio, of_points) = (of(MetricKind::Ratio), of(MetricKind::Points));
     let ends = |interval: Option<Interval>| interval.map_or(Ends::default(), |it| it.ends(kind));
     Ok(Comparison {
@@ -167,7 +167,7 @@ pub(crate) struct PairResults {
 
 /// An estimate with its ends on the reported scale.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Shown {
+pub(crate) struct ShownEstimate {
     pub estimate: Option<f64>,
     pub ends: Ends,
 }
@@ -209,7 +209,11 @@ impl VerdictRule {
     }
 
     /// Returns how far the shares may lie apart when no event was seen at all.
-    fn none_seen(&self, contrast: &Contrast<'_>, differences: &[f64]) -> Option<([u64; 2], Shown)> {
+    fn none_seen(
+        &self,
+        contrast: &Contrast<'_>,
+        differences: &[f64],
+    ) -> Option<([u64; 2], ShownEstimate)> {
         let chances = contrast.chances?;
         let mut values = contrast
             .pairs
@@ -219,7 +223,7 @@ impl VerdictRule {
             return None;
         }
         let [setting, reference] = chances.map(|of| none_seen_at_most(of, self.confidence));
-        let shown = Shown {
+        let shown = ShownEstimate {
             estimate: Some(0.0),
             ends: Ends {
                 low: Some(-reference),
@@ -232,8 +236,8 @@ impl VerdictRule {
 
 impl PairResults {
     /// Returns the estimate and the ends on the reported scale.
-    pub fn shown(&self, kind: MetricKind) -> Shown {
-        Shown {
+    pub fn shown(&self, kind: MetricKind) -> ShownEstimate {
+        ShownEstimate {
             estimate: self.estimate.and_then(|it| reported(kind, it)),
             ends: self.interval.map_or(Ends::default(), |interval| Ends {
                 low: Some(interval.low).filter(|it| it.is_finite()),

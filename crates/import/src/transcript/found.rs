@@ -29,7 +29,7 @@ pub struct PrintedRun<T> {
 }
 
 /// A run of netblast or netsend.
-pub type Blast = PrintedRun<(BlastField, Printed<f64>)>;
+pub type BlastLines = PrintedRun<(BlastField, Printed<f64>)>;
 
 /// Lines of netreceive between silent ones: packets and seconds of each.
 pub type Stretch = PrintedRun<(f64, f64, Printed<f64>)>;
@@ -73,7 +73,7 @@ pub type Loose = Printed<(f64, MeasuredUnit)>;
 #[derive(Debug, Default)]
 pub struct Found {
     pub blocks: Vec<ToolBlock>,
-    pub blasts: Vec<Blast>,
+    pub blasts: Vec<BlastLines>,
     pub stretches: Vec<Stretch>,
     pub cpu: Vec<CpuLine>,
     /// Values that hosts print about themselves, not yet attached to trials.

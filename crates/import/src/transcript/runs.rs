@@ -10,14 +10,14 @@ use nicpoll_model::{
 use crate::lines::netrate;
 use crate::lines::seen::BlastField;
 use crate::transcript::found;
-use crate::transcript::found::{Blast, Host, Stretch, blank, stated_figure};
+use crate::transcript::found::{BlastLines, Host, Stretch, blank, stated_figure};
 
 /// How many netblast runs before and after a netreceive stretch may belong to it.
 const REACH: usize = 16;
 
 /// Makes trials of netblast runs and netreceive stretches.
 pub fn of_netrate(
-    blasts: &[Blast],
+    blasts: &[BlastLines],
     stretches: &[Stretch],
     name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
     first: u32,
@@ -98,7 +98,7 @@ fn nearest_run(runs: &[ImportedTrial], taken: &[bool], stretch: &Stretch) -> Opt
 }
 
 fn trial_of_blast(
-    blast: &Blast,
+    blast: &BlastLines,
     name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
 ) -> ImportedTrial {
     let words = blast.command.as_ref().map_or(&[][..], |it| &it.words[..]);
@@ -118,7 +118,7 @@ fn trial_of_blast(
 }
 
 /// Adds netblast's figures to a trial.
-pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
+pub fn of_blast(trial: &mut ImportedTrial, blast: &BlastLines) {
     let field = |which: BlastField| {
         let mut lines = blast.lines.iter();
         lines.find(|(field, _)| *field == which).map(|(_, it)| it)

@@ -11,8 +11,8 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, Tool
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    Blast, CpuLine, Found, Host, IntervalLine, LineTaken, Printed, PrintedRun, Stretch, Switch,
-    ToolBlock, ToolSetting, unplaced,
+    BlastLines, CpuLine, Found, Host, IntervalLine, LineTaken, Printed, PrintedRun, Stretch,
+    Switch, ToolBlock, ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
 
@@ -32,7 +32,7 @@ pub struct Walk<'a> {
     /// The polling interfaces of each host.
     polls: HashMap<Option<String>, HashSet<String>>,
     block: Option<ToolBlock>,
-    blast: Option<Blast>,
+    blast: Option<BlastLines>,
     stretch: Option<Stretch>,
     blast_command: Option<Rc<ToolCommand>>,
     /// The running servers: TCP, then UDP.
@@ -396,7 +396,7 @@ impl<'a> Walk<'a> {
     }
 
     fn blast(&mut self, field: BlastField, figure: Printed<f64>) {
-        let is_again = |it: &Blast| it.lines.iter().any(|(known, _)| *known == field);
+        let is_again = |it: &BlastLines| it.lines.iter().any(|(known, _)| *known == field);
         if self.blast.as_ref().is_some_and(is_again) {
             self.end_blast();
         }

@@ -19,7 +19,7 @@ use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 use nicpoll_traffic::{LOOK_EVERY, OneWayDelays, RefusedSends, Signals};
 
 use super::sender::Clock;
-use super::session::{Head, Session};
+use super::session::{DatagramHead, Session};
 use crate::config::{StreamConfig, UDP_LENGTH_BYTES, receive_window};
 use crate::records::{
     Calls, Connected, End, IntervalRecord, Intervals, Observer, Total, type_of_service,
@@ -48,7 +48,7 @@ pub struct Incoming {
     /// Expected duration, after which a short silence ends the stream.
     pub expected: Option<Duration>,
     /// Datagrams that arrived before the socket was connected to the sender.
-    pub queued: Vec<Head>,
+    pub queued: Vec<DatagramHead>,
     /// When the first datagram was processed; `None` when none has come.
     pub begun: Option<Instant>,
     /// The server to request the stream from, and the payload of the request.
@@ -268,7 +268,7 @@ impl UdpStreamReceiver<'_> {
                     let mut count = 0;
                     datagrams.try_for_each(|datagram| {
                         count += 1;
-                        match Head::of(&datagram) {
+                        match DatagramHead::of(&datagram) {
                             Some(head) => self.take(&head, now),
                             None => {
                                 self.foreign_datagrams += 1;
@@ -303,7 +303,7 @@ impl UdpStreamReceiver<'_> {
         }
     }
 
-    fn take(&mut self, head: &Head, now: Instant) -> Result<(), Error> {
+    fn take(&mut self, head: &DatagramHead, now: Instant) -> Result<(), Error> {
         let source = &head.source;
         let incoming = self.incoming;
         let bound = &incoming.bound;
@@ -343,7 +343,7 @@ impl UdpStreamReceiver<'_> {
     }
 
     /// Starts the session with the sender of this datagram, to which the socket is connected.
-    fn open(&mut self, first: &Head, now: Instant) -> Result<&mut Session, Error> {
+    fn open(&mut self, first: &DatagramHead, now: Instant) -> Result<&mut Session, Error> {
         let Incoming { bound, stream, .. } = self.incoming;
         let peer = first.source;
         let local = bound.socket.local_addr();

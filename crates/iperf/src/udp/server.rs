@@ -33,7 +33,7 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 use super::client::{sending, socket_to};
 use super::receiver::{BATCH_DATAGRAMS, Incoming, bound};
 use super::sender::Outgoing;
-use super::session::Head;
+use super::session::DatagramHead;
 use crate::config::{ListenerConfig, StreamConfig, UDP_RATE, set_type_of_service};
 use crate::records::type_of_service;
 use crate::slots::{Slots, Ticket};
@@ -65,7 +65,7 @@ pub struct Listener {
 /// A datagram that may open a session, and its client header.
 #[derive(Clone, Copy)]
 struct First {
-    head: Head,
+    head: DatagramHead,
     asked: Option<ClientHeader>,
 }
 
@@ -185,7 +185,7 @@ impl Listener {
         match self.batch.receive(&self.bound.socket, wait) {
             Ok(datagrams) => {
                 for datagram in datagrams {
-                    match Head::of(&datagram) {
+                    match DatagramHead::of(&datagram) {
                         Some(head) => self.pending.push_back(First {
                             head,
                             // A server's datagrams have no client header.
@@ -310,7 +310,7 @@ struct Accepted {
     bound: BoundUdp,
     config: ListenerConfig,
     /// Datagrams that arrived before the socket was connected to the client; not empty.
-    queued: Vec<Head>,
+    queued: Vec<DatagramHead>,
     /// When the first datagram was processed.
     begun: Instant,
     answer: RequestDecision,

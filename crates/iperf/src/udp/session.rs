@@ -17,17 +17,17 @@ use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport};
 
 /// The parts of a datagram that matter after it was read.
 #[derive(Clone, Copy, Debug)]
-pub struct Head {
+pub struct DatagramHead {
     pub source: SocketAddr,
     pub raw: RawDatagram,
     pub payload_bytes: usize,
     pub arrival_ns: Option<i64>,
 }
 
-impl Head {
+impl DatagramHead {
     /// `None` when the datagram is not iperf's.
     pub fn of(datagram: &Datagram<'_>) -> Option<Self> {
-        Some(Head {
+        Some(DatagramHead {
             source: datagram.source?,
             raw: RawDatagram::parse(datagram.payload)?,
             payload_bytes: datagram.payload.len(),
@@ -115,7 +115,7 @@ impl Session {
     /// the client cannot have sent it.
     pub fn take(
         &mut self,
-        head: &Head,
+        head: &DatagramHead,
         now: Instant,
     ) -> Option<(DatagramHeader, Option<FinAnswer>)> {
         let highest_id = (self.sequence.highest() + self.first_id).saturating_sub(1);
@@ -130,7 +130,7 @@ impl Session {
     }
 
     /// Takes a datagram of data.
-    fn data(&mut self, header: &DatagramHeader, head: &Head, now: Instant) {
+    fn data(&mut self, header: &DatagramHeader, head: &DatagramHead, now: Instant) {
         self.datagrams += 1;
         self.bytes += head.payload_bytes as u64;
         self.last_data = now;
@@ -152,7 +152,12 @@ impl Session {
     }
 
     /// Takes a FIN; returns the answer due, or `None` when enough were sent.
-    fn fin(&mut self, header: &DatagramHeader, head: &Head, now: Instant) -> Option<FinAnswer> {
+    fn fin(
+        &mut self,
+        header: &DatagramHeader,
+        head: &DatagramHead,
+        now: Instant,
+    ) -> Option<FinAnswer> {
         self.fins_received += 1;
         self.fin_bytes += head.payload_bytes as u64;
         if self.closing.is_none() {
@@ -314,7 +319,7 @@ impl DatagramReceiver for DatagramServer {
         let now = arrival.at;
         let arrived: Duration = self.clock.at(now);
         let arrival_ns = i64::try_from(arrived.as_nanos()).ok();
-        let head = Head::of(&Datagram {
+        let head = DatagramHead::of(&Datagram {
             payload: arrival.payload,
             is_truncated: false,
             source: Some(arrival.source),

@@ -51,8 +51,8 @@ fn datagram(dialect: Dialect, id: i64, sent_us: u64) -> RawDatagram {
 }
 
 /// The same datagram as received.
-fn head(raw: RawDatagram, arrival_ns: Option<i64>) -> Head {
-    Head {
+fn head(raw: RawDatagram, arrival_ns: Option<i64>) -> DatagramHead {
+    DatagramHead {
         source: (Ipv4Addr::LOCALHOST, 1).into(),
         raw,
         payload_bytes: PAYLOAD_BYTES,
