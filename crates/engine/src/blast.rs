@@ -26,7 +26,7 @@ pub use path::BlastPath;
 pub use target::FrameReceiver;
 
 use crate::application::{EngineApplication, Helpers};
-use crate::device::interface::Interface;
+use crate::device::interface::EthernetInterface;
 use crate::device::presence::{GonePolicy, Presence};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
@@ -249,7 +249,7 @@ impl Opener {
 /// What a link is to send, when, and how it is shown.
 fn make(
     socket: &mut NetlinkSocket,
-    interface: &Interface,
+    interface: &EthernetInterface,
     traffic: &LinkTraffic,
     settings: &BlastSettings,
     first_flow: u16,
@@ -294,7 +294,7 @@ fn make(
 /// The lengths of frames on a path, with FCS.
 fn lengths_on(
     path: &UdpPath,
-    interface: &Interface,
+    interface: &EthernetInterface,
     lengths: &FrameLengths,
 ) -> Result<Vec<u32>, EngineError> {
     let shortest = (path.header_bytes() + MARK_BYTES).max(FRAME_BYTES_MIN) as u32 + FCS_BYTES;

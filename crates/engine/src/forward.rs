@@ -29,7 +29,7 @@ use self::path::{PathEnd, Started};
 use crate::application::{
     EngineApplication, GrantedSetup, Helpers, KernelSide, ReceiveWish, facts_of, restore, set_up,
 };
-use crate::device::interface::{Interface, takes_redirected};
+use crate::device::interface::{EthernetInterface, takes_redirected};
 use crate::device::presence::{GonePolicy, Presence, PresenceChange};
 use crate::engine::EngineSettings;
 use crate::error::EngineError;
@@ -177,7 +177,7 @@ impl Forward {
     /// which path, and why this one.
     fn on(
         settings: &ForwardSettings,
-        interfaces: &[Interface],
+        interfaces: &[EthernetInterface],
         netlink: &mut NetlinkSocket,
         helpers: &dyn Helpers,
     ) -> Result<(Started, Grants, &'static str, String), EngineError> {
@@ -398,10 +398,13 @@ fn filter_notes(settings: &ForwardSettings) -> Result<Vec<String>, EngineError> 
     Ok(filters.iter().map(note).collect())
 }
 
-fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>, EngineError> {
-    let mut interfaces: Vec<Interface> = Vec::new();
+fn named(
+    socket: &mut NetlinkSocket,
+    names: &[String],
+) -> Result<Vec<EthernetInterface>, EngineError> {
+    let mut interfaces: Vec<EthernetInterface> = Vec::new();
     for name in names {
-        let interface = Interface::named(socket, name)?;
+        let interface = EthernetInterface::named(socket, name)?;
         if interfaces.iter().any(|it| it.ifindex == interface.ifindex) {
             return Err(EngineError::Usage(format!(
                 "interface '{name}' is named twice; a router needs two different ones at least"
@@ -416,7 +419,7 @@ fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>,
 ///
 /// # Errors
 /// When that is everything.
-fn forwarding_notes(interfaces: &[Interface]) -> Result<Vec<String>, EngineError> {
+fn forwarding_notes(interfaces: &[EthernetInterface]) -> Result<Vec<String>, EngineError> {
     let (mut notes, mut forwards_some) = (Vec::new(), false);
     for (family, folder, remedy) in [
         ("IPv4", "ipv4", "net.ipv4.ip_forward=1"),
@@ -449,7 +452,7 @@ fn forwards(family: &str, interface: &str) -> bool {
 }
 
 /// Why frames do not leave by an interface, and what to do.
-fn no_exit(interface: &Interface) -> String {
+fn no_exit(interface: &EthernetInterface) -> String {
     let name = &interface.name;
     if interface.kind == "veth" {
         format!(

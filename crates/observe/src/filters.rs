@@ -41,7 +41,7 @@ pub struct Filter {
 pub(crate) type ObjectName = (u8, String, String);
 
 /// How a drop is counted.
-enum Count {
+enum DropCount {
     Packets(u64),
     /// By this named counter.
     Named(ObjectName),
@@ -106,7 +106,7 @@ fn read_nftables(socket: &mut NetlinkSocket) -> io::Result<Filter> {
     }
     for (map, chain) in std::mem::take(&mut found.maps) {
         if read_map(socket, &map, &chain, &mut found).unwrap_or(true) {
-            found.add(&chain, Count::Not(Cause::Map));
+            found.add(&chain, DropCount::Not(Cause::Map));
         }
     }
     let loss = |((chain, cause), times): (&(ObjectName, Cause), &usize)| {
@@ -133,14 +133,14 @@ fn read_nftables(socket: &mut NetlinkSocket) -> io::Result<Filter> {
 }
 
 impl DropFilters {
-    fn add(&mut self, chain: &ObjectName, count: Count) {
+    fn add(&mut self, chain: &ObjectName, count: DropCount) {
         match count {
-            Count::Packets(packets) => self.counted.push((vec![chain.clone()], packets)),
-            Count::Named(counter) => {
+            DropCount::Packets(packets) => self.counted.push((vec![chain.clone()], packets)),
+            DropCount::Named(counter) => {
                 let rules = self.named.entry(counter).or_default();
                 rules.push(chain.clone());
             }
-            Count::Not(cause) => {
+            DropCount::Not(cause) => {
                 *self.uncounted.entry((chain.clone(), cause)).or_default() += 1;
             }
         }
@@ -185,13 +185,13 @@ impl DropFilters {
         for expression in expressions.get_elem() {
             let cause = match expression.get_data() {
                 Ok(ExprOps::Counter(counter)) => {
-                    counted = counter.get_packets().ok().map(Count::Packets);
+                    counted = counter.get_packets().ok().map(DropCount::Packets);
                     continue;
                 }
                 Ok(ExprOps::Objref(object)) => {
                     let is_counter = object.get_imm_type() == Ok(ObjectType::Counter as u32);
                     let name = object.get_imm_name().ok().filter(|_| is_counter);
-                    counted = name.map(|name| Count::Named(in_table(&name.to_string_lossy())));
+                    counted = name.map(|name| DropCount::Named(in_table(&name.to_string_lossy())));
                     continue;
                 }
                 Ok(ExprOps::Log(_)) => continue,
@@ -219,7 +219,7 @@ impl DropFilters {
             };
             match cause {
                 Some(cause) => {
-                    return self.add(chain, counted.unwrap_or(Count::Not(cause)));
+                    return self.add(chain, counted.unwrap_or(DropCount::Not(cause)));
                 }
                 // Not all counted packets reach the verdict.
                 None => counted = None,
@@ -247,7 +247,7 @@ fn read_chains(socket: &mut NetlinkSocket, found: &mut DropFilters) -> io::Resul
         if chain.get_policy() == Ok(VerdictCode::Drop as u32) {
             let counters = chain.get_counters();
             let counted = counters.and_then(|counters| counters.get_packets());
-            let count = counted.map_or(Count::Not(Cause::Policy), Count::Packets);
+            let count = counted.map_or(DropCount::Not(Cause::Policy), DropCount::Packets);
             found.add(&this, count);
         }
     })
@@ -314,7 +314,7 @@ fn add_named(socket: &mut NetlinkSocket, found: &mut DropFilters) -> io::Result<
             }
             _ => {
                 for chain in chains {
-                    found.add(&chain, Count::Not(Cause::Shared));
+                    found.add(&chain, DropCount::Not(Cause::Shared));
                 }
             }
         }

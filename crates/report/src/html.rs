@@ -71,7 +71,7 @@ fn of_blocks(blocks: &[Block]) -> Markup {
 }
 
 #[derive(PartialEq, Eq)]
-enum Kind {
+enum HtmlElement {
     Named,
     Listed,
     Line,
@@ -79,24 +79,24 @@ enum Kind {
     Other,
 }
 
-fn kind(block: &Block) -> Kind {
+fn kind(block: &Block) -> HtmlElement {
     match block {
-        Block::Item(lead, ..) if lead.trim() == "-" => Kind::Listed,
-        Block::Item(lead, ..) if !lead.trim().is_empty() => Kind::Named,
-        Block::Spare(..) | Block::Link(..) | Block::Saved(_) => Kind::Listed,
-        Block::Line(_) => Kind::Line,
-        Block::Figure(it) if it.table.is_some() => Kind::Figure,
-        _ => Kind::Other,
+        Block::Item(lead, ..) if lead.trim() == "-" => HtmlElement::Listed,
+        Block::Item(lead, ..) if !lead.trim().is_empty() => HtmlElement::Named,
+        Block::Spare(..) | Block::Link(..) | Block::Saved(_) => HtmlElement::Listed,
+        Block::Line(_) => HtmlElement::Line,
+        Block::Figure(it) if it.table.is_some() => HtmlElement::Figure,
+        _ => HtmlElement::Other,
     }
 }
 
 fn of_run(run: &[&Block]) -> Markup {
     let all = html! { @for block in run { (of_block(block)) } };
     match run.first().map(|block| kind(block)) {
-        Some(Kind::Named) => html! { dl { (all) } },
-        Some(Kind::Listed) => html! { ul { (all) } },
-        Some(Kind::Line) => html! { pre tabindex="0" { (all) } },
-        Some(Kind::Figure) => html! { div.figures { (all) } },
+        Some(HtmlElement::Named) => html! { dl { (all) } },
+        Some(HtmlElement::Listed) => html! { ul { (all) } },
+        Some(HtmlElement::Line) => html! { pre tabindex="0" { (all) } },
+        Some(HtmlElement::Figure) => html! { div.figures { (all) } },
         _ => all,
     }
 }
@@ -107,8 +107,10 @@ fn of_block(block: &Block) -> Markup {
         Block::Heading(Level::Lead, title) => html! { p.lead { (title) } },
         Block::Heading(Level::Section, title) => html! { h2 { (title) } },
         Block::Item(lead, ink, text) => match kind(block) {
-            Kind::Named => html! { div { dt { (lead.trim()) } dd class=(class(*ink)) { (text) } } },
-            Kind::Listed => html! { li class=(class(*ink)) { (text) } },
+            HtmlElement::Named => {
+                html! { div { dt { (lead.trim()) } dd class=(class(*ink)) { (text) } } }
+            }
+            HtmlElement::Listed => html! { li class=(class(*ink)) { (text) } },
             _ => html! { p class=(class(*ink)) { (text) } },
         },
         Block::Spare(ink, text) => html! { li class=(class(*ink)) { (text) } },

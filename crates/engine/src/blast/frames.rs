@@ -94,7 +94,7 @@ pub(super) struct FrameStream {
     pub(super) flows: u16,
     /// What the first flow is called in its marks: another link has flows of its own.
     pub(super) first_flow: u16,
-    next: Next,
+    next: NextFrame,
 }
 
 /// Frames of one length.
@@ -106,7 +106,7 @@ struct FrameKind {
 
 /// Which frame is next.
 #[derive(Clone, Copy, Debug, Default)]
-struct Next {
+struct NextFrame {
     sequence: u64,
     flow: u16,
     kind: usize,
@@ -137,7 +137,7 @@ impl FrameStream {
                 .collect::<Result<_, FrameError>>()?,
             flows,
             first_flow,
-            next: Next::default(),
+            next: NextFrame::default(),
         })
     }
 
@@ -208,18 +208,18 @@ impl FrameStream {
     }
 }
 
-impl Next {
+impl NextFrame {
     fn after(self, flows: u16, kinds: usize) -> Self {
         let turn = |kind: usize| if kind + 1 < kinds { kind + 1 } else { 0 };
         if self.flow + 1 < flows {
-            return Next {
+            return NextFrame {
                 flow: self.flow + 1,
                 kind: turn(self.kind),
                 ..self
             };
         }
         let kind = turn(self.kind_of_first_flow);
-        Next {
+        NextFrame {
             sequence: self.sequence + 1,
             flow: 0,
             kind,

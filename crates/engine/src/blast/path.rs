@@ -20,7 +20,7 @@ use nicpoll_wire::frame::ETHERNET_BYTES;
 use rustix::io::Errno;
 
 use crate::blast::frames::{FLOW_PORTS, FrameStream, Frames};
-use crate::device::interface::{Interface, takes_redirected};
+use crate::device::interface::{EthernetInterface, takes_redirected};
 use crate::device::packet::refusal;
 use crate::device::xdp::{Program, open_sender};
 use crate::error::EngineError;
@@ -54,7 +54,7 @@ impl Named for BlastPath {
 /// call of some 50 us each.
 const ONE_BY_ONE_MAX: f64 = 500_000.0;
 
-fn no(path: BlastPath, interface: &Interface, why: &str) -> EngineError {
+fn no(path: BlastPath, interface: &EthernetInterface, why: &str) -> EngineError {
     EngineError::Failed(format!(
         "'{}' cannot send by {}: {why}",
         interface.name,
@@ -80,7 +80,7 @@ pub(super) struct OpenedPath {
 /// When none can be had.
 pub(super) fn open(
     wanted: Choice<BlastPath>,
-    interface: &Interface,
+    interface: &EthernetInterface,
     frames: &Frames,
     frames_per_second: Option<f64>,
 ) -> Result<OpenedPath, EngineError> {
@@ -107,7 +107,11 @@ fn suits(path: BlastPath, frames_per_second: Option<f64>) -> bool {
     path != BlastPath::Live || frames_per_second.is_none_or(|rate| rate > ONE_BY_ONE_MAX)
 }
 
-fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<OpenedPath, EngineError> {
+fn way(
+    path: BlastPath,
+    interface: &EthernetInterface,
+    frames: &Frames,
+) -> Result<OpenedPath, EngineError> {
     let mut joined = None;
     let outlet = match (path, frames) {
         (BlastPath::Live, Frames::Stream(stream)) => {
@@ -156,7 +160,7 @@ fn by_device(device: impl Transmit + Send + 'static, frames: &Frames) -> Box<dyn
 }
 
 /// Frames that the interface does not take would vanish, and nobody would say so.
-fn check_live(interface: &Interface, stream: &FrameStream) -> Result<(), EngineError> {
+fn check_live(interface: &EthernetInterface, stream: &FrameStream) -> Result<(), EngineError> {
     if takes_redirected(&mut NetlinkSocket::new(), interface.ifindex) == Some(false) {
         let why = "its driver takes no frames from XDP programs, and all would vanish. A veth does when its other end \
                    has a NAPI, for GRO or for an XDP program: ethtool -K PEER gro on";
@@ -310,7 +314,10 @@ impl Live {
     ///
     /// # Errors
     /// Without the privileges for BPF, and before Linux 5.18.
-    pub(super) fn open(interface: &Interface, stream: &FrameStream) -> Result<Self, EngineError> {
+    pub(super) fn open(
+        interface: &EthernetInterface,
+        stream: &FrameStream,
+    ) -> Result<Self, EngineError> {
         let templates: Vec<Template> = stream.templates().collect();
         let constants = [
             ("INTERFACE", u64::from(interface.ifindex)),
@@ -441,7 +448,7 @@ impl JoinedSender {
     /// A sender through an interface of the calling thread's network namespace. Where frames are better sent one by one,
     /// it says why.
     fn open(
-        interface: &Interface,
+        interface: &EthernetInterface,
         frame_bytes_max: u32,
         joining: &Joining,
     ) -> Result<Self, Refused> {

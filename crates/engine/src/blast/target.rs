@@ -11,7 +11,7 @@ use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::io::Errno;
 
 use crate::blast::frames::{FCS_BYTES, FLOW_PORTS};
-use crate::device::interface::{self, Interface, carrier};
+use crate::device::interface::{self, EthernetInterface, carrier};
 use crate::device::presence::state_of;
 use crate::error::EngineError;
 
@@ -33,8 +33,11 @@ pub struct FrameReceiver {
 ///
 /// # Errors
 /// When there is none, it is no Ethernet, or it is down.
-pub(super) fn sender(socket: &mut NetlinkSocket, name: &str) -> Result<Interface, EngineError> {
-    let interface = Interface::named(socket, name)?;
+pub(super) fn sender(
+    socket: &mut NetlinkSocket,
+    name: &str,
+) -> Result<EthernetInterface, EngineError> {
+    let interface = EthernetInterface::named(socket, name)?;
     if !interface.is_up {
         return Err(EngineError::Failed(format!(
             "interface '{name}' is down; bring it up first: ip link set {name} up"
@@ -43,7 +46,7 @@ pub(super) fn sender(socket: &mut NetlinkSocket, name: &str) -> Result<Interface
     Ok(interface)
 }
 
-impl Interface {
+impl EthernetInterface {
     /// Whether frames of these lengths, with FCS, may leave.
     pub(super) fn check_lengths(&self, frame_bytes: &[u32]) -> Result<(), EngineError> {
         let frame_bytes = frame_bytes.iter().copied().max().unwrap_or(0);

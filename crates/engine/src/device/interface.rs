@@ -24,7 +24,7 @@ const ARPHRD_ETHER: u16 = 1;
 
 /// An interface of Ethernet, as it was when it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Interface {
+pub(crate) struct EthernetInterface {
     pub(crate) name: String,
     pub(crate) ifindex: u32,
     pub(crate) mac: Mac,
@@ -34,7 +34,7 @@ pub(crate) struct Interface {
     pub(crate) kind: String,
 }
 
-impl Interface {
+impl EthernetInterface {
     /// The interface of a name.
     ///
     /// # Errors
@@ -52,7 +52,7 @@ impl Interface {
             )));
         };
         let kind = link.get_linkinfo().and_then(|info| info.get_kind());
-        Ok(Interface {
+        Ok(EthernetInterface {
             name: name.to_owned(),
             ifindex: header.ifi_index as u32,
             mac: Mac(address),

@@ -35,16 +35,16 @@ pub(crate) enum PresenceChange {
 
 /// What of an interface a device is opened for; `None` where the kernel does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Shape {
+struct InterfaceShape {
     mtu_bytes: Option<u32>,
     receive_queues: Option<u32>,
     /// `None` where nobody asks, too.
     takes_redirected: Option<bool>,
 }
 
-impl Shape {
+impl InterfaceShape {
     /// What is otherwise now, in words.
-    fn changes(&self, now: &Shape) -> Vec<String> {
+    fn changes(&self, now: &InterfaceShape) -> Vec<String> {
         let numbers = [
             ("MTU", self.mtu_bytes, now.mtu_bytes),
             ("receive queues", self.receive_queues, now.receive_queues),
@@ -73,7 +73,7 @@ pub(crate) struct Presence {
     policy: GonePolicy,
     began: Instant,
     is_there: bool,
-    shape: Shape,
+    shape: InterfaceShape,
     watches_exit: bool,
     netlink: NetlinkSocket,
     /// Why it could not be had when it was last tried, and when that was.
@@ -94,7 +94,7 @@ impl Presence {
             policy,
             began: Instant::now(),
             is_there: true,
-            shape: Shape::default(),
+            shape: InterfaceShape::default(),
             watches_exit: false,
             netlink: NetlinkSocket::new(),
             refused: None,
@@ -157,13 +157,13 @@ impl Presence {
     }
 
     /// What cannot be asked for now is as it was.
-    fn shape_now(&mut self) -> Shape {
+    fn shape_now(&mut self) -> InterfaceShape {
         let (before, ifindex) = (self.shape, self.link.ifindex());
         let netlink = &mut self.netlink;
         let takes = self
             .watches_exit
             .then(|| takes_redirected(netlink, ifindex));
-        Shape {
+        InterfaceShape {
             mtu_bytes: self.link.mtu_bytes().ok().or(before.mtu_bytes),
             receive_queues: ethtool::receive_queues(&self.name)
                 .ok()

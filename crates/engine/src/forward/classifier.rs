@@ -5,7 +5,7 @@ use aya::maps::{HashMap, MapData};
 use nicpoll_model::engine::{ForwardAccount, Lost, PASSED};
 use nicpoll_sys::bpf_maps::NextHop;
 
-use crate::device::interface::Interface;
+use crate::device::interface::EthernetInterface;
 use crate::device::xdp::Program;
 use crate::error::EngineError;
 
@@ -52,7 +52,7 @@ impl Classifier {
     /// # Errors
     /// Without the privileges for BPF.
     pub(super) fn load(
-        interface: &Interface,
+        interface: &EthernetInterface,
         name: &'static str,
         exits: &[u32],
     ) -> Result<(Self, NextHops), EngineError> {

@@ -18,7 +18,7 @@ use nicpoll_sys::packet::Transmit;
 use nicpoll_sys::xdp::{XdpSendHalf, XdpSocket};
 use nicpoll_wire::frame::{ETHERNET_BYTES, Mac};
 
-use crate::device::interface::Interface;
+use crate::device::interface::EthernetInterface;
 use crate::device::port::{PacketInput, Port};
 use crate::device::xdp::XdpQueue;
 use crate::forward::classifier::ClassifierResult;
@@ -206,7 +206,7 @@ impl Leftovers {
                 value,
             );
         }
-        let interface = Interface::named(socket, &name).map_err(io::Error::other)?;
+        let interface = EthernetInterface::named(socket, &name).map_err(io::Error::other)?;
         Ok(Leftovers {
             tap,
             name,

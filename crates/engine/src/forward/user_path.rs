@@ -8,7 +8,7 @@ use nicpoll_model::engine::EngineFacts;
 use nicpoll_sys::xdp::XdpSocket;
 
 use crate::application::Helpers;
-use crate::device::interface::{Interface, link_of};
+use crate::device::interface::{EthernetInterface, link_of};
 use crate::device::port::Port;
 use crate::device::xdp::{FRAMES_MAX, config, open_sockets};
 use crate::engine::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
@@ -35,7 +35,7 @@ struct UserPath {
 /// # Errors
 /// When an interface has a program of somebody else's, or a queue cannot be had.
 pub(super) fn start(
-    interfaces: &[Interface],
+    interfaces: &[EthernetInterface],
     netlink: &mut NetlinkSocket,
     settings: &EngineSettings,
     helpers: &dyn Helpers,
@@ -80,7 +80,7 @@ pub(super) fn start(
 
 /// A port for each receive queue, and where their frames go.
 fn ports(
-    interfaces: &[Interface],
+    interfaces: &[EthernetInterface],
     mut sockets: Vec<Vec<XdpSocket>>,
     leftovers: Option<Leftovers>,
 ) -> Result<(Arc<Ways>, Vec<Port<Router>>), EngineError> {

@@ -11,7 +11,7 @@ use nicpoll_sys::bpf_maps::{ExitWay, Passage};
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::xdp::AttachMode;
 
-use crate::device::interface::{Interface, takes_redirected};
+use crate::device::interface::{EthernetInterface, takes_redirected};
 use crate::device::xdp::{explained, map};
 use crate::error::EngineError;
 use crate::forward::classifier::{Classifier, ClassifierResult, SENDS_ON};
@@ -41,7 +41,7 @@ struct XdpPath {
 ///
 /// # Errors
 /// When an interface has a program of somebody else's, or its driver runs none.
-pub(super) fn start(interfaces: &[Interface]) -> Result<Started, EngineError> {
+pub(super) fn start(interfaces: &[EthernetInterface]) -> Result<Started, EngineError> {
     let path = XdpPath::between(interfaces)?;
     let (mut classifiers, mut all_next_hops) = (Vec::new(), Vec::new());
     for interface in interfaces {
@@ -67,7 +67,7 @@ impl XdpPath {
     ///
     /// # Errors
     /// Without the privileges for BPF, and where the kernel does not describe its types.
-    fn between(interfaces: &[Interface]) -> Result<Self, EngineError> {
+    fn between(interfaces: &[EthernetInterface]) -> Result<Self, EngineError> {
         let names: Vec<&str> = interfaces.iter().map(|it| it.name.as_str()).collect();
         let (names, indices) = (names.join(", "), interfaces.iter().map(|it| it.ifindex));
         let namespace = NetNamespace::current()

@@ -23,7 +23,7 @@ const COLUMNS_MAX: usize = 64;
 const CELL_MAX: usize = 200;
 
 /// A cell: the range of its text, and the text.
-type Cell<'t> = (Range<usize>, &'t str);
+type TextCell<'t> = (Range<usize>, &'t str);
 
 /// A table: its columns, and the range of its rows.
 pub struct TranscriptTable {
@@ -87,7 +87,7 @@ fn is_rule(line: &str) -> bool {
 }
 
 /// The cells of a row, without empty ones at its ends.
-fn cells(line: &str, start: usize) -> Vec<Cell<'_>> {
+fn cells(line: &str, start: usize) -> Vec<TextCell<'_>> {
     let mut cells = Vec::new();
     let mut at = start;
     let trimmed = line.trim_end().trim_end_matches('|');
@@ -113,7 +113,7 @@ fn beginning(text: &str) -> &str {
 }
 
 impl ColumnHeading {
-    fn of((_, heading): &Cell) -> Self {
+    fn of((_, heading): &TextCell) -> Self {
         ColumnHeading {
             name: beginning(heading).chars().take(NAME_MAX).collect(),
             unit: unit_of(heading),
@@ -124,7 +124,7 @@ impl ColumnHeading {
 
 impl TranscriptTable {
     /// The line number and the cells of each row.
-    fn rows<'t>(&self, text: &'t str) -> impl Iterator<Item = (u32, Vec<Cell<'t>>)> {
+    fn rows<'t>(&self, text: &'t str) -> impl Iterator<Item = (u32, Vec<TextCell<'t>>)> {
         let mut at = self.rows.start;
         let columns = self.columns.len();
         let rows = text[self.rows.clone()].split_inclusive('\n');
@@ -307,7 +307,7 @@ impl Known {
 /// The rate in a cell; without a unit of its own, it has that of its column or row.
 fn figure(
     (file, line): (u32, u32),
-    (range, text): &Cell,
+    (range, text): &TextCell,
     unit: impl Fn() -> Option<(MeasuredUnit, f64)>,
 ) -> Option<ImportedFigure> {
     let plain = Plain::of(beginning(text));

@@ -5,7 +5,7 @@
 //! curve has the same colour and dashes in every panel.
 
 use super::axis::Axis;
-use super::curves::Frame;
+use super::curves::PlotFrame;
 use super::svg::{self, LEFT, LINE, RIGHT, TEXT, text};
 use crate::lists::distinct;
 
@@ -63,7 +63,7 @@ pub fn plot_chart(chart: &Chart) -> String {
     let x = Axis::up_to(greatest(&chart.panels, |(time, _)| time));
     for (index, panel) in chart.panels.iter().enumerate() {
         let top = first + index as f64 * (PANEL + GAP);
-        let frame = Frame {
+        let frame = PlotFrame {
             x,
             y: Axis::up_to(greatest([panel], |(_, quantity)| quantity)),
             top,

@@ -17,7 +17,7 @@ const LINE: f64 = 24.0;
 const NAME_ABOVE: f64 = 6.0;
 
 /// An area of curves, which maps figures to positions on the page.
-pub struct Frame {
+pub struct PlotFrame {
     pub x: Axis,
     pub y: Axis,
     pub top: f64,
@@ -26,7 +26,7 @@ pub struct Frame {
     pub letters: u32,
 }
 
-impl Frame {
+impl PlotFrame {
     pub fn x(&self, figure: f64) -> f64 {
         LEFT + self.x.along(figure, RIGHT - LEFT)
     }
@@ -118,7 +118,7 @@ pub fn values<'a>(series: &'a [CurveMarks]) -> impl Iterator<Item = f64> + Clone
 /// A drawing of curves within a page.
 pub struct Curves {
     pub svg: String,
-    pub frame: Frame,
+    pub frame: PlotFrame,
 }
 
 impl Curves {
@@ -133,7 +133,7 @@ impl Curves {
     ) -> Self {
         let height = BOTTOM + BELOW - 6.0 + LINE * legend as f64;
         let mut svg = svg::drawing(height, title);
-        let frame = Frame {
+        let frame = PlotFrame {
             x,
             y,
             top: TOP + above,
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_name_of_a_steep_diagonal_is_not_on_the_figures_of_the_axis() {
         for (delivered, anchor) in [(5.0, "start"), (200.0, "end")] {
-            let frame = Frame {
+            let frame = PlotFrame {
                 x: Axis::up_to(200.0),
                 y: Axis::up_to(delivered),
                 top: 100.0,

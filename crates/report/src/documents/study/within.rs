@@ -13,7 +13,7 @@ use super::trials::Arm;
 use super::workload::core_name;
 use crate::page::Figure;
 use crate::plots::axis::Axis;
-use crate::plots::curves::{CurveMarks, Curves, Frame, TOP};
+use crate::plots::curves::{CurveMarks, Curves, PlotFrame, TOP};
 use crate::plots::svg::{self, CurveLook};
 
 /// A step is a burst of drops if at least this share of its sent datagrams was dropped.
@@ -216,7 +216,7 @@ fn rates_caption(trials: &[Trials], step: f64) -> String {
 }
 
 /// Draws the marks of a setting's events around a height.
-fn events(svg: &mut String, frame: &Frame, trials: &Trials, y: f64) {
+fn events(svg: &mut String, frame: &PlotFrame, trials: &Trials, y: f64) {
     let stroke = svg::stroke(trials.look.colour);
     for at in trials.bursts() {
         let x = frame.x(at);
