@@ -62,8 +62,8 @@ fn series(
     if ends.len() < 2 || hosts.iter().any(Vec::is_empty) {
         return None;
     }
-    let counts = |host: &[FlowReading], read: Read| counts(host, &ends, read);
-    let datagrams = |read: Read| (unit != WorkUnit::Bytes).then(|| counts(receiver, read));
+    let counts = |host: &[FlowReading], read: CounterOf| counts(host, &ends, read);
+    let datagrams = |read: CounterOf| (unit != WorkUnit::Bytes).then(|| counts(receiver, read));
     let mut dropped_frames = vec![0; ends.len() - 1];
     for link in hosts.windows(2) {
         let given = counts(&link[0], |reading| reading.tx_dropped);
@@ -95,7 +95,7 @@ fn series(
 }
 
 /// A counter of a reading.
-type Read = fn(&FlowReading) -> u64;
+type CounterOf = fn(&FlowReading) -> u64;
 
 /// Returns a host's counts between these times.
 fn counts(host: &[FlowReading], ends: &[f64], read: impl Fn(&FlowReading) -> u64) -> Vec<u64> {

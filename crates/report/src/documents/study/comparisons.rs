@@ -386,7 +386,7 @@ pub fn label(metric: Metric, unit: WorkUnit) -> &'static str {
 }
 
 /// Reads the outcome under another rule for what counts.
-type Read = fn(&Sensitivity) -> Option<Scenario>;
+type ScenarioOf = fn(&Sensitivity) -> Option<Scenario>;
 
 /// Returns the basis of a verdict: the method, other intervals, the difference that such a plan finds, and the
 /// verdict under other rules for what counts.
@@ -410,7 +410,7 @@ fn details(study: &Study, compared: &MetricComparisons) -> Vec<Row> {
             found(one).unwrap_or(String::from(MISSING))
         }),
     ];
-    let scenarios: [(&str, Read); 3] = [
+    let scenarios: [(&str, ScenarioOf); 3] = [
         ("proven pairs only", |it| Some(it.proven_only)),
         ("missing as worst", |it| it.missing_as_worst),
         ("missing as best", |it| it.missing_as_best),

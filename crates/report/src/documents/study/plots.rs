@@ -309,7 +309,7 @@ fn in_order(
 }
 
 /// Times whose distribution is drawn.
-struct Times {
+struct DrawnTimes {
     /// Its name at the axis.
     name: &'static str,
     /// Its plural in the table.
@@ -319,7 +319,7 @@ struct Times {
     of: fn(&TrialFigures) -> Option<&TimeDistribution>,
 }
 
-const ROUND_TRIPS: Times = Times {
+const ROUND_TRIPS: DrawnTimes = DrawnTimes {
     name: "round trip, us",
     names: "round trips",
     title: "Round trips: the share at or below each time",
@@ -327,7 +327,7 @@ const ROUND_TRIPS: Times = Times {
     of: |figures| figures.round_trip_distribution.as_ref(),
 };
 
-const ONE_WAY: Times = Times {
+const ONE_WAY: DrawnTimes = DrawnTimes {
     name: "one-way delay, us",
     names: "datagrams",
     title: "One-way delay: the share at or below each time",
@@ -336,7 +336,7 @@ const ONE_WAY: Times = Times {
 };
 
 /// Plots the share of the trials' times at or below each time; `None` if there are none.
-fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &Times) -> Option<Figure> {
+fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &DrawnTimes) -> Option<Figure> {
     let curves = arms.iter().filter_map(|arm| {
         let each = arm.group.results();
         let each = each.filter_map(|figures| (times.of)(figures).cloned());

@@ -23,7 +23,7 @@ const EVENTS: f64 = 10.0;
 const SECONDS: &str = "seconds since the traffic began";
 
 /// The series of the trials of a setting.
-struct Trials<'a> {
+struct SettingSeries<'a> {
     name: &'a str,
     look: CurveLook,
     series: Vec<&'a TrialSeries>,
@@ -31,10 +31,10 @@ struct Trials<'a> {
 }
 
 /// Returns the settings whose trials have series.
-fn trials<'a>(facts: &WorkloadFacts, arms: &[Arm<'a>]) -> Vec<Trials<'a>> {
+fn trials<'a>(facts: &WorkloadFacts, arms: &[Arm<'a>]) -> Vec<SettingSeries<'a>> {
     let trials = arms.iter().map(|arm| {
         let results = arm.group.results();
-        Trials {
+        SettingSeries {
             name: arm.name,
             look: arm.look,
             series: results.filter_map(|it| it.series.as_ref()).collect(),
@@ -44,7 +44,7 @@ fn trials<'a>(facts: &WorkloadFacts, arms: &[Arm<'a>]) -> Vec<Trials<'a>> {
     trials.filter(|it| !it.series.is_empty()).collect()
 }
 
-impl Trials<'_> {
+impl SettingSeries<'_> {
     /// Returns the rates of each trial's steps, with the middle of each step.
     fn rates(&self) -> Vec<Vec<(f64, f64)>> {
         let (_, scale) = unit(self.unit);
@@ -115,7 +115,7 @@ fn middles(series: &TrialSeries, holds: Vec<bool>) -> Vec<f64> {
 /// Plots the receiver's rates of a workload's trials; `None` if they have no series.
 pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     let trials = trials(facts, arms);
-    let points = || trials.iter().flat_map(Trials::rates).flatten();
+    let points = || trials.iter().flat_map(SettingSeries::rates).flatten();
     let last = points().map(|(at, _)| at).reduce(f64::max)?;
     let most = points().map(|(_, rate)| rate).reduce(f64::max)?;
     let step = trials.first()?.series.first()?.step_seconds;
@@ -136,7 +136,7 @@ pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
         }
         curves.svg.push_str("</g>\n");
     }
-    let medians: Vec<_> = trials.iter().map(Trials::median).collect();
+    let medians: Vec<_> = trials.iter().map(SettingSeries::median).collect();
     for (one, median) in trials.iter().zip(&medians) {
         let stroke = svg::stroke_of(one.look.colour, 3.5);
         curves.curve(median.iter().copied(), &stroke);
@@ -158,7 +158,7 @@ pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     Some(Figure::new(title, caption, svg, head, rows))
 }
 
-fn legend<'a>(trials: &[Trials<'a>]) -> Vec<CurveMarks<'a>> {
+fn legend<'a>(trials: &[SettingSeries<'a>]) -> Vec<CurveMarks<'a>> {
     let trials = trials.iter();
     trials
         .map(|it| CurveMarks::of(it.name, it.look, Vec::new()))
@@ -189,8 +189,9 @@ fn over_time(
     (head.collect(), rows)
 }
 
-fn rates_caption(trials: &[Trials], step: f64) -> String {
-    let has = |events: fn(&Trials) -> Vec<f64>| trials.iter().any(|one| !events(one).is_empty());
+fn rates_caption(trials: &[SettingSeries], step: f64) -> String {
+    let has =
+        |events: fn(&SettingSeries) -> Vec<f64>| trials.iter().any(|one| !events(one).is_empty());
     let is_read = |series: &&TrialSeries| series.cut_short_softirqs.is_some();
     let was_read = trials.iter().flat_map(|one| &one.series).any(is_read);
     let bursts = match has(|one| one.bursts()) {
@@ -216,7 +217,7 @@ fn rates_caption(trials: &[Trials], step: f64) -> String {
 }
 
 /// Draws the marks of a setting's events around a height.
-fn events(svg: &mut String, frame: &PlotFrame, trials: &Trials, y: f64) {
+fn events(svg: &mut String, frame: &PlotFrame, trials: &SettingSeries, y: f64) {
     let stroke = svg::stroke(trials.look.colour);
     for at in trials.bursts() {
         let x = frame.x(at);
@@ -282,7 +283,11 @@ const SHARES: [(&str, f64, &str); 2] = [
     ("interrupts", 1.5, " stroke-dasharray=\"5 4\""),
 ];
 
-fn of_core(workload: &str, core: &str, curves: &[(&Trials, Vec<CoreShares>)]) -> Option<Figure> {
+fn of_core(
+    workload: &str,
+    core: &str,
+    curves: &[(&SettingSeries, Vec<CoreShares>)],
+) -> Option<Figure> {
     let steps = curves.iter().flat_map(|(_, steps)| steps);
     let last = steps.map(|[at, ..]| *at).reduce(f64::max)?;
     let title = format!("{workload}: use of {core} within the trials");

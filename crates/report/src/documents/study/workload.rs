@@ -65,14 +65,14 @@ fn median_row(
 }
 
 /// Makes rows of medians.
-fn median_rows(figures: &[Reading], groups: &[TrialGroup]) -> impl Iterator<Item = Row> {
+fn median_rows(figures: &[FigureRow], groups: &[TrialGroup]) -> impl Iterator<Item = Row> {
     let figures = figures.iter();
     figures.map(|(label, read)| median_row(label, groups, read))
 }
 
 /// Makes rows of medians, without rows that no setting has.
-fn measured_rows(figures: &[Reading], groups: &[TrialGroup]) -> impl Iterator<Item = Row> {
-    let is_measured = |(_, read): &&Reading| groups.iter().any(|it| it.range(read).is_some());
+fn measured_rows(figures: &[FigureRow], groups: &[TrialGroup]) -> impl Iterator<Item = Row> {
+    let is_measured = |(_, read): &&FigureRow| groups.iter().any(|it| it.range(read).is_some());
     let measured = figures.iter().filter(is_measured);
     measured.map(|(label, read)| median_row(label, groups, read))
 }
@@ -123,9 +123,9 @@ fn traffic_rows(unit: WorkUnit, groups: &[TrialGroup]) -> Vec<Row> {
 }
 
 /// A label, and how its figure is read.
-type Reading<'a> = (&'a str, Read);
+type FigureRow<'a> = (&'a str, Read);
 
-const ROUND_TRIPS: [Reading; 3] = [
+const ROUND_TRIPS: [FigureRow; 3] = [
     ("round trip p50, us", |it| {
         us(it.round_trip?.quantiles.p50_ns?)
     }),
@@ -136,13 +136,13 @@ const ROUND_TRIPS: [Reading; 3] = [
         us(it.round_trip?.quantiles.p999_ns?)
     }),
 ];
-const LINE: [Reading; 1] = [("delivered, % of the line", |it| {
+const LINE: [FigureRow; 1] = [("delivered, % of the line", |it| {
     Some(it.delivered_line_ratio? * 100.0)
 })];
-const OFFERED: [Reading; 1] = [("offered, packets/s", |it| it.sender.packets_per_second)];
-const JITTER: [Reading; 1] = [("jitter, us", |it| Some(it.jitter_seconds? * 1e6))];
+const OFFERED: [FigureRow; 1] = [("offered, packets/s", |it| it.sender.packets_per_second)];
+const JITTER: [FigureRow; 1] = [("jitter, us", |it| Some(it.jitter_seconds? * 1e6))];
 /// Figures that only some workloads measure at their receiver.
-const RECEIVER: [Reading; 4] = [
+const RECEIVER: [FigureRow; 4] = [
     ("one-way delay p50, us", |it| one_way_us(it, 0.5)),
     ("one-way delay p99, us", |it| one_way_us(it, 0.99)),
     ("one-way delay p99.9, us", |it| one_way_us(it, 0.999)),
@@ -150,7 +150,7 @@ const RECEIVER: [Reading; 4] = [
         Some(100.0 * it.spinner?.cpu_ratio)
     }),
 ];
-const COSTS: [Reading; 5] = [
+const COSTS: [FigureRow; 5] = [
     ("context switches/s", |it| {
         Some(it.context_switches_per_second)
     }),
@@ -181,7 +181,7 @@ fn loss_row(groups: &[TrialGroup]) -> Row {
 }
 
 /// Reads one state's share.
-type Share = fn(&CpuStates) -> f64;
+type StateShare = fn(&CpuStates) -> f64;
 /// Reads the states of a trial's cores.
 type States = fn(&TrialFigures) -> &[CpuStates];
 
@@ -251,7 +251,7 @@ pub fn source(groups: &[TrialGroup]) -> CpuSource {
 }
 
 /// Formats the share of one state on each of the cores: ` 52 |   3`.
-fn core_shares(group: &TrialGroup, cores: &[u32], states: States, read: Share) -> String {
+fn core_shares(group: &TrialGroup, cores: &[u32], states: States, read: StateShare) -> String {
     let shares = cores.iter().map(|core| {
         let share = group.median(|trial| {
             let states = states(trial).iter().find(|states| states.core == *core)?;
@@ -263,7 +263,7 @@ fn core_shares(group: &TrialGroup, cores: &[u32], states: States, read: Share) -
 }
 
 fn cost_rows(facts: &WorkloadFacts, groups: &[TrialGroup]) -> impl Iterator<Item = Row> {
-    let (what, read): Reading = match facts.unit {
+    let (what, read): FigureRow = match facts.unit {
         // A nanosecond a byte is a second a GB.
         WorkUnit::Bytes => ("s/GB", |it| it.cpu.as_ref()?.busy_ns_per_byte),
         WorkUnit::Transactions => ("ns/transaction", |it| it.cpu.as_ref()?.busy_ns_per_packet),
@@ -367,16 +367,16 @@ fn not_in_force(study: &Study, found: &SettingFindings) -> u32 {
 }
 
 /// A label, and how its figure is read.
-type Found<T> = (&'static str, fn(&SettingFindings) -> T);
+type FindingRow<T> = (&'static str, fn(&SettingFindings) -> T);
 
 /// Evenness of the rate over time; no row for tests that were not made.
-const OVER_TIME: [Found<Option<RateOverTime>>; 2] = [
+const OVER_TIME: [FindingRow<Option<RateOverTime>>; 2] = [
     ("  rate within a trial", |it| it.rate_within_trials),
     ("  rate over the trials", |it| it.rate_over_trials),
 ];
 
 /// Shares of a core, or of a period.
-const SHARES: [Found<Option<Shares>>; 3] = [
+const SHARES: [FindingRow<Option<Shares>>; 3] = [
     ("  steal, % of a core", |it| it.steal),
     ("  other programs, %", |it| it.foreign_cpu),
     ("  off the period, %", |it| it.rhythm_deviation),
