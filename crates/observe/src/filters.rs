@@ -474,7 +474,7 @@ fn saved(program: &str) -> Option<String> {
 /// :INPUT DROP [3:252]
 /// [4:336] -A INPUT -p udp -j REJECT --reject-with icmp-port-unreachable
 /// ```
-struct Printed<'a> {
+struct PrintedRule<'a> {
     table: &'a str,
     chain: &'a str,
     target: &'a str,
@@ -482,7 +482,7 @@ struct Printed<'a> {
     is_rule: bool,
 }
 
-fn printed(text: &str) -> impl Iterator<Item = Printed<'_>> {
+fn printed(text: &str) -> impl Iterator<Item = PrintedRule<'_>> {
     let mut table = "";
     text.lines().filter_map(move |line| {
         if let Some(name) = line.strip_prefix('*') {
@@ -502,7 +502,7 @@ fn printed(text: &str) -> impl Iterator<Item = Printed<'_>> {
             Some(_) => (policy_words.next(), policy_words.next()),
             None => (word_after("-A"), word_after("-j")),
         };
-        Some(Printed {
+        Some(PrintedRule {
             table,
             chain: chain?,
             target: target.unwrap_or_default(),

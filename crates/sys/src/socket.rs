@@ -220,9 +220,9 @@ const CONTROL_BYTES: usize = 64;
 /// Control messages begin with a `cmsghdr` and need its alignment.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct Control([u8; CONTROL_BYTES]);
+struct ControlBuffer([u8; CONTROL_BYTES]);
 
-const _: () = assert!(align_of::<libc::cmsghdr>() <= align_of::<Control>());
+const _: () = assert!(align_of::<libc::cmsghdr>() <= align_of::<ControlBuffer>());
 // SAFETY: `CMSG_SPACE` only computes.
 const _: () = assert!(
     unsafe {
@@ -251,7 +251,7 @@ pub struct ReceiveBatch {
     headers: Vec<libc::mmsghdr>,
     vectors: Vec<libc::iovec>,
     sources: Vec<libc::sockaddr_storage>,
-    controls: Vec<Control>,
+    controls: Vec<ControlBuffer>,
     payloads: Mapping,
     payload_bytes_max: usize,
     /// Number of headers that the last call wrote, whose lengths must be reset.
@@ -276,7 +276,7 @@ impl ReceiveBatch {
             headers: Vec::with_capacity(datagrams_max),
             vectors: Vec::with_capacity(datagrams_max),
             sources: vec![source; datagrams_max],
-            controls: vec![Control([0; CONTROL_BYTES]); datagrams_max],
+            controls: vec![ControlBuffer([0; CONTROL_BYTES]); datagrams_max],
             payloads: Mapping::zeroed(datagrams_max * payload_bytes_max)?,
             payload_bytes_max,
             used: datagrams_max,

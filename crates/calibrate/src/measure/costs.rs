@@ -255,9 +255,9 @@ const SPREAD_NS: f64 = 200.0;
 
 /// What disturbed a repeat: who took the processors, their share, and the remedy.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Disturbance(&'static str, f64, &'static str);
+struct RepeatDisturbance(&'static str, f64, &'static str);
 
-impl Disturbance {
+impl RepeatDisturbance {
     /// Returns the worst disturbance of a repeat, if the repeat cannot count for it.
     fn of(block: &ProbeBlock) -> Option<Self> {
         let others = block.probes().filter_map(Probe::others_ratio);
@@ -265,16 +265,16 @@ impl Disturbance {
         if let Some(ratio) = others {
             let remedy =
                 "stop them, or give nicpoll other processors (taskset -c), and run it again";
-            return Some(Disturbance("other programs took", ratio, remedy));
+            return Some(RepeatDisturbance("other programs took", ratio, remedy));
         }
         let steal = block.steal_ratio.filter(|ratio| *ratio > STEAL_MAX)?;
         let remedy = "this virtual machine's processors are not its own; run it again when its host is less busy";
-        Some(Disturbance("the hypervisor kept", steal, remedy))
+        Some(RepeatDisturbance("the hypervisor kept", steal, remedy))
     }
 
     /// Returns the error when repeats are disturbed again and again.
     fn refusal(self, spoilt: u32) -> LabError {
-        let Disturbance(who, ratio, remedy) = self;
+        let RepeatDisturbance(who, ratio, remedy) = self;
         LabError::Unexpected(format!(
             "{who} up to {:.0} % of the two processors while costs were measured, {spoilt} times: the \
              measurements are discarded; {remedy}",
@@ -316,7 +316,7 @@ pub fn collect(
     let mut spoilt = 0;
     while (blocks.len() as u32) < wanted {
         let block = measure(blocks.len() as u32 + 1, wanted)?;
-        if let Some(disturbance) = Disturbance::of(&block) {
+        if let Some(disturbance) = RepeatDisturbance::of(&block) {
             spoilt += 1;
             if spoilt > planned {
                 return Err(disturbance.refusal(spoilt));
@@ -569,13 +569,13 @@ mod repeats_tests {
 
     #[test]
     fn other_programs_and_the_hypervisor_spoil_a_repeat_and_a_little_of_both_does_not() {
-        assert_eq!(Disturbance::of(&block(1000.0)), None);
-        assert_eq!(Disturbance::of(&disturbed(0.1, 0.1)), None);
+        assert_eq!(RepeatDisturbance::of(&block(1000.0)), None);
+        assert_eq!(RepeatDisturbance::of(&disturbed(0.1, 0.1)), None);
         for (block, by, part) in [
             (disturbed(0.8, 0.0), "other programs took", 0.8),
             (disturbed(0.0, 0.3), "the hypervisor kept", 0.3),
         ] {
-            let Disturbance(who, ratio, _) = Disturbance::of(&block).unwrap();
+            let RepeatDisturbance(who, ratio, _) = RepeatDisturbance::of(&block).unwrap();
             assert!(who == by && f64::abs(ratio - part) < 1e-9, "{who} {ratio}");
         }
     }

@@ -70,7 +70,7 @@ pub fn set(args: &SetArgs) -> Result<u8, Failure> {
     }
     args.knobs.refuse_on_linux()?;
     let (names, is_polling) = words(args)?;
-    let mut command = Setting {
+    let mut command = LocalSetting {
         args,
         names,
         is_polling,
@@ -160,7 +160,7 @@ fn wrong<T>(text: &str) -> Result<T, Failure> {
 }
 
 /// A `set` of interfaces of this machine.
-struct Setting<'a> {
+struct LocalSetting<'a> {
     args: &'a SetArgs,
     names: Vec<Name>,
     /// Whether the word 'polling' follows the names.
@@ -169,7 +169,7 @@ struct Setting<'a> {
     report: Report,
 }
 
-impl Setting<'_> {
+impl LocalSetting<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         let args = self.args;
         if args.no_persist {

@@ -45,7 +45,7 @@ pub struct CpuLine {
 
 /// Where a host turns polling on or off.
 #[derive(Clone, Debug)]
-pub struct Switch {
+pub struct PollingSwitch {
     pub place: SourcePlace,
     /// The host; `None` for all hosts, if the text names none.
     pub host: Option<String>,
@@ -78,7 +78,7 @@ pub struct Found {
     pub cpu: Vec<CpuLine>,
     /// Values that hosts print about themselves, not yet attached to trials.
     pub readings: Vec<ImportedReading>,
-    pub switches: Vec<Switch>,
+    pub switches: Vec<PollingSwitch>,
     pub knobs: Vec<ToolSetting>,
     /// Host and name of each knob.
     pub knob_names: HashSet<(Option<String>, String)>,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use nicpoll_model::{ImportedBasis, SourcePlace};
 use thiserror::Error;
 
-use crate::transcript::found::{Switch, ToolSetting};
+use crate::transcript::found::{PollingSwitch, ToolSetting};
 
 /// A setting, how it is known, and where the text states it.
 pub type StatedSetting = (String, ImportedBasis, Option<SourcePlace>);
@@ -26,16 +26,16 @@ pub const NOT_SAID: &str = "not-said";
 
 /// All settings in the text, by host.
 pub struct Settings<'a> {
-    by_host: HashMap<Option<&'a str>, Vec<&'a Switch>>,
-    all: Vec<&'a Switch>,
+    by_host: HashMap<Option<&'a str>, Vec<&'a PollingSwitch>>,
+    all: Vec<&'a PollingSwitch>,
     /// Settings other than polling, by host and name.
     knobs: BTreeMap<(Option<&'a str>, &'a str), Vec<&'a ToolSetting>>,
     knob_places: Vec<SourcePlace>,
 }
 
 impl<'a> Settings<'a> {
-    pub fn of(switches: &'a [Switch], knobs: &'a [ToolSetting]) -> Self {
-        let mut by_host: HashMap<Option<&str>, Vec<&Switch>> = HashMap::new();
+    pub fn of(switches: &'a [PollingSwitch], knobs: &'a [ToolSetting]) -> Self {
+        let mut by_host: HashMap<Option<&str>, Vec<&PollingSwitch>> = HashMap::new();
         for switch in switches {
             by_host
                 .entry(switch.host.as_deref())
@@ -56,14 +56,14 @@ impl<'a> Settings<'a> {
     }
 
     /// The last switch before a place, in the same file.
-    fn last(of: &[&'a Switch], place: &SourcePlace) -> Option<&'a Switch> {
+    fn last(of: &[&'a PollingSwitch], place: &SourcePlace) -> Option<&'a PollingSwitch> {
         let before = of.partition_point(|it| it.place < *place);
         let last = of.get(before.checked_sub(1)?)?;
         (last.place.file == place.file).then_some(*last)
     }
 
     /// The last polling setting that the text gives this host, or all hosts.
-    fn of_host(&self, host: Option<&str>, place: &SourcePlace) -> Option<&'a Switch> {
+    fn of_host(&self, host: Option<&str>, place: &SourcePlace) -> Option<&'a PollingSwitch> {
         let said = |host: Option<&str>| Self::last(self.by_host.get(&host)?, place);
         let own = host.and_then(|host| said(Some(host)));
         let all = said(None);
@@ -147,9 +147,9 @@ impl<'a> Settings<'a> {
 
     /// The next command that changes polling, if the text says nothing about it before; the opposite then
     /// applied here.
-    fn next_command(&self, ends: TrialEnds, place: &SourcePlace) -> Option<&'a Switch> {
+    fn next_command(&self, ends: TrialEnds, place: &SourcePlace) -> Option<&'a PollingSwitch> {
         let after = self.all.partition_point(|it| it.place < *place);
-        let is_of = |it: &&&Switch| {
+        let is_of = |it: &&&PollingSwitch| {
             let host = it.host.as_deref();
             host.is_none() || ends == [None; 2] || ends.contains(&host)
         };

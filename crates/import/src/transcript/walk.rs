@@ -11,8 +11,8 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, Tool
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    BlastLines, CpuLine, Found, Host, IntervalLine, LineTaken, Printed, PrintedRun, Stretch,
-    Switch, ToolBlock, ToolSetting, unplaced,
+    BlastLines, CpuLine, Found, Host, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun,
+    Stretch, ToolBlock, ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
 
@@ -338,7 +338,7 @@ impl<'a> Walk<'a> {
         is_command: bool,
         place: SourcePlace,
     ) {
-        self.out.switches.push(Switch {
+        self.out.switches.push(PollingSwitch {
             place,
             host,
             is_polling,

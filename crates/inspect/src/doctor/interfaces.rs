@@ -23,11 +23,11 @@ pub struct ExaminedInterface {
     pub features: Option<BTreeMap<String, bool>>,
     pub xdp: Option<XdpAbilities>,
     pub driver: Option<Driver>,
-    pub polling: Polling,
+    pub polling: PollingAbility,
 }
 
 /// Whether 'nicpoll set IF polling' would work.
-pub enum Polling {
+pub enum PollingAbility {
     /// It would work.
     Works,
     /// It would not work.
@@ -57,7 +57,7 @@ pub fn look() -> Result<Vec<ExaminedInterface>, InspectError> {
                     &mut switch,
                     Target::new(*netns_inode, link.interface.clone()),
                 ),
-                Err(error) => Polling::Unknown(format!("asking takes root: {error}")),
+                Err(error) => PollingAbility::Unknown(format!("asking takes root: {error}")),
             },
             link,
         }
@@ -66,7 +66,7 @@ pub fn look() -> Result<Vec<ExaminedInterface>, InspectError> {
 }
 
 /// Checks without changing anything.
-fn polling(switch: &mut Switch, target: Target) -> Polling {
+fn polling(switch: &mut Switch, target: Target) -> PollingAbility {
     let orders = [Order {
         target,
         part: Part::Whole,
@@ -76,12 +76,12 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
         .survey(&orders)
         .and_then(|facts| preview(&facts, Needs::Refuse));
     match asked {
-        Ok(_) => Polling::Works,
-        Err(SwitchError::Refused(refusal)) => Polling::Refused {
+        Ok(_) => PollingAbility::Works,
+        Err(SwitchError::Refused(refusal)) => PollingAbility::Refused {
             reason: refusal.reason,
             remedy: refusal.remedy,
         },
-        Err(error) => Polling::Unknown(error.to_string()),
+        Err(error) => PollingAbility::Unknown(error.to_string()),
     }
 }
 
@@ -125,11 +125,11 @@ fn of_driver(found: &ExaminedInterface) -> Outcome {
 fn of_polling(found: &ExaminedInterface) -> Outcome {
     let command = format!("'nicpoll set {} polling'", found.link.interface.name);
     match &found.polling {
-        Polling::Works => good(format!("{command} can switch it on")),
-        Polling::Refused { reason, remedy } => {
+        PollingAbility::Works => good(format!("{command} can switch it on")),
+        PollingAbility::Refused { reason, remedy } => {
             absent(format!("{command} refuses: {reason}")).with(remedy)
         }
-        Polling::Unknown(why) => unknown(why.as_str()),
+        PollingAbility::Unknown(why) => unknown(why.as_str()),
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
             features: None,
             xdp: None,
             driver: None,
-            polling: Polling::Refused {
+            polling: PollingAbility::Refused {
                 reason: String::from("GRO is off"),
                 remedy: String::from("switch it on"),
             },

@@ -56,12 +56,12 @@ pub struct WatchReader {
     control: Control,
     counters: HostCounters,
     exact: Option<ExactCpu>,
-    polls: Option<PollReader>,
+    polls: Option<InstanceReader>,
     unseen: Vec<Unseen>,
 }
 
 /// Watches the present instances, and new ones as soon as they appear.
-struct PollReader {
+struct InstanceReader {
     watch: RhythmWatch,
     instances: Instances,
     /// By NAPI id, at the previous reading.
@@ -151,7 +151,7 @@ impl WatchReader {
         let begun = instances(&mut self.control, watched)
             .map_err(|error| format!("{error}; Linux 6.8 or later lists NAPI instances"))
             .and_then(|instances| {
-                PollReader::begin(instances).map_err(|error| format!("{error}; run it as root"))
+                InstanceReader::begin(instances).map_err(|error| format!("{error}; run it as root"))
             });
         match begun {
             Ok(polls) => self.polls = Some(polls),
@@ -172,10 +172,10 @@ impl WatchReader {
     }
 }
 
-impl PollReader {
+impl InstanceReader {
     fn begin(instances: Instances) -> Result<Self, BpfError> {
         let all: Vec<(u32, u64)> = instances.values().flatten().copied().collect();
-        Ok(PollReader {
+        Ok(InstanceReader {
             watch: RhythmWatch::begin(&all)?,
             then: all
                 .iter()
@@ -210,7 +210,7 @@ impl PollReader {
             polls.insert(*ifindex, own);
         }
         if instances != self.instances {
-            *self = PollReader::begin(instances)?;
+            *self = InstanceReader::begin(instances)?;
         }
         Ok(polls)
     }

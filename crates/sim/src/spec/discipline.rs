@@ -55,7 +55,7 @@ pub struct ReceiveDiscipline {
 
 /// Which kernel a host runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kernel {
+pub(crate) enum HostKernel {
     /// Software interrupts have a thread of their own, and packets may wait in a queue before IP.
     Freebsd,
     /// Software interrupts run in the thread that they interrupt, and pass packets on at once.
@@ -194,10 +194,10 @@ impl Method {
         &self,
         host: &HostModel,
         cards: u32,
-    ) -> Result<(Kernel, Option<Poller>, NapiOptions), SimError> {
+    ) -> Result<(HostKernel, Option<Poller>, NapiOptions), SimError> {
         Ok(match self {
-            Method::Napi(options) => (Kernel::Linux, None, *options),
-            _ => (Kernel::Freebsd, self.poller(host, cards)?, NAPI),
+            Method::Napi(options) => (HostKernel::Linux, None, *options),
+            _ => (HostKernel::Freebsd, self.poller(host, cards)?, NAPI),
         })
     }
 

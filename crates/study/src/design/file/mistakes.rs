@@ -44,7 +44,7 @@ pub(crate) fn file_error(text: &str, error: &toml::de::Error) -> FileError {
 }
 
 /// A key and its value at a position in the text.
-struct Entry {
+struct KeyAndValue {
     key: String,
     key_span: Range<usize>,
     span: Range<usize>,
@@ -56,7 +56,7 @@ struct Entry {
 }
 
 /// Returns the entries within a span of the text, or of the table there.
-fn entries_within(text: &str, span: &Range<usize>) -> Vec<Entry> {
+fn entries_within(text: &str, span: &Range<usize>) -> Vec<KeyAndValue> {
     let mut all = Vec::new();
     if let Ok(document) = DeTable::parse(text) {
         for (key, value) in document.get_ref() {
@@ -71,14 +71,14 @@ fn collect(
     span: &Range<usize>,
     is_of_it: bool,
     (key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>),
-    all: &mut Vec<Entry>,
+    all: &mut Vec<KeyAndValue>,
 ) {
     let is_within = |own: Range<usize>| span.start <= own.start && own.end <= span.end;
     let is_of_it = is_of_it || is_within(value.span()) || is_within(key.span());
     if is_of_it {
         let written = text.get(value.span()).unwrap_or_default();
         let written = written.lines().next().unwrap_or_default();
-        all.push(Entry {
+        all.push(KeyAndValue {
             key: key.get_ref().to_string(),
             key_span: key.span(),
             span: value.span(),
@@ -123,7 +123,7 @@ fn shown(value: &DeValue<'_>) -> String {
 /// A message, with a position if that is better than the error's.
 type Told = (Option<Range<usize>>, String);
 
-fn wrong_value(entries: &[Entry], found: &str, wanted: &str) -> Told {
+fn wrong_value(entries: &[KeyAndValue], found: &str, wanted: &str) -> Told {
     let entry = entries.iter().find(|entry| entry.shown == found);
     let Some(entry) = entry else {
         return (
@@ -178,7 +178,7 @@ fn there_are(known: &[&str]) -> String {
     format!("there {verb} {}", known.join(", "))
 }
 
-fn unknown_word(entries: &[Entry], message: &str) -> Told {
+fn unknown_word(entries: &[KeyAndValue], message: &str) -> Told {
     let (word, known) = quoted(message);
     let shown = format!("string {word:?}");
     let entry = entries.iter().find(|entry| entry.shown == shown);
@@ -188,7 +188,7 @@ fn unknown_word(entries: &[Entry], message: &str) -> Told {
     (entry.map(|entry| entry.span.clone()), message)
 }
 
-fn unknown_key(entries: &[Entry], message: &str) -> Told {
+fn unknown_key(entries: &[KeyAndValue], message: &str) -> Told {
     let (key, known) = quoted(message);
     let entry = entries.iter().find(|entry| entry.key == key);
     let meant = did_you_mean(key, known.iter().copied());
