@@ -27,7 +27,7 @@ use nicpoll_traffic::workload::Books;
 
 use crate::measure::costs::{collect, measured_costs, others_ratio, steal_ratio, stolen_ratio};
 use crate::measure::probe::{
-    Instruments, Probe, ProbeBlock, QUIET, look, look_at, look_at_nobody, touch,
+    Instruments, ProbeBlock, QUIET, WorkProbe, look, look_at, look_at_nobody, touch,
 };
 use crate::measure::switching::{switch_ns, tick_ns, wake_ns};
 
@@ -221,7 +221,7 @@ impl HostMeasurement<'_> {
         Ok(())
     }
 
-    fn look_at(&mut self, workload: &WorkloadRequest) -> Result<Probe, LabError> {
+    fn look_at(&mut self, workload: &WorkloadRequest) -> Result<WorkProbe, LabError> {
         look_at(self.lab, &self.instruments, workload, self.run, self.cancel)
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Debug, PartialEq)]
 pub struct SimulatedRun {
     /// The flow, and the flow back if there is one.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<FlowFigures>,
     /// The hosts, in the order of the path; processor shares are sampled or exact, as in the source.
     pub hosts: Vec<SimHostFigures>,
     /// Counted virtual time.
@@ -25,7 +25,7 @@ pub struct SimulatedRun {
 /// A host of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PathHost {
+pub enum HostOfPath {
     /// The first.
     Sender,
     /// The first host between the ends.
@@ -35,10 +35,10 @@ pub enum PathHost {
 }
 
 /// The figures of a flow, in basic units; counts are per second.
-pub type Flow = BTreeMap<FlowQuantity, f64>;
+pub type FlowFigures = BTreeMap<FlowQuantity, f64>;
 
 impl SimulatedRun {
-    pub(crate) fn flow(&self, direction: Direction) -> Option<&Flow> {
+    pub(crate) fn flow(&self, direction: Direction) -> Option<&FlowFigures> {
         match direction {
             Direction::There => self.flows.first(),
             Direction::Back => self.flows.get(1),
@@ -55,12 +55,12 @@ impl SimulatedRun {
     }
 
     /// Returns a host, if the path has it. A single host is the receiver.
-    pub(crate) fn host(&self, end: PathHost) -> Option<&SimHostFigures> {
+    pub(crate) fn host(&self, end: HostOfPath) -> Option<&SimHostFigures> {
         let last = self.hosts.len().checked_sub(1)?;
         match end {
-            PathHost::Receiver => self.hosts.get(last),
-            PathHost::Sender if last > 0 => self.hosts.first(),
-            PathHost::Router if last > 1 => self.hosts.get(1),
+            HostOfPath::Receiver => self.hosts.get(last),
+            HostOfPath::Sender if last > 0 => self.hosts.first(),
+            HostOfPath::Router if last > 1 => self.hosts.get(1),
             _ => None,
         }
     }
@@ -70,9 +70,9 @@ impl SimulatedRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// A figure of the flow, or of the flow back.
-    Flow(FlowQuantity, Direction),
+    FlowFigures(FlowQuantity, Direction),
     /// A share of a host's processor time.
-    Cpu(PathHost, CpuState),
+    Cpu(HostOfPath, CpuState),
     /// Share of received packets that the receiver lost in full socket buffers.
     SocketDrops,
     /// Interrupt storm reports a second that the router logged.
@@ -232,7 +232,7 @@ impl Quantity {
             Quantity::Cpu(end, state) => Some(state.of(&outcome.host(end)?.cpu)),
             Quantity::SocketDrops => outcome.socket_drop_ratio(),
             Quantity::RouterStormReports => {
-                let storm = outcome.host(PathHost::Router)?.storm?;
+                let storm = outcome.host(HostOfPath::Router)?.storm?;
                 Some(storm.reports as f64 / outcome.seconds)
             }
             Quantity::AheadOfBaseline => {
@@ -261,7 +261,7 @@ impl FlowQuantity {
 
     /// Returns the figures of a flow that sends and delivers these packets and payload bits a second, and loses this
     /// share.
-    pub(crate) fn rates(sent: [f64; 2], delivered: [f64; 2], loss: Option<f64>) -> Flow {
+    pub(crate) fn rates(sent: [f64; 2], delivered: [f64; 2], loss: Option<f64>) -> FlowFigures {
         use FlowQuantity as Q;
         let known = [
             (Q::SentPackets, sent[0]),
@@ -297,7 +297,7 @@ impl CostQuantity {
     fn of(self, outcome: &SimulatedRun) -> Option<f64> {
         let flow = outcome.flows.first()?;
         let rate = *flow.get(&FlowQuantity::DeliveredRate)?;
-        let host = outcome.host(PathHost::Receiver)?;
+        let host = outcome.host(HostOfPath::Receiver)?;
         let cost = match self {
             Cost::Cpu => 1.0 - host.cpu.idle_ratio,
             Cost::Interrupts => host.interrupts as f64 / outcome.seconds,

@@ -6,10 +6,10 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::{SimFigures, SimFlow, SimTcp};
 use nicpoll_sim::{
-    HostModel, PathHost, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
+    HostModel, HostOfPath, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
 };
 
-use crate::quantity::{Flow, FlowQuantity as Q, SimulatedRun};
+use crate::quantity::{FlowFigures, FlowQuantity as Q, SimulatedRun};
 use crate::table::PublishedRun;
 
 /// The seed of published runs; only the tick phases of several hosts are random in them.
@@ -78,7 +78,7 @@ pub fn simulated(
     // The one host of a run with an ideal sender receives.
     let is_sender = |number: usize| number == 0 && hosts.len() > 1;
     let stop = |(number, host): (usize, &&HostModel)| {
-        Ok(PathHost {
+        Ok(HostOfPath {
             host: (*host).clone(),
             discipline: run.discipline(is_sender(number))?,
         })
@@ -114,7 +114,7 @@ fn flows(
     figures: &SimFigures,
     hosts: &[&HostModel],
     length: RunLength,
-) -> Vec<Flow> {
+) -> Vec<FlowFigures> {
     if hosts.len() == 1 {
         return vec![flow_alone(&plan.workload, figures)];
     }
@@ -164,7 +164,7 @@ fn flow_outcome(
 }
 
 /// Returns a connection as a flow of full segments: bytes have no packets of their own.
-fn connection_outcome(connection: &SimTcp) -> Flow {
+fn connection_outcome(connection: &SimTcp) -> FlowFigures {
     let payload_bits = connection.goodput_bits_per_second;
     let rate = payload_bits / 8.0 / connection.segment_bytes.max(1) as f64;
     let mut figures = Q::rates([rate, payload_bits], [rate, payload_bits], None);
@@ -190,7 +190,7 @@ fn frame_bits(workload: &TrafficModel, hosts: &[&HostModel]) -> Option<f64> {
 }
 
 /// Returns the flow from an ideal sender to a single host.
-fn flow_alone(workload: &TrafficModel, figures: &SimFigures) -> Flow {
+fn flow_alone(workload: &TrafficModel, figures: &SimFigures) -> FlowFigures {
     let SimFigures {
         offered_packets_per_second: offered_pps,
         delivered_packets_per_second: delivered_pps,

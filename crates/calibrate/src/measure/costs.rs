@@ -8,7 +8,7 @@ use nicpoll_model::CpuStates;
 use nicpoll_model::sim::{HostCost, MeasuredCost};
 use nicpoll_stats::Summary;
 
-use crate::measure::probe::{Probe, ProbeBlock};
+use crate::measure::probe::{ProbeBlock, WorkProbe};
 use crate::search::solved;
 
 /// From 64 to 1470 bytes, in KiB.
@@ -174,14 +174,14 @@ impl<'a> Solved<'a> {
 }
 
 /// Returns the receiving work of a probe, without the wake-ups.
-fn receiving_row(probe: &Probe, wake_ns: f64) -> CountedRun<2> {
+fn receiving_row(probe: &WorkProbe, wake_ns: f64) -> CountedRun<2> {
     CountedRun {
         counts: [probe.polls.polls() as f64, probe.polls.frames as f64],
         ns: probe.net_rx_ns - wake_ns * probe.receiver.slices,
     }
 }
 
-fn reading_row(probe: &Probe) -> CountedRun<2> {
+fn reading_row(probe: &WorkProbe) -> CountedRun<2> {
     CountedRun {
         counts: [probe.receiver.slices, probe.polls.frames as f64],
         ns: probe.receiver.total_ns(),
@@ -198,7 +198,7 @@ fn predicted<const N: usize>(row: &CountedRun<N>, costs: &[f64; N]) -> f64 {
 }
 
 /// Returns the time per packet of a probe; `None` without packets.
-fn each(ns: f64, probe: &Probe) -> Option<f64> {
+fn each(ns: f64, probe: &WorkProbe) -> Option<f64> {
     per(ns, probe.polls.frames)
 }
 
@@ -260,7 +260,7 @@ struct RepeatDisturbance(&'static str, f64, &'static str);
 impl RepeatDisturbance {
     /// Returns the worst disturbance of a repeat, if the repeat cannot count for it.
     fn of(block: &ProbeBlock) -> Option<Self> {
-        let others = block.probes().filter_map(Probe::others_ratio);
+        let others = block.probes().filter_map(WorkProbe::others_ratio);
         let others = others.reduce(f64::max).filter(|ratio| *ratio > OTHERS_MAX);
         if let Some(ratio) = others {
             let remedy =
@@ -352,10 +352,10 @@ mod costs_tests {
     const KIB_NS: f64 = 256.0;
 
     /// Traffic on a machine that is made of these costs, `more_kib` longer than 64 bytes.
-    fn traffic(polls: u64, frames: u64, wakes: f64, more_kib: f64) -> Probe {
+    fn traffic(polls: u64, frames: u64, wakes: f64, more_kib: f64) -> WorkProbe {
         let packets = frames as f64;
         let longer = packets * more_kib * KIB_NS;
-        Probe {
+        WorkProbe {
             polls: PollCounts {
                 polls_by_cpu: vec![polls, 0],
                 rounds: polls,
@@ -379,11 +379,11 @@ mod costs_tests {
         }
     }
 
-    fn empty(timeout_ns: u64) -> (u64, Probe) {
+    fn empty(timeout_ns: u64) -> (u64, WorkProbe) {
         let rounds = 1000;
         let work_ns = 700.0 + 800.0;
         let late_ns = 20_000.0;
-        let probe = Probe {
+        let probe = WorkProbe {
             net_rx_ns: 800.0 * rounds as f64,
             timer: Some((rounds, 700.0 * rounds as f64)),
             wall_ns: rounds as f64 * (timeout_ns as f64 + late_ns + work_ns),
@@ -393,7 +393,7 @@ mod costs_tests {
     }
 
     fn block() -> ProbeBlock {
-        let nobody = Probe {
+        let nobody = WorkProbe {
             net_rx_ns: 1000.0 * (POLL_NS + DOOR_NS),
             ..traffic(1000, 1000, 0.0, 0.0)
         };
@@ -538,9 +538,9 @@ mod repeats_tests {
     fn block(wake_ns: f64) -> ProbeBlock {
         ProbeBlock {
             wake_ns,
-            small: Probe {
+            small: WorkProbe {
                 wall_ns: 1e8,
-                ..Probe::default()
+                ..WorkProbe::default()
             },
             ..ProbeBlock::default()
         }

@@ -21,12 +21,12 @@ use nicpoll_traffic::netrate::NetrateWorkload;
 #[derive(Clone, Debug, Default)]
 pub struct ProbeBlock {
     /// Probes without traffic, each with the kernel's timeout.
-    pub empty: Vec<(u64, Probe)>,
-    pub timed: Vec<Probe>,
-    pub paced: Vec<Probe>,
-    pub small: Probe,
-    pub large: Probe,
-    pub nobody: Probe,
+    pub empty: Vec<(u64, WorkProbe)>,
+    pub timed: Vec<WorkProbe>,
+    pub paced: Vec<WorkProbe>,
+    pub small: WorkProbe,
+    pub large: WorkProbe,
+    pub nobody: WorkProbe,
     /// Time of one event of the CPU account.
     pub event_ns: Option<f64>,
     pub round_trip_ns: Option<f64>,
@@ -38,7 +38,7 @@ pub struct ProbeBlock {
 }
 
 impl ProbeBlock {
-    pub fn probes(&self) -> impl Iterator<Item = &Probe> {
+    pub fn probes(&self) -> impl Iterator<Item = &WorkProbe> {
         let empty = self.empty.iter().map(|(_, probe)| probe);
         let paced = self.timed.iter().chain(&self.paced);
         empty
@@ -65,7 +65,7 @@ const TOUCH: Duration = Duration::from_micros(100);
 
 /// The work between two moments.
 #[derive(Clone, Debug, Default)]
-pub struct Probe {
+pub struct WorkProbe {
     /// Polls of the receiver's NAPI.
     pub polls: PollCounts,
     /// Time of receiving in software interrupts, both processors together.
@@ -82,7 +82,7 @@ pub struct Probe {
     pub others_ns: f64,
 }
 
-impl Probe {
+impl WorkProbe {
     /// Returns the share of the two processors that other processes had; `None` when no time passed.
     pub fn others_ratio(&self) -> Option<f64> {
         (self.wall_ns > 0.0).then(|| self.others_ns / (2.0 * self.wall_ns))
@@ -116,7 +116,7 @@ pub struct Instruments {
 }
 
 /// The counters at one edge of a probe.
-struct Edge {
+struct ProbeEdge {
     at: Instant,
     threads: Vec<ThreadTimes>,
     cpus: ExactSample,
@@ -124,10 +124,10 @@ struct Edge {
     polls: PollCounts,
 }
 
-impl Edge {
+impl ProbeEdge {
     fn now(instruments: &Instruments) -> Result<Self> {
         let Instruments { exact, polls } = instruments;
-        Ok(Edge {
+        Ok(ProbeEdge {
             // Listing the threads takes longest: the rest is read together afterwards, at both edges alike.
             threads: exact.threads()?,
             at: Instant::now(),
@@ -139,14 +139,14 @@ impl Edge {
 }
 
 /// Probes what runs for `time`. The account must be attached.
-pub fn look(lab: &Lab, instruments: &Instruments, time: Duration) -> Result<Probe> {
+pub fn look(lab: &Lab, instruments: &Instruments, time: Duration) -> Result<WorkProbe> {
     let process = own_process(&instruments.exact)?;
-    let before = Edge::now(instruments)?;
+    let before = ProbeEdge::now(instruments)?;
     thread::sleep(time);
-    let after = Edge::now(instruments)?;
+    let after = ProbeEdge::now(instruments)?;
     let cpus = after.cpus.since(&before.cpus, &lab.cpus());
     let sum = |of: fn(&CpuTimes) -> u64| cpus.iter().map(of).sum::<u64>() as f64;
-    Ok(Probe {
+    Ok(WorkProbe {
         polls: after.polls.since(&before.polls),
         net_rx_ns: sum(net_rx_ns),
         timer: timer(&before.interrupts, &after.interrupts),
@@ -166,7 +166,7 @@ pub fn look_at(
     workload: &WorkloadRequest,
     time: Duration,
     cancel: &AtomicBool,
-) -> Result<Probe> {
+) -> Result<WorkProbe> {
     let mut running = Running::start(lab, workload, time)?;
     thread::sleep(time / 5);
     let probe = look(lab, instruments, time * 3 / 5)?;
@@ -182,7 +182,7 @@ pub fn look_at_nobody(
     time: Duration,
     nobody: IpAddr,
     cancel: &AtomicBool,
-) -> Result<Probe> {
+) -> Result<WorkProbe> {
     let peer = SocketAddr::new(nobody, DISCARD);
     let mut running = Running::start_to_nobody(lab, &SMALL, peer, time)?;
     thread::sleep(time / 5);
@@ -219,7 +219,7 @@ pub fn timer(before: &Interrupts, after: &Interrupts) -> Option<(u64, f64)> {
 
 /// Sums up the process's threads whose names begin with `name`. A thread that has not left a processor yet has no
 /// name; at most one has none, the sender at full speed.
-fn work(before: &Edge, after: &Edge, process: u32, name: &str) -> ThreadWork {
+fn work(before: &ProbeEdge, after: &ProbeEdge, process: u32, name: &str) -> ThreadWork {
     let is_meant = |thread: &&ThreadTimes| {
         let is_nameless = thread.name.is_empty() && name != RECEIVER_THREAD;
         thread.pid == process && (thread.name.starts_with(name) || is_nameless)

@@ -6,7 +6,7 @@ use nicpoll_model::FileError;
 use serde_json::{Deserializer, Value};
 
 use crate::cursor::Cursor;
-use crate::formats::run::{Quantity, ToolRun, error};
+use crate::formats::run::{MeasuredQuantity, ToolRun, error};
 use crate::lines::iperf;
 use crate::lines::seen::{IperfLine, Lines, Seen};
 
@@ -161,7 +161,7 @@ impl Test {
     }
 
     fn run(&self) -> Option<ToolRun> {
-        let mut run = ToolRun::new(self.line, Quantity::BitsPerSecond);
+        let mut run = ToolRun::new(self.line, MeasuredQuantity::BitsPerSecond);
         let parts = self.streams.iter().filter(|it| !it.lines.is_empty());
         let parts: Vec<&TestStream> = match parts.clone().find(|it| it.is_sum()) {
             Some(sum) => vec![sum],
@@ -234,7 +234,7 @@ fn run(line: usize, object: &Value) -> Result<ToolRun, FileError> {
         return Err(error(line, message));
     }
     let end = &object["end"];
-    let mut run = ToolRun::new(line, Quantity::BitsPerSecond);
+    let mut run = ToolRun::new(line, MeasuredQuantity::BitsPerSecond);
     let lost = figure(&end["sum"]["lost_percent"]).map(|percent| percent / 100.0);
     run.loss_ratio = lost.filter(|share| *share <= 1.0);
     run.jitter_seconds = figure(&end["sum"]["jitter_ms"]).map(|ms| ms / 1e3);

@@ -8,7 +8,7 @@ mod netrate;
 mod others;
 pub(crate) mod run;
 
-pub use run::{Quantity, ToolRun};
+pub use run::{MeasuredQuantity, ToolRun};
 
 use nicpoll_model::FileError;
 

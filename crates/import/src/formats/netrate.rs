@@ -3,7 +3,7 @@
 use nicpoll_model::FileError;
 
 use crate::cursor::Cursor;
-use crate::formats::run::{Quantity, ToolRun, error};
+use crate::formats::run::{MeasuredQuantity, ToolRun, error};
 use crate::lines::netrate;
 use crate::lines::seen::BlastField;
 
@@ -61,7 +61,7 @@ fn run_of_block((line, values): (usize, [Option<f64>; 4])) -> Result<ToolRun, Fi
         let why = "finishes before it starts, or has more errors than calls";
         return Err(fails(why));
     }
-    let mut run = ToolRun::new(line, Quantity::PacketsPerSecond);
+    let mut run = ToolRun::new(line, MeasuredQuantity::PacketsPerSecond);
     run.value = Some((calls - errors) / (finish - start)).filter(|rate| rate.is_finite());
     run.is_sent = true;
     Ok(run)
@@ -112,7 +112,7 @@ fn run(began: usize, stretch: &[(f64, f64)]) -> Option<ToolRun> {
     let whole = netrate::steady(stretch);
     let packets: f64 = whole.iter().map(|(packets, _)| packets).sum();
     let seconds: f64 = whole.iter().map(|(_, seconds)| seconds).sum();
-    let mut run = ToolRun::new(began, Quantity::PacketsPerSecond);
+    let mut run = ToolRun::new(began, MeasuredQuantity::PacketsPerSecond);
     run.value = Some(packets / seconds).filter(|rate| rate.is_finite());
     let rates = whole.iter().map(|(packets, seconds)| packets / seconds);
     run.series = rates.collect();

@@ -2,7 +2,7 @@
 
 use nicpoll_model::FileError;
 
-use crate::formats::run::{Quantity, ToolRun, error, rate};
+use crate::formats::run::{MeasuredQuantity, ToolRun, error, rate};
 
 const THROUGHPUT: &str = "10^6bits/s";
 /// The last two words of the unit line of TCP_RR and UDP_RR.
@@ -20,8 +20,8 @@ pub fn parse_netperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
         .lines()
         .any(|line| line.trim_end().ends_with(TRANSACTIONS));
     let (quantity, unit) = match (text.contains(THROUGHPUT), has_transactions) {
-        (true, _) => (Quantity::BitsPerSecond, 1e6),
-        (false, true) => (Quantity::TransactionsPerSecond, 1.0),
+        (true, _) => (MeasuredQuantity::BitsPerSecond, 1e6),
+        (false, true) => (MeasuredQuantity::TransactionsPerSecond, 1.0),
         (false, false) => {
             let message = format!(
                 "there is neither throughput in {THROUGHPUT} nor a rate '{TRANSACTIONS}' in this text; netperf's \
@@ -76,7 +76,7 @@ pub fn parse_sockperf(text: &str) -> Result<Vec<ToolRun>, FileError> {
             let message = "expected a number of Mbps in brackets after 'BandWidth is'";
             return Err(error(index + 1, message));
         };
-        let mut run = ToolRun::new(index + 1, Quantity::BitsPerSecond);
+        let mut run = ToolRun::new(index + 1, MeasuredQuantity::BitsPerSecond);
         run.value = Some(BITS_PER_MEGABIT * megabits);
         run.is_sent = true;
         runs.push(run);
@@ -112,7 +112,7 @@ fn round_trips(text: &str) -> Result<Option<ToolRun>, FileError> {
         line.split_once('=').and_then(|(_, number)| ns(number))
     };
     let whole = |words: &str| after(words).map(|ns| ns as u64);
-    let mut run = ToolRun::new(index + 1, Quantity::TransactionsPerSecond);
+    let mut run = ToolRun::new(index + 1, MeasuredQuantity::TransactionsPerSecond);
     run.value = answered_per_second(text);
     run.round_trip.mean_ns = Some(mean_ns);
     run.round_trip.min_ns = whole("<MIN> observation");
@@ -155,7 +155,7 @@ pub fn parse_columns(text: &str, column: usize) -> Result<Vec<ToolRun>, FileErro
         let Some(value) = value else {
             return Err(error(at, unread(word, runs.is_empty())));
         };
-        let mut run = ToolRun::new(at, Quantity::Number);
+        let mut run = ToolRun::new(at, MeasuredQuantity::Number);
         run.value = Some(value);
         runs.push(run);
     }

@@ -4,7 +4,7 @@ use nicpoll_model::{FileError, Measure, RoundTripQuantiles};
 
 /// The quantity that a run measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Quantity {
+pub enum MeasuredQuantity {
     /// Payload in bit/s.
     BitsPerSecond,
     /// Datagrams per second.
@@ -16,28 +16,28 @@ pub enum Quantity {
     Number,
 }
 
-impl Quantity {
+impl MeasuredQuantity {
     /// All quantities.
-    pub const ALL: [Quantity; 4] = [
-        Quantity::BitsPerSecond,
-        Quantity::PacketsPerSecond,
-        Quantity::TransactionsPerSecond,
-        Quantity::Number,
+    pub const ALL: [MeasuredQuantity; 4] = [
+        MeasuredQuantity::BitsPerSecond,
+        MeasuredQuantity::PacketsPerSecond,
+        MeasuredQuantity::TransactionsPerSecond,
+        MeasuredQuantity::Number,
     ];
 
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Quantity::BitsPerSecond => "bits_per_second",
-            Quantity::PacketsPerSecond => "packets_per_second",
-            Quantity::TransactionsPerSecond => "transactions_per_second",
-            Quantity::Number => "number",
+            MeasuredQuantity::BitsPerSecond => "bits_per_second",
+            MeasuredQuantity::PacketsPerSecond => "packets_per_second",
+            MeasuredQuantity::TransactionsPerSecond => "transactions_per_second",
+            MeasuredQuantity::Number => "number",
         }
     }
 
     /// What it measures; `None` for an unexplained number.
     pub fn measure(self) -> Option<Measure> {
-        (self != Quantity::Number).then_some(Measure::Rate)
+        (self != MeasuredQuantity::Number).then_some(Measure::Rate)
     }
 }
 
@@ -47,7 +47,7 @@ pub struct ToolRun {
     /// The line of the text where it begins, from 1.
     pub line: usize,
     /// The quantity of `value` and `series`.
-    pub quantity: Quantity,
+    pub quantity: MeasuredQuantity,
     /// The figure of the whole run; `None` when it was cut off.
     pub value: Option<f64>,
     /// The figures of its intervals, without a final partial one.
@@ -63,7 +63,7 @@ pub struct ToolRun {
 }
 
 impl ToolRun {
-    pub(crate) fn new(line: usize, quantity: Quantity) -> Self {
+    pub(crate) fn new(line: usize, quantity: MeasuredQuantity) -> Self {
         ToolRun {
             line,
             quantity,

@@ -23,7 +23,7 @@ pub struct Printed<T> {
 #[derive(Clone, Debug)]
 pub struct PrintedRun<T> {
     pub place: SourcePlace,
-    pub host: Host,
+    pub host: TerminalHost,
     pub command: Option<Rc<ToolCommand>>,
     pub lines: Vec<T>,
 }
@@ -37,7 +37,7 @@ pub type Stretch = PrintedRun<(f64, f64, Printed<f64>)>;
 /// A line of CPU states.
 #[derive(Clone, Debug)]
 pub struct CpuLine {
-    pub host: Host,
+    pub host: TerminalHost,
     pub states: Printed<[f64; 5]>,
     /// The words between the previous finding and this one.
     pub before: String,
@@ -188,7 +188,7 @@ pub type CountedFigure = Printed<(&'static str, f64)>;
 
 /// The host of a terminal, and how it is known; no name by default.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Host {
+pub struct TerminalHost {
     pub name: Option<String>,
     pub basis: ImportedBasis,
 }
@@ -209,7 +209,7 @@ pub struct StreamLines {
 #[derive(Clone, Debug)]
 pub struct ToolBlock {
     pub place: SourcePlace,
-    pub host: Host,
+    pub host: TerminalHost,
     pub command: Option<Rc<ToolCommand>>,
     pub banners: Vec<Banner>,
     /// The sizes in its banners.
@@ -263,7 +263,7 @@ impl StreamLines {
 }
 
 impl ToolBlock {
-    pub fn new(place: SourcePlace, host: Host, command: Option<Rc<ToolCommand>>) -> Self {
+    pub fn new(place: SourcePlace, host: TerminalHost, command: Option<Rc<ToolCommand>>) -> Self {
         let is = |letter| command.as_ref().is_some_and(|it| it.has(letter));
         let is_server = (is('s') || is('c')).then(|| is('s'));
         ToolBlock {

@@ -29,7 +29,7 @@ use thiserror::Error;
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
-use crate::transcript::found::{Found, Host, ToolSetting};
+use crate::transcript::found::{Found, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{Map, Settings};
 use crate::transcript::table::TranscriptTable;
@@ -117,7 +117,7 @@ fn put_together(
     budget: &mut Budget,
 ) -> Result<(), u32> {
     let addresses = std::mem::take(&mut walked.addresses);
-    let name_of = |host: &Host, address: Option<&str>| -> Option<String> {
+    let name_of = |host: &TerminalHost, address: Option<&str>| -> Option<String> {
         let by_address = |address: &str| match addresses.get(address) {
             Some(name) => name.clone(),
             None => String::from(address),

@@ -10,7 +10,7 @@ use nicpoll_model::{
 use crate::lines::netrate;
 use crate::lines::seen::BlastField;
 use crate::transcript::found;
-use crate::transcript::found::{BlastLines, Host, Stretch, blank, stated_figure};
+use crate::transcript::found::{BlastLines, Stretch, TerminalHost, blank, stated_figure};
 
 /// How many netblast runs before and after a netreceive stretch may belong to it.
 const REACH: usize = 16;
@@ -19,7 +19,7 @@ const REACH: usize = 16;
 pub fn of_netrate(
     blasts: &[BlastLines],
     stretches: &[Stretch],
-    name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
+    name_of: &dyn Fn(&TerminalHost, Option<&str>) -> Option<String>,
     first: u32,
     unplaced: &mut Vec<UnplacedFigure>,
 ) -> Vec<ImportedTrial> {
@@ -99,13 +99,13 @@ fn nearest_run(runs: &[ImportedTrial], taken: &[bool], stretch: &Stretch) -> Opt
 
 fn trial_of_blast(
     blast: &BlastLines,
-    name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
+    name_of: &dyn Fn(&TerminalHost, Option<&str>) -> Option<String>,
 ) -> ImportedTrial {
     let words = blast.command.as_ref().map_or(&[][..], |it| &it.words[..]);
     let to = words.first().map(String::as_str);
     let mut trial = blank("netblast", blast.place);
     trial.sender = name_of(&blast.host, None);
-    trial.receiver = to.and_then(|to| name_of(&Host::default(), Some(to)));
+    trial.receiver = to.and_then(|to| name_of(&TerminalHost::default(), Some(to)));
     let kind = TrafficKind {
         tool: "netblast",
         payload_bytes: words.get(2).map(String::as_str),

@@ -7,7 +7,7 @@ use nicpoll_model::{
 };
 
 use crate::transcript::found::{
-    Host, IntervalLine, Printed, StreamLines, ToolBlock, blank, stated_figure,
+    IntervalLine, Printed, StreamLines, TerminalHost, ToolBlock, blank, stated_figure,
 };
 
 /// One direction of a test, as one end printed it.
@@ -27,7 +27,7 @@ pub struct End<'a> {
 type Endpoints = ((String, u16), (String, u16));
 
 impl End<'_> {
-    pub fn host(&self) -> &Host {
+    pub fn host(&self) -> &TerminalHost {
         &self.block.host
     }
 
@@ -298,7 +298,7 @@ fn agree(one: &End, other: &End) -> bool {
 /// Makes a trial of a pair; its number, setting and final workload name come later.
 pub fn trial(
     pair: &EndPair,
-    name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
+    name_of: &dyn Fn(&TerminalHost, Option<&str>) -> Option<String>,
 ) -> ImportedTrial {
     let way = pair.ends().find_map(End::way);
     let [from, to] = match &way {
@@ -310,7 +310,7 @@ pub fn trial(
                 .and_then(|it| it.block.banners.iter().find_map(|it| it.peer.as_deref())),
         ],
     };
-    let nobody = Host::default();
+    let nobody = TerminalHost::default();
     let host = |end: &Option<End>| end.as_ref().map_or(&nobody, |it| it.host()).clone();
     let mut place = pair.place();
     let same_file = pair

@@ -11,8 +11,8 @@ use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, Tool
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    BlastLines, CpuLine, Found, Host, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun,
-    Stretch, ToolBlock, ToolSetting, unplaced,
+    BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun,
+    Stretch, TerminalHost, ToolBlock, ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
 
@@ -27,7 +27,7 @@ pub struct Walk<'a> {
     file: u32,
     map: &'a Map<'a>,
     out: &'a mut Found,
-    host: Host,
+    host: TerminalHost,
     interface: Option<String>,
     /// The polling interfaces of each host.
     polls: HashMap<Option<String>, HashSet<String>>,
@@ -36,7 +36,7 @@ pub struct Walk<'a> {
     stretch: Option<Stretch>,
     blast_command: Option<Rc<ToolCommand>>,
     /// The running servers: TCP, then UDP.
-    servers: [Option<(Rc<ToolCommand>, Host)>; 2],
+    servers: [Option<(Rc<ToolCommand>, TerminalHost)>; 2],
     last_end: usize,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Walk<'a> {
             file,
             map,
             out,
-            host: Host::default(),
+            host: TerminalHost::default(),
             interface: None,
             polls: HashMap::new(),
             block: None,
@@ -96,9 +96,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The host at a place.
-    fn host(&self, place: &SourcePlace) -> Host {
+    fn host(&self, place: &SourcePlace) -> TerminalHost {
         match self.map.at("host", place) {
-            Some(name) => Host {
+            Some(name) => TerminalHost {
                 name: Some(String::from(name)),
                 basis: ImportedBasis::Mapped,
             },
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
         self.end_block();
         self.block = again.or_else(|| {
             let (command, host) = self.servers[usize::from(is_udp)].clone()?;
-            let host = Host {
+            let host = TerminalHost {
                 name: host.name,
                 basis: ImportedBasis::Inferred,
             };
@@ -255,7 +255,7 @@ impl<'a> Walk<'a> {
 
     fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
-            self.host = Host {
+            self.host = TerminalHost {
                 name: command.host.clone(),
                 basis: match command.host {
                     Some(_) => ImportedBasis::Said,
@@ -268,7 +268,7 @@ impl<'a> Walk<'a> {
         }
         let host = match command.is_prompted {
             true => self.host(&place),
-            false => Host {
+            false => TerminalHost {
                 basis: ImportedBasis::Inferred,
                 ..self.host(&place)
             },
@@ -426,7 +426,7 @@ impl<'a> Walk<'a> {
 /// Adds a line to a run, or starts one with it.
 fn add_to<T>(
     run: &mut Option<PrintedRun<T>>,
-    (host, command): (Host, Option<Rc<ToolCommand>>),
+    (host, command): (TerminalHost, Option<Rc<ToolCommand>>),
     place: SourcePlace,
     line: T,
 ) {

@@ -19,7 +19,7 @@ use crate::interrupts::{interrupts, look_for_storms, softirqs};
 
 /// Polls of an interface's NAPI instances since the previous reading.
 #[derive(Clone, Debug, Default)]
-pub struct Polls {
+pub struct InterfacePolls {
     /// Sum over the instances; `None` in the interval in which watching them started.
     pub rhythm: Option<PollRhythm>,
     /// Whether it has NAPI instances.
@@ -35,7 +35,7 @@ pub struct WatchReading {
     pub watched: Vec<u32>,
     pub namespace: HostSnapshot,
     /// By interface index; `None` if polls cannot be watched.
-    pub polls: Option<BTreeMap<u32, Polls>>,
+    pub polls: Option<BTreeMap<u32, InterfacePolls>>,
     pub cpu: CpuSample,
     pub exact: Option<ExactSample>,
     /// `None` if storms are not detected.
@@ -186,7 +186,10 @@ impl InstanceReader {
     }
 
     /// Returns the instances' polls since the previous reading. If the set of instances has changed, watching restarts.
-    fn read(&mut self, instances: Instances) -> Result<BTreeMap<u32, Polls>, InspectError> {
+    fn read(
+        &mut self,
+        instances: Instances,
+    ) -> Result<BTreeMap<u32, InterfacePolls>, InspectError> {
         let mut polls = BTreeMap::new();
         for (ifindex, of_interface) in &instances {
             let mut rhythm = Some(PollRhythm::default());
@@ -202,7 +205,7 @@ impl InstanceReader {
                 };
             }
             let has_napi = !of_interface.is_empty();
-            let own = Polls {
+            let own = InterfacePolls {
                 rhythm,
                 has_napi,
                 kind: String::new(),

@@ -8,7 +8,7 @@ use nicpoll_model::{
 };
 use nicpoll_observe::{Account, InterfaceCounters, LinkCounters};
 
-use super::read::{Polls, WatchReading};
+use super::read::{InterfacePolls, WatchReading};
 use crate::discipline::{of_rhythm, without_polls};
 use crate::interrupts::{description, is_storm};
 
@@ -113,7 +113,7 @@ fn interface(
     ifindex: u32,
     before: Option<&InterfaceCounters>,
     now: &InterfaceCounters,
-    polls: Option<&Polls>,
+    polls: Option<&InterfacePolls>,
     seconds: f64,
     [rx_peak, tx_peak]: &mut [Peak; 2],
 ) -> WatchInterface {
