@@ -44,7 +44,7 @@ impl Workload for UdpWorkload {
                 let mut config = ClientConfig::udp(end.receiver, payload_bytes, amount);
                 let rate = self.packets_per_second;
                 config.stream.rate = rate.and_then(|rate| Rate::packets_per_second(rate.get()));
-                Box::new(UdpSender(config))
+                Box::new(UdpSendingEnd(config))
             }
             Side::Receiver => Box::new(udp::Server::bind(&udp::ServerConfig {
                 bind: end.receiver,
@@ -59,9 +59,9 @@ impl Workload for UdpWorkload {
     }
 }
 
-struct UdpSender(ClientConfig);
+struct UdpSendingEnd(ClientConfig);
 
-impl PreparedEnd for UdpSender {
+impl PreparedEnd for UdpSendingEnd {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let total = udp::run_client(&self.0, signals, &mut ())?;
         Ok(EndBooks {
@@ -98,7 +98,7 @@ impl Workload for TcpWorkload {
 
     fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
-            Side::Sender => Box::new(TcpSender(ClientConfig {
+            Side::Sender => Box::new(TcpSendingEnd(ClientConfig {
                 connect_timeout: CONNECT_TIMEOUT,
                 ..ClientConfig::tcp(end.receiver, Amount::Time(end.duration))
             })),
@@ -111,9 +111,9 @@ impl Workload for TcpWorkload {
     }
 }
 
-struct TcpSender(ClientConfig);
+struct TcpSendingEnd(ClientConfig);
 
-impl PreparedEnd for TcpSender {
+impl PreparedEnd for TcpSendingEnd {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let total = tcp::run_client(&self.0, signals, &mut ())?;
         let books = EndBooks::of_sender(bytes(&total), total.seconds, total.buffer);

@@ -30,7 +30,7 @@ const NAME_WORDS: usize = 32 / 4;
 /// A driver that claims more statistics than this is not believed.
 const COUNTERS_MAX: usize = 4_096;
 /// Entries that the buffer has room for. The kernel writes as many as the driver has at that moment: see
-/// [`Asked::request`].
+/// [`EthtoolSocket::request`].
 const COUNTERS_ROOM: usize = 16 * COUNTERS_MAX;
 
 /// `SPEED_UNKNOWN`.
@@ -75,7 +75,7 @@ pub struct Driver {
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` if it has no driver information.
 pub fn driver(interface: &str) -> io::Result<Driver> {
     // struct ethtool_drvinfo { cmd, driver[32], version[32], fw_version[32], bus_info[32], ... }
-    let words = Asked::of(interface)?.ask(DRVINFO_WORDS, &[ETHTOOL_GDRVINFO])?;
+    let words = EthtoolSocket::of(interface)?.ask(DRVINFO_WORDS, &[ETHTOOL_GDRVINFO])?;
     let name_at = |index: usize| {
         let at = 1 + index * NAME_WORDS;
         text(&words[at..at + NAME_WORDS])
@@ -94,7 +94,7 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
 pub fn link(interface: &str) -> io::Result<DriverLink> {
     let driver = driver(interface)?;
     Ok(DriverLink {
-        speed_mbps: Asked::of(interface)?.speed_mbps()?,
+        speed_mbps: EthtoolSocket::of(interface)?.speed_mbps()?,
         is_virtual: driver.bus_address.is_none(),
         driver: driver.name,
         mtu_bytes: Link::named(interface)?.mtu_bytes()?,
@@ -107,7 +107,7 @@ pub fn link(interface: &str) -> io::Result<DriverLink> {
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` from a driver that does not say.
 pub fn receive_queues(interface: &str) -> io::Result<u32> {
     // struct ethtool_channels { cmd, four maxima, rx_count, tx_count, other_count, combined_count }
-    let words = Asked::of(interface)?.ask(CHANNELS_WORDS, &[ETHTOOL_GCHANNELS])?;
+    let words = EthtoolSocket::of(interface)?.ask(CHANNELS_WORDS, &[ETHTOOL_GCHANNELS])?;
     Ok(words[5] + words[8])
 }
 
@@ -128,7 +128,7 @@ pub struct ReceiveStamps {
 /// # Errors
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` from a driver without time stamps.
 pub fn receive_stamps(interface: &str) -> io::Result<ReceiveStamps> {
-    let asked = Asked::of(interface)?;
+    let asked = EthtoolSocket::of(interface)?;
     // struct ethtool_ts_info { cmd, so_timestamping, phc_index, tx_types, tx_reserved[3], rx_filters, .. }
     let words = asked.ask(TS_INFO_WORDS, &[ETHTOOL_GET_TS_INFO])?;
     let (clock, filters) = (words[2] as i32, words[7]);
@@ -146,7 +146,7 @@ pub fn receive_stamps(interface: &str) -> io::Result<ReceiveStamps> {
 /// # Errors
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` if the driver keeps none.
 pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
-    let asked = Asked::of(interface)?;
+    let asked = EthtoolSocket::of(interface)?;
     let names = asked.names(ETH_SS_STATS)?;
     // struct ethtool_stats { cmd, n_stats, data[] }, data in 64 bits each
     let head = [ETHTOOL_GSTATS, names.len() as u32];
@@ -158,7 +158,7 @@ pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
 /// A feature of an interface, such as `tx-udp-segmentation`, for repeated queries.
 #[derive(Debug)]
 pub struct Feature {
-    asked: Asked,
+    asked: EthtoolSocket,
     place: usize,
     count: usize,
 }
@@ -169,7 +169,7 @@ impl Feature {
     /// # Errors
     /// `ENODEV` for an unknown interface; `NotFound` if this kernel has no such feature.
     pub fn named(interface: &str, name: &str) -> io::Result<Self> {
-        let asked = Asked::of(interface)?;
+        let asked = EthtoolSocket::of(interface)?;
         let names = asked.names(ETH_SS_FEATURES)?;
         let place = names.iter().position(|own| own == name);
         Ok(Feature {
@@ -195,14 +195,14 @@ impl Feature {
 
 /// An interface of the caller's namespace, and the socket for its ioctls.
 #[derive(Debug)]
-struct Asked {
+struct EthtoolSocket {
     socket: UnixDatagram,
     interface: String,
 }
 
-impl Asked {
+impl EthtoolSocket {
     fn of(interface: &str) -> io::Result<Self> {
-        Ok(Asked {
+        Ok(EthtoolSocket {
             // Not an Internet socket: a systemd unit may be denied that address family.
             socket: UnixDatagram::unbound()?,
             interface: interface.to_owned(),

@@ -17,7 +17,7 @@ use crate::kernel::{self, Mapping, set_option};
 /// A failure to set a socket option.
 #[derive(Debug, Error)]
 #[error("setting {option} on the socket: {source}")]
-struct OptionError {
+struct SocketOptionError {
     option: &'static str,
     source: io::Error,
 }
@@ -29,7 +29,7 @@ struct OptionError {
 pub fn named(option: &'static str, set: Result<(), impl Into<io::Error>>) -> io::Result<()> {
     set.map_err(|error| {
         let source = error.into();
-        io::Error::new(source.kind(), OptionError { option, source })
+        io::Error::new(source.kind(), SocketOptionError { option, source })
     })
 }
 
@@ -351,12 +351,12 @@ impl ReceiveBatch {
         })
     }
 
-    fn message(&self, index: usize) -> Message<'_> {
+    fn message(&self, index: usize) -> BatchMessage<'_> {
         let header = &self.headers[index];
         let begin = index * self.payload_bytes_max;
         let length = (header.msg_len as usize).min(self.payload_bytes_max);
         let control = ControlMessages::of(&header.msg_hdr);
-        Message {
+        BatchMessage {
             rest: &self.payloads[begin..begin + length],
             // Without a segment size the message is one datagram.
             segment_bytes: control.segment_bytes.unwrap_or(length).max(1),
@@ -369,7 +369,7 @@ impl ReceiveBatch {
 
 /// Contents of one header of the batch: a datagram, or several joined (`UDP_GRO`).
 #[derive(Clone, Copy)]
-struct Message<'a> {
+struct BatchMessage<'a> {
     rest: &'a [u8],
     segment_bytes: usize,
     is_truncated: bool,
@@ -377,7 +377,7 @@ struct Message<'a> {
     arrival_ns: Option<i64>,
 }
 
-impl<'a> Message<'a> {
+impl<'a> BatchMessage<'a> {
     /// Returns the next datagram, and whether it is the last.
     fn split(&mut self) -> (Datagram<'a>, bool) {
         let (payload, rest) = self.rest.split_at(self.segment_bytes.min(self.rest.len()));
@@ -413,7 +413,7 @@ pub struct Datagrams<'a> {
     batch: &'a ReceiveBatch,
     next: usize,
     /// A batch of which some datagrams were shown.
-    current: Option<Message<'a>>,
+    current: Option<BatchMessage<'a>>,
 }
 
 impl<'a> Iterator for Datagrams<'a> {

@@ -28,7 +28,7 @@ use crate::host::changes::{Changes, Listener};
 use crate::host::commands::{Around, RunningCommand, interface_values};
 use crate::host::cpu::{CoreTime, of_study, own_process, split};
 use crate::host::threads::{
-    ENGINE_THREAD, RECEIVER_THREAD, RunningEnds, SENDER_THREAD, Sampling, Spinner,
+    CpuSpinner, ENGINE_THREAD, RECEIVER_THREAD, RunningEnds, SENDER_THREAD, Sampling,
 };
 use crate::host::{Counter, Edge, Facts, Host, HostEvent, HostMessage, HostRequest, Polls, Timed};
 use crate::link::veth::add_neighbour;
@@ -166,7 +166,7 @@ struct Resident {
     own_process: Option<u32>,
     /// The engine that receives in place of sockets, if the setting has one.
     engine: Option<EngineReceiver>,
-    spinner: Option<Spinner>,
+    spinner: Option<CpuSpinner>,
     /// Listens for changes, from the first request for them.
     listener: Option<Listener>,
     /// Periodic readings, while a series is open.
@@ -238,7 +238,7 @@ impl Resident {
             }
             HostRequest::CloseCpuWindow { cpus } => answer(self.close_cpu_window(&cpus)?),
             HostRequest::StartSpinner { cpu, duration } => {
-                self.spinner = Some(Spinner::start(cpu, duration)?);
+                self.spinner = Some(CpuSpinner::start(cpu, duration)?);
                 answer(())
             }
             HostRequest::EndSpinner => answer(begun(self.spinner.take(), "a spinner")?.end()?),

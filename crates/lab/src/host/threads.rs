@@ -240,9 +240,9 @@ impl Sampling {
 const ROUNDS: u32 = 1000;
 
 /// A spinner at work.
-pub struct Spinner(JoinHandle<io::Result<f64>>);
+pub struct CpuSpinner(JoinHandle<io::Result<f64>>);
 
-impl Spinner {
+impl CpuSpinner {
     /// Computes on `cpu` for `duration`.
     ///
     /// # Errors
@@ -253,7 +253,7 @@ impl Spinner {
             schedule::pin(cpu)?;
             Ok(spin(duration))
         });
-        thread.map(Spinner)
+        thread.map(CpuSpinner)
     }
 
     /// Waits for its end and returns its share of the time, 0 to 1.
@@ -365,10 +365,10 @@ mod spinner_tests {
     #[test]
     fn it_ends_by_itself_with_its_share_and_says_when_there_is_no_such_core() {
         let cpu = schedule::allowed_cpus().unwrap()[0];
-        let share = Spinner::start(cpu, Duration::from_millis(20)).unwrap();
+        let share = CpuSpinner::start(cpu, Duration::from_millis(20)).unwrap();
         let share = share.end().unwrap();
         assert!(share > 0.0 && share <= 1.0, "{share}");
-        let nowhere = Spinner::start(1_000, Duration::from_secs(60)).unwrap();
+        let nowhere = CpuSpinner::start(1_000, Duration::from_secs(60)).unwrap();
         nowhere.end().unwrap_err();
     }
 }

@@ -210,7 +210,7 @@ impl Workload for CommandWorkload {
             let started = child.insert(Child::start(&words, Some(self.rights()?))?);
             started.wait_for_port(end.receiver.port())?;
         }
-        Ok(Box::new(Prepared {
+        Ok(Box::new(PreparedCommand {
             workload: self.clone(),
             words,
             side: end.side,
@@ -415,7 +415,7 @@ impl CommandWorkload {
 }
 
 /// One end of a command, ready to run.
-struct Prepared {
+struct PreparedCommand {
     workload: CommandWorkload,
     words: Vec<String>,
     side: Side,
@@ -424,7 +424,7 @@ struct Prepared {
     child: Option<Child>,
 }
 
-impl PreparedEnd for Prepared {
+impl PreparedEnd for PreparedCommand {
     fn run(mut self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let ended = match self.side {
             Side::Sender => Some(self.send(signals)?),
@@ -441,8 +441,8 @@ impl PreparedEnd for Prepared {
     }
 }
 
-impl Prepared {
-    fn send(&self, signals: &Signals) -> Result<Ended, WorkloadError> {
+impl PreparedCommand {
+    fn send(&self, signals: &Signals) -> Result<EndedProgram, WorkloadError> {
         let longest = Duration::from_secs(self.seconds) + BEYOND;
         let mut child = Child::start(&self.words, Some(self.workload.rights()?))?;
         if !child.ends_within(longest, || signals.is_cancelled())? {
@@ -455,7 +455,7 @@ impl Prepared {
     }
 
     /// Lets the receiver run until the sender is done, then ends it. Its exit status does not matter.
-    fn receive(&mut self, signals: &Signals) -> Result<Option<Ended>, WorkloadError> {
+    fn receive(&mut self, signals: &Signals) -> Result<Option<EndedProgram>, WorkloadError> {
         while !signals.sender_done.load(Ordering::Acquire) {
             if signals.is_cancelled() {
                 return Err(WorkloadError::Cancelled);
@@ -538,7 +538,7 @@ pub(crate) struct Child {
 }
 
 /// Exit status and output of a program.
-pub(crate) struct Ended {
+pub(crate) struct EndedProgram {
     status: ExitStatus,
     output: String,
     errors: String,
@@ -607,7 +607,7 @@ impl Child {
     }
 
     /// Returns its output, if it ended without an error.
-    pub(crate) fn succeeded(&mut self) -> Result<Ended, WorkloadError> {
+    pub(crate) fn succeeded(&mut self) -> Result<EndedProgram, WorkloadError> {
         let ended = self.end()?;
         match ended.status.success() {
             true => Ok(ended),
@@ -622,7 +622,7 @@ impl Child {
     }
 
     /// Asks it to end, ends it if it does not, and returns its output.
-    fn end(&mut self) -> Result<Ended, WorkloadError> {
+    fn end(&mut self) -> Result<EndedProgram, WorkloadError> {
         let begin = Instant::now();
         if !self.has_ended()? {
             let _ = ask_to_end(&self.process);
@@ -648,7 +648,7 @@ impl Child {
                 OUTPUT_MAX >> 20
             )));
         }
-        Ok(Ended {
+        Ok(EndedProgram {
             status,
             output: String::from_utf8_lossy(&output).into_owned(),
             errors: String::from_utf8_lossy(&errors).into_owned(),
@@ -663,7 +663,7 @@ impl Drop for Child {
     }
 }
 
-impl Ended {
+impl EndedProgram {
     /// Makes the error of a failed program, with its last output.
     fn failed(&self, name: &str) -> WorkloadError {
         let said = [&self.errors, &self.output];

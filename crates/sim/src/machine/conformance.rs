@@ -6,7 +6,7 @@ use nicpoll_core::{Command, Device};
 
 use super::card::{Attachment, FarEnd};
 use super::cpu::Level;
-use super::kernel::Asked;
+use super::kernel::PollRequest;
 use super::programs::Task;
 use super::state::{Machine, Setup};
 use crate::account::{FlowTally, Shared};
@@ -92,7 +92,7 @@ impl PolledCard {
 impl Device for PolledCard {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         let before = self.machine.cards[0].rx_ring.len();
-        let asked = Asked(0, command, count);
+        let asked = PollRequest(0, command, count);
         self.machine.look_at_card(Level::Soft, asked, 0);
         self.run_kernel();
         (before - self.machine.cards[0].rx_ring.len()) as u32

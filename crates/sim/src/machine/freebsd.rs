@@ -13,7 +13,7 @@
 use nicpoll_core::{Command, DeviceId, Knob, Pass, Time};
 
 use super::cpu::{CpuStep, Level};
-use super::kernel::{Asked, Turn};
+use super::kernel::{PollRequest, Turn};
 use super::state::Machine;
 
 const THREAD: Level = Level::InterruptThread;
@@ -171,7 +171,7 @@ impl Machine {
             let (asked, cards) = (&mut self.freebsd.asked, &self.cards);
             poller.netisr_poll(now, &mut |id: DeviceId, command, count| {
                 let card = id.0 as usize;
-                asked.push_back(Asked(card, command, count));
+                asked.push_back(PollRequest(card, command, count));
                 // Few more packets come while these are taken.
                 cards[card].rx_ring.len().min(count.into()) as u32
             });
@@ -192,8 +192,8 @@ impl Machine {
         self.next_protocol();
     }
 
-    pub fn look_at_card(&mut self, level: Level, asked: Asked, round_ns: u64) {
-        let Asked(card, command, count) = asked;
+    pub fn look_at_card(&mut self, level: Level, asked: PollRequest, round_ns: u64) {
+        let PollRequest(card, command, count) = asked;
         let status_ns = match command {
             Command::PollOnly => 0,
             Command::PollAndCheckStatus => self.host.card.status_ns,
@@ -251,7 +251,7 @@ impl Machine {
         let all = &mut self.freebsd.asked_idle;
         if all.is_empty() {
             poller.idle_poll(&mut |id: DeviceId, command, count| {
-                all.push_back(Asked(id.0 as usize, command, count));
+                all.push_back(PollRequest(id.0 as usize, command, count));
                 // The controller learns nothing from the idle thread.
                 0
             });

@@ -18,8 +18,8 @@ pub struct Freebsd {
     pub current: Turn,
     pub poller: Option<Poller>,
     /// Requests to the cards, of the poller and of the idle thread.
-    pub asked: VecDeque<Asked>,
-    pub asked_idle: VecDeque<Asked>,
+    pub asked: VecDeque<PollRequest>,
+    pub asked_idle: VecDeque<PollRequest>,
 }
 
 /// A thread of a card.
@@ -44,7 +44,7 @@ pub struct SourceState {
 /// A request of the poller: card, command and packets. The packets are moved later, one by one, since each takes
 /// time.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked(pub usize, pub Command, pub u32);
+pub struct PollRequest(pub usize, pub Command, pub u32);
 
 impl Freebsd {
     pub fn new(poller: Option<Poller>, host: &HostModel, cards: usize) -> Self {

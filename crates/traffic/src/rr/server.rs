@@ -29,7 +29,7 @@ use crate::workload::WorkloadError;
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Answers datagrams, and counts them.
-struct Datagrams<'a> {
+struct AnsweredDatagrams<'a> {
     socket: &'a UdpSocket,
     served: &'a Counters,
     /// Responses that the kernel refused for the moment.
@@ -44,9 +44,9 @@ enum Came {
     Nothing,
 }
 
-impl<'a> Datagrams<'a> {
+impl<'a> AnsweredDatagrams<'a> {
     fn new(socket: &'a UdpSocket, served: &'a Counters) -> Self {
-        Datagrams {
+        AnsweredDatagrams {
             socket,
             served,
             refused: RefusedSends::default(),
@@ -112,7 +112,7 @@ impl Responder {
     pub fn run(&self, signals: &Signals) -> Result<Responded, WorkloadError> {
         let failed = |source| WorkloadError::failed(self.0.receive_failed(source));
         let served = Counters::default();
-        let mut datagrams = Datagrams::new(&self.0.socket, &served);
+        let mut datagrams = AnsweredDatagrams::new(&self.0.socket, &served);
         let (mut first, mut last) = (None, Instant::now());
         let mut drained_by = None;
         let is_idle = loop {
@@ -358,7 +358,7 @@ impl Service {
             let answering = thread::Builder::new()
                 .name(String::from("nicpoll-rr-udp"))
                 .spawn_scoped(scope, || {
-                    let mut datagrams = Datagrams::new(&self.udp, &served.udp);
+                    let mut datagrams = AnsweredDatagrams::new(&self.udp, &served.udp);
                     while !is_over() {
                         guarded(datagrams.serve_one().map(|_| ()))?;
                     }

@@ -49,7 +49,7 @@ impl Workload for RrWorkload {
 
     fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
-            Side::Sender => Box::new(Clients {
+            Side::Sender => Box::new(ClientGroup {
                 config: self.client(end),
                 count: self.clients.unwrap_or(NonZeroU16::MIN),
                 requests_per_second: self.requests_per_second,
@@ -97,13 +97,13 @@ impl RrWorkload {
 }
 
 /// Clients that start together. At a rate, each has its share, and their requests are evenly spaced.
-struct Clients {
+struct ClientGroup {
     config: RrClientConfig,
     count: NonZeroU16,
     requests_per_second: Option<NonZeroU32>,
 }
 
-impl Clients {
+impl ClientGroup {
     /// The configuration of a client, and its start relative to the first.
     fn client(&self, index: u16) -> (RrClientConfig, Duration) {
         let all = self
@@ -151,7 +151,7 @@ impl PreparedEnd for Sessions {
     }
 }
 
-impl PreparedEnd for Clients {
+impl PreparedEnd for ClientGroup {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let protocol = self.config.protocol;
         let report = match self.count.get() {
