@@ -536,7 +536,7 @@ const TURNS: usize = 3;
 const TURN_MAX: Duration = Duration::from_secs(2);
 
 /// The polls after a change, and the end of the run if too much was lost.
-type Turn = (Vec<PollCount>, Option<AbEnd>);
+type TurnResult = (Vec<PollCount>, Option<AbEnd>);
 
 impl Run<'_> {
     /// Changes to the judged setting and back a few times. Returns the settling time of polls in seconds; `None` if
@@ -584,7 +584,7 @@ impl Run<'_> {
         Ok(settling)
     }
 
-    fn turn(&mut self, arm: Arm, time: Duration) -> Result<Turn, Halt> {
+    fn turn(&mut self, arm: Arm, time: Duration) -> Result<TurnResult, Halt> {
         let before = self.counters()?;
         let began = before.at;
         self.turn_to(arm)?;

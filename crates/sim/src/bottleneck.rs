@@ -57,7 +57,7 @@ fn finding(resource: &str, fullness: f64, explanation: impl Into<String>) -> Sim
 }
 
 /// The evidence on one host, from which its limiting resource follows.
-struct Evidence<'a> {
+struct HostEvidence<'a> {
     host: HostModel,
     clients: u16,
     figures: &'a SimHostFigures,
@@ -70,7 +70,7 @@ struct Evidence<'a> {
     cards: u64,
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> HostEvidence<'a> {
     /// Collects the evidence on a host of a path, or on a single host with all its lines.
     fn of(plan: &Simulation, figures: &'a SimFigures, host: usize) -> Self {
         let of = &figures.hosts[host];
@@ -242,7 +242,7 @@ fn percent(share: f64) -> String {
 }
 
 /// Returns the finding when everything came through: the fullest resource will limit first.
-fn headroom(evidence: &Evidence<'_>) -> SimBottleneck {
+fn headroom(evidence: &HostEvidence<'_>) -> SimBottleneck {
     let line = evidence.line_ratio.map(|ratio| ("line", ratio));
     let burst = evidence.used_quota().map(|used| ("burst", used));
     let all = line.into_iter().chain([("processor", evidence.busy())]);
@@ -260,7 +260,7 @@ fn headroom(evidence: &Evidence<'_>) -> SimBottleneck {
     finding(resource, fullness, why)
 }
 
-fn sending(evidence: &Evidence<'_>, has_failures: bool) -> SimBottleneck {
+fn sending(evidence: &HostEvidence<'_>, has_failures: bool) -> SimBottleneck {
     evidence.found(match evidence.line_ratio {
         Some(ratio) if ratio >= FULL => "line",
         _ if has_failures => "transmit ring",
@@ -269,7 +269,7 @@ fn sending(evidence: &Evidence<'_>, has_failures: bool) -> SimBottleneck {
     })
 }
 
-fn binding(evidence: &Evidence<'_>, place: LossPlace) -> SimBottleneck {
+fn binding(evidence: &HostEvidence<'_>, place: LossPlace) -> SimBottleneck {
     evidence.found(match (place, evidence.busy() >= FULL) {
         (LossPlace::FarQueue | LossPlace::SendQueue, _) => "line",
         (LossPlace::RxRing, _) => ring(evidence),
@@ -283,7 +283,7 @@ fn binding(evidence: &Evidence<'_>, place: LossPlace) -> SimBottleneck {
 }
 
 /// Returns why the ring overflowed: nothing emptied it, or not often enough.
-fn ring(evidence: &Evidence<'_>) -> &'static str {
+fn ring(evidence: &HostEvidence<'_>) -> &'static str {
     let figures = evidence.figures;
     let is_throttled = figures
         .storm
@@ -313,7 +313,7 @@ fn quota(polling: &SimPolling) -> &'static str {
 /// Returns whether a single host's packets were held back, and by what.
 fn found_alone(plan: &Simulation, figures: &SimFigures) -> (bool, SimBottleneck) {
     let loses = figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
-    let evidence = Evidence::of(plan, figures, 0);
+    let evidence = HostEvidence::of(plan, figures, 0);
     // Blast and request/response go as fast as they can.
     match (&plan.workload.pattern, worst(figures)) {
         (Pattern::Blast, loss) => (true, sending(&evidence, loss.is_some())),
@@ -324,7 +324,7 @@ fn found_alone(plan: &Simulation, figures: &SimFigures) -> (bool, SimBottleneck)
 }
 
 /// Returns the finding when no request is lost, and clients send the next upon the reply.
-fn answering(evidence: &Evidence<'_>) -> SimBottleneck {
+fn answering(evidence: &HostEvidence<'_>) -> SimBottleneck {
     let is_line_full = evidence.line_ratio.is_some_and(|ratio| ratio >= FULL);
     evidence.found(match evidence.busy() >= FULL {
         _ if is_line_full => "line",
@@ -371,7 +371,7 @@ fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottlene
         return found_of_tcp(plan, figures, tcp);
     }
     if let Some(loss) = worst_on_the_way(figures) {
-        let evidence = Evidence::of(plan, figures, loss.host);
+        let evidence = HostEvidence::of(plan, figures, loss.host);
         let finding = match loss.place {
             LossPlace::SendQueue => sending(&evidence, true),
             place => binding(&evidence, place),
@@ -383,10 +383,13 @@ fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottlene
     }
     if is_path_binding(plan, figures) {
         let has_failures = figures.ledger.lost_at(0, LossPlace::SendQueue) > 0;
-        return (0, sending(&Evidence::of(plan, figures, 0), has_failures));
+        return (
+            0,
+            sending(&HostEvidence::of(plan, figures, 0), has_failures),
+        );
     }
     let busiest = busiest(figures);
-    (busiest, headroom(&Evidence::of(plan, figures, busiest)))
+    (busiest, headroom(&HostEvidence::of(plan, figures, busiest)))
 }
 
 /// Returns the finding for one request at a time: what takes most of its time limits it.
@@ -409,7 +412,7 @@ fn found_of_tcp(plan: &Simulation, figures: &SimFigures, tcp: &SimTcp) -> (usize
     if let Some(finding) = full_line(figures) {
         return finding;
     }
-    let evidence = |host: usize| Evidence::of(plan, figures, host);
+    let evidence = |host: usize| HostEvidence::of(plan, figures, host);
     let busiest = busiest(figures);
     if 1.0 - figures.hosts[busiest].cpu.idle_ratio >= FULL {
         return (busiest, evidence(busiest).found("end of TCP"));

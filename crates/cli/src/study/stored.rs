@@ -64,7 +64,7 @@ pub struct ShowStudyArgs {
 
 /// How a study is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum StudyFormat {
     /// One page with plots that a browser shows, for a screen, a telephone or paper (docs/report.md)
     Html,
     /// The page of 'nicpoll study show' for a wiki or a ticket
@@ -79,15 +79,15 @@ pub enum Format {
     SeriesCsv,
 }
 
-impl Format {
+impl StudyFormat {
     /// Returns the file name's extension.
     pub fn extension(self) -> &'static str {
         match self {
-            Format::Html => "html",
-            Format::Md => "md",
-            Format::Text => "txt",
-            Format::Json => "json",
-            Format::Csv | Format::SeriesCsv => "csv",
+            StudyFormat::Html => "html",
+            StudyFormat::Md => "md",
+            StudyFormat::Text => "txt",
+            StudyFormat::Json => "json",
+            StudyFormat::Csv | StudyFormat::SeriesCsv => "csv",
         }
     }
 }
@@ -102,8 +102,8 @@ pub struct ReportArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// How to write it
-    #[arg(long, value_enum, default_value_t = Format::Html)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = StudyFormat::Html)]
+    pub format: StudyFormat,
     /// Include the machine: its host name, and a part of a hash of its machine id
     #[arg(long)]
     pub with_names: bool,
@@ -117,8 +117,8 @@ pub struct ExportArgs {
     #[command(flatten)]
     pub stored: StoredStudy,
     /// How to write it
-    #[arg(long, value_enum, default_value_t = Format::Json)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = StudyFormat::Json)]
+    pub format: StudyFormat,
 }
 
 /// Options of `nicpoll study delete`.
@@ -263,7 +263,7 @@ pub fn export(args: &ExportArgs) -> Result<(), Failure> {
 fn written(
     store: &Store,
     which: Which,
-    format: Format,
+    format: StudyFormat,
     has_names: bool,
     options: &TextOptions,
 ) -> Result<String, Failure> {
@@ -274,7 +274,7 @@ fn written(
         }
         Ok(kept)
     };
-    if format == Format::Json {
+    if format == StudyFormat::Json {
         return Ok(match study() {
             Ok(kept) => render_json(&kept.document),
             // A document of another kind or version is exported as it is.
@@ -288,7 +288,7 @@ fn written(
             Err(error) => return Err(error.into()),
         });
     }
-    let is_csv = matches!(format, Format::Csv | Format::SeriesCsv);
+    let is_csv = matches!(format, StudyFormat::Csv | StudyFormat::SeriesCsv);
     let page = match store.entry(which, still_runs)?.kind {
         StudyKind::Ab => {
             let compared: LiveAb = store.read(which, still_runs)?.document;
@@ -307,15 +307,15 @@ fn written(
         _ => {
             let kept = study()?;
             match format {
-                Format::Csv => return Ok(trials_as_csv(&kept.document)),
-                Format::SeriesCsv => return Ok(series_as_csv(&kept.document)),
+                StudyFormat::Csv => return Ok(trials_as_csv(&kept.document)),
+                StudyFormat::SeriesCsv => return Ok(series_as_csv(&kept.document)),
                 _ => shown(kept)?.page(),
             }
         }
     };
     Ok(match format {
-        Format::Html => render_html(&page),
-        Format::Md => render_markdown(&page),
+        StudyFormat::Html => render_html(&page),
+        StudyFormat::Md => render_markdown(&page),
         _ => render_text(&page, options),
     })
 }

@@ -3,7 +3,7 @@
 //! A line of figures broken across lines is joined only if its bytes, times and rate then agree.
 
 use crate::cursor::{Cursor, MeasuredUnit, measured_in};
-use crate::lines::seen::{Banner, Connected, Id, IperfLine, Seen};
+use crate::lines::seen::{Banner, ConnectedLine, Id, IperfLine, Seen};
 
 /// Parses an interval line of TCP or UDP: `[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec`; a UDP receiver's
 /// goes on with jitter and loss. `None` for any other line.
@@ -84,10 +84,10 @@ fn id(cursor: &mut Cursor) -> Option<Id> {
     Some(String::from(id))
 }
 
-fn connected(cursor: &mut Cursor, id: Id) -> Option<Connected> {
+fn connected(cursor: &mut Cursor, id: Id) -> Option<ConnectedLine> {
     let local = end(cursor)?;
     cursor.words(" connected with ")?;
-    Some(Connected {
+    Some(ConnectedLine {
         id,
         local,
         peer: end(cursor)?,

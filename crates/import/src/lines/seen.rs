@@ -23,7 +23,7 @@ pub enum Seen {
     /// A size line of a banner: what has this size, and the bytes.
     Size(&'static str, f64),
     /// `[ID] local A port P connected with B port Q`.
-    Connected(Connected),
+    Connected(ConnectedLine),
     /// An interval line.
     Interval(Box<IperfLine>),
     /// `[ID] ... datagrams received out-of-order` or `[ID] Sent N datagrams`: id, name and count.
@@ -127,7 +127,7 @@ pub struct Banner {
 
 /// A connection as one end prints it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Connected {
+pub struct ConnectedLine {
     pub id: Id,
     pub local: (String, u16),
     pub peer: (String, u16),

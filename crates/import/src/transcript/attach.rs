@@ -9,7 +9,7 @@ use nicpoll_model::{
 
 use crate::transcript::found;
 use crate::transcript::found::{CpuLine, HostNames, stated_figure};
-use crate::transcript::setting::Settings;
+use crate::transcript::setting::HostSettings;
 
 /// A figure further after a test than this, and nearer to the next one, belongs to the next.
 const FAR_BYTES: u64 = 4000;
@@ -18,11 +18,11 @@ const FAR_BYTES: u64 = 4000;
 pub struct Near<'a> {
     /// Place and index of each trial, by place.
     by_place: Vec<(SourcePlace, usize)>,
-    settings: &'a Settings<'a>,
+    settings: &'a HostSettings<'a>,
 }
 
 impl<'a> Near<'a> {
-    pub fn of(trials: &[ImportedTrial], settings: &'a Settings<'a>) -> Self {
+    pub fn of(trials: &[ImportedTrial], settings: &'a HostSettings<'a>) -> Self {
         let places = trials.iter().enumerate();
         let mut by_place: Vec<_> = places.map(|(index, it)| (it.place, index)).collect();
         by_place.sort();

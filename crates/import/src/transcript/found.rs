@@ -9,7 +9,7 @@ use nicpoll_model::{
 };
 
 use crate::cursor::MeasuredUnit;
-use crate::lines::seen::{Banner, BlastField, Connected, Id, IperfLine, Lines, ToolCommand};
+use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 
 /// A value, its text, and its place.
 #[derive(Clone, Debug)]
@@ -197,7 +197,7 @@ pub struct TerminalHost {
 #[derive(Clone, Debug, Default)]
 pub struct StreamLines {
     pub id: Id,
-    pub connected: Option<Connected>,
+    pub connected: Option<ConnectedLine>,
     pub lines: Lines<IntervalLine>,
     pub report: Option<IntervalLine>,
     pub counted: Vec<CountedFigure>,
@@ -352,14 +352,14 @@ impl ToolBlock {
     }
 
     /// Whether a connection must belong to another block: the other end's view of one here, or the next test.
-    pub fn refuses(&self, connected: &Connected) -> bool {
+    pub fn refuses(&self, connected: &ConnectedLine) -> bool {
         let mut known = self.streams.iter().filter_map(|it| it.connected.as_ref());
         let is_mirrored = known.any(|it| it.local == connected.peer && it.peer == connected.local);
         let is_full = self.streams.len() >= STREAMS_MAX;
         is_mirrored || is_full || (self.is_over() && !self.takes_turns())
     }
 
-    pub fn connect(&mut self, connected: Connected) {
+    pub fn connect(&mut self, connected: ConnectedLine) {
         let id = connected.id.clone();
         let is_used = |it: &StreamLines| it.connected.is_some() || it.has_figures();
         if self.streams.iter().any(|it| it.id == id && is_used(it)) {
@@ -420,7 +420,7 @@ impl ToolBlock {
     /// Whether this end sends the stream.
     pub fn sends(&self, stream: &StreamLines) -> Option<bool> {
         let port = self.server_port();
-        if let Some(Connected { local, peer, .. }) = &stream.connected {
+        if let Some(ConnectedLine { local, peer, .. }) = &stream.connected {
             let reverse = self.port_option('L');
             match (local.1 == port || Some(local.1) == reverse, peer.1 == port) {
                 (true, false) => return Some(false),

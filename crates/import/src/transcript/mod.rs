@@ -31,7 +31,7 @@ use crate::plain::Plain;
 use crate::transcript::attach::Near;
 use crate::transcript::found::{Found, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
-use crate::transcript::setting::{Map, Settings};
+use crate::transcript::setting::{HostSettings, Map};
 use crate::transcript::table::TranscriptTable;
 use crate::transcript::walk::Walk;
 
@@ -136,7 +136,7 @@ fn put_together(
         &mut imported.unplaced,
     ));
     trials.sort_by_key(|it| it.place);
-    let settings = Settings::of(&walked.switches, &walked.knobs);
+    let settings = HostSettings::of(&walked.switches, &walked.knobs);
     trials
         .iter_mut()
         .for_each(|trial| set(trial, &settings, map));
@@ -185,7 +185,7 @@ fn of_knobs(knobs: &[ToolSetting]) -> impl Iterator<Item = ImportedReading> {
 }
 
 /// Sets the setting and the hosts of a trial, from the text and from `--map`.
-fn set(trial: &mut ImportedTrial, settings: &Settings, map: &Map) {
+fn set(trial: &mut ImportedTrial, settings: &HostSettings, map: &Map) {
     let ends = [trial.sender.as_deref(), trial.receiver.as_deref()];
     let said = settings.of_trial(ends, &trial.place);
     (trial.setting, trial.setting_basis, trial.setting_place) = said;

@@ -25,7 +25,7 @@ fn basis(is_said: bool) -> ImportedBasis {
 pub const NOT_SAID: &str = "not-said";
 
 /// All settings in the text, by host.
-pub struct Settings<'a> {
+pub struct HostSettings<'a> {
     by_host: HashMap<Option<&'a str>, Vec<&'a PollingSwitch>>,
     all: Vec<&'a PollingSwitch>,
     /// Settings other than polling, by host and name.
@@ -33,7 +33,7 @@ pub struct Settings<'a> {
     knob_places: Vec<SourcePlace>,
 }
 
-impl<'a> Settings<'a> {
+impl<'a> HostSettings<'a> {
     pub fn of(switches: &'a [PollingSwitch], knobs: &'a [ToolSetting]) -> Self {
         let mut by_host: HashMap<Option<&str>, Vec<&PollingSwitch>> = HashMap::new();
         for switch in switches {
@@ -47,7 +47,7 @@ impl<'a> Settings<'a> {
             let key = (knob.host.as_deref(), knob.name.as_str());
             by_name.entry(key).or_default().push(knob);
         }
-        Settings {
+        HostSettings {
             by_host,
             all: switches.iter().collect(),
             knobs: by_name,

@@ -11,7 +11,7 @@ use crate::transcript::found::{
 };
 
 /// One direction of a test, as one end printed it.
-pub struct End<'a> {
+pub struct PrintedEnd<'a> {
     pub block: &'a ToolBlock,
     pub stream: &'a StreamLines,
     pub sends: Option<bool>,
@@ -26,7 +26,7 @@ pub struct End<'a> {
 /// Address and port of the sender, then of the receiver.
 type Endpoints = ((String, u16), (String, u16));
 
-impl End<'_> {
+impl PrintedEnd<'_> {
     pub fn host(&self) -> &TerminalHost {
         &self.block.host
     }
@@ -63,7 +63,7 @@ impl End<'_> {
 }
 
 /// Every end of every block.
-pub fn ends(blocks: &[ToolBlock]) -> Vec<End<'_>> {
+pub fn ends(blocks: &[ToolBlock]) -> Vec<PrintedEnd<'_>> {
     let mut ends = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
         let (is_udp, is_dual) = (block.is_udp(), block.is_dual());
@@ -82,7 +82,7 @@ pub fn ends(blocks: &[ToolBlock]) -> Vec<End<'_>> {
                 Some(_) => stream,
             };
             let sends = block.sends(if is_sum(stream) { of } else { stream });
-            ends.push(End {
+            ends.push(PrintedEnd {
                 block,
                 stream,
                 sends,
@@ -110,9 +110,9 @@ fn place(block: &ToolBlock, stream: &StreamLines) -> SourcePlace {
 }
 
 /// Removes ends that repeat a result.
-pub fn once(ends: Vec<End<'_>>) -> Vec<End<'_>> {
+pub fn once(ends: Vec<PrintedEnd<'_>>) -> Vec<PrintedEnd<'_>> {
     let mut known: HashMap<[u64; 4], Vec<usize>> = HashMap::new();
-    let mut kept: Vec<End> = Vec::new();
+    let mut kept: Vec<PrintedEnd> = Vec::new();
     for end in ends {
         let Some(print) = end.print() else {
             kept.push(end);
@@ -131,7 +131,7 @@ pub fn once(ends: Vec<End<'_>>) -> Vec<End<'_>> {
                 if kept[at].block.is_bare() && !end.block.is_bare() {
                     other = kept[at].place;
                     let again = std::mem::take(&mut kept[at].again);
-                    kept[at] = End { again, ..end };
+                    kept[at] = PrintedEnd { again, ..end };
                 }
                 kept[at].again.push(other);
             }
@@ -144,7 +144,7 @@ pub fn once(ends: Vec<End<'_>>) -> Vec<End<'_>> {
     kept
 }
 
-fn is_told_again(known: &End, end: &End) -> bool {
+fn is_told_again(known: &PrintedEnd, end: &PrintedEnd) -> bool {
     if let (Some(one), Some(other)) = (known.way(), end.way()) {
         return one == other
             && known.sends == end.sends
@@ -165,13 +165,13 @@ fn is_told_again(known: &End, end: &End) -> bool {
 
 /// The two ends of one direction.
 pub struct EndPair<'a> {
-    pub sender: Option<End<'a>>,
-    pub receiver: Option<End<'a>>,
+    pub sender: Option<PrintedEnd<'a>>,
+    pub receiver: Option<PrintedEnd<'a>>,
     pub basis: ImportedBasis,
 }
 
 impl<'a> EndPair<'a> {
-    fn of(end: End<'a>) -> Self {
+    fn of(end: PrintedEnd<'a>) -> Self {
         let (sender, receiver) = match end.sends {
             Some(false) => (None, Some(end)),
             _ => (Some(end), None),
@@ -183,7 +183,7 @@ impl<'a> EndPair<'a> {
         }
     }
 
-    pub fn ends(&self) -> impl Iterator<Item = &End<'a>> {
+    pub fn ends(&self) -> impl Iterator<Item = &PrintedEnd<'a>> {
         self.sender.iter().chain(&self.receiver)
     }
 
@@ -193,7 +193,7 @@ impl<'a> EndPair<'a> {
 }
 
 /// Pairs the ends, in text order.
-pub fn pairs(ends: Vec<End<'_>>) -> Vec<EndPair<'_>> {
+pub fn pairs(ends: Vec<PrintedEnd<'_>>) -> Vec<EndPair<'_>> {
     let mut waiting: HashMap<(Endpoints, bool), usize> = HashMap::new();
     let mut pairs: Vec<Option<EndPair>> = Vec::new();
     for end in ends {
@@ -245,7 +245,7 @@ fn join(pairs: &mut [Option<EndPair>], find: PairingRule) {
 
 /// Both ends state the same lost and total datagrams.
 fn by_counts(pairs: &[Option<EndPair>]) -> Vec<(usize, usize)> {
-    let key = |end: &Option<End>| Some(end.as_ref()?.datagrams()?.map(f64::to_bits));
+    let key = |end: &Option<PrintedEnd>| Some(end.as_ref()?.datagrams()?.map(f64::to_bits));
     let all = || {
         let all = pairs.iter().enumerate();
         all.filter_map(|(at, pair)| Some((at, pair.as_ref()?)))
@@ -266,7 +266,7 @@ fn by_place(pairs: &[Option<EndPair>]) -> Vec<(usize, usize)> {
         let pair = pair.as_ref().filter(|it| is_lone(it))?;
         Some((at, pair.sender.is_some(), pair.ends().next()?))
     });
-    let lone: Vec<(usize, bool, &End)> = lone.collect();
+    let lone: Vec<(usize, bool, &PrintedEnd)> = lone.collect();
     let mut found = Vec::new();
     let mut at = 0;
     while at + 1 < lone.len() {
@@ -280,7 +280,7 @@ fn by_place(pairs: &[Option<EndPair>]) -> Vec<(usize, usize)> {
     found
 }
 
-fn agree(one: &End, other: &End) -> bool {
+fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     let both_say_ports = one.way().is_some() && other.way().is_some();
     let hosts = (&one.host().name, &other.host().name);
     let are_two = hosts.0 != hosts.1 && hosts.0.is_some() && hosts.1.is_some();
@@ -300,7 +300,7 @@ pub fn trial(
     pair: &EndPair,
     name_of: &dyn Fn(&TerminalHost, Option<&str>) -> Option<String>,
 ) -> ImportedTrial {
-    let way = pair.ends().find_map(End::way);
+    let way = pair.ends().find_map(PrintedEnd::way);
     let [from, to] = match &way {
         Some((from, to)) => [Some(from.0.as_str()), Some(to.0.as_str())],
         None => [
@@ -311,7 +311,7 @@ pub fn trial(
         ],
     };
     let nobody = TerminalHost::default();
-    let host = |end: &Option<End>| end.as_ref().map_or(&nobody, |it| it.host()).clone();
+    let host = |end: &Option<PrintedEnd>| end.as_ref().map_or(&nobody, |it| it.host()).clone();
     let mut place = pair.place();
     let same_file = pair
         .ends()
@@ -353,7 +353,7 @@ fn workload(pair: &EndPair) -> String {
     let has_colon = |address: &str| address.contains(':');
     let is_ipv6 = pair
         .ends()
-        .filter_map(End::way)
+        .filter_map(PrintedEnd::way)
         .any(|way| has_colon(&way.0.0))
         || pair
             .ends()
@@ -369,7 +369,7 @@ fn workload(pair: &EndPair) -> String {
 }
 
 /// The side of an end's own figures.
-pub fn side(end: &End) -> Option<Side> {
+pub fn side(end: &PrintedEnd) -> Option<Side> {
     end.sends
         .map(|sends| if sends { Side::Sender } else { Side::Receiver })
 }
@@ -454,7 +454,7 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &EndPair) {
             "The line of the whole test is missing: it has no rate.",
         ));
     }
-    let is_inferred = |it: &End| it.host().basis == ImportedBasis::Inferred;
+    let is_inferred = |it: &PrintedEnd| it.host().basis == ImportedBasis::Inferred;
     if pair.ends().any(is_inferred) && pair.basis != ImportedBasis::Said {
         trial
             .notes
@@ -472,7 +472,7 @@ fn interval(line: &IntervalLine) -> ImportedInterval {
 }
 
 /// Adds the rate that a command requests, if it is in bits.
-fn asked(trial: &mut ImportedTrial, end: &End) {
+fn asked(trial: &mut ImportedTrial, end: &PrintedEnd) {
     let Some(word) = end.block.command.as_ref().and_then(|it| it.option('b')) else {
         return;
     };

@@ -7,7 +7,7 @@ use nicpoll_model::{ImportedBasis, ImportedReading, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
-use crate::lines::seen::{Anchor, Banner, BlastField, Connected, Seen, Tool, ToolCommand};
+use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn connected(&mut self, connected: &Connected, place: SourcePlace) {
+    fn connected(&mut self, connected: &ConnectedLine, place: SourcePlace) {
         if self.block.as_ref().is_some_and(|it| it.refuses(connected)) {
             self.next_of_server();
         }

@@ -18,7 +18,7 @@ use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 use nicpoll_traffic::{LOOK_EVERY, OneWayDelays, RefusedSends, Signals};
 
-use super::sender::Clock;
+use super::sender::SendClock;
 use super::session::{DatagramHead, Session};
 use crate::config::{StreamConfig, UDP_LENGTH_BYTES, receive_window};
 use crate::records::{
@@ -135,7 +135,7 @@ impl Incoming {
     ) -> Result<(), Error> {
         let failed = |source| Error::from(self.bound.receive_failed(source));
         let socket = &self.bound.socket;
-        let clock = Clock::start();
+        let clock = SendClock::start();
         let random = RandomState::new();
         for request in 0..REQUESTS_MAX {
             if signals.is_cancelled() || signals.is_sender_done() {

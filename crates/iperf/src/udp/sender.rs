@@ -66,7 +66,7 @@ impl ReadyStream for Outgoing {
             outgoing: &self,
             signals,
             intervals: Intervals::new(stream.interval, observer),
-            clock: Clock::start(),
+            clock: SendClock::start(),
             counted: IntervalRecord::default(),
             gaps: stream.records_times.then(Gaps::new),
             closed_port_after: None,
@@ -126,7 +126,7 @@ struct UdpStreamSender<'a> {
     signals: &'a Signals,
     batch: PayloadBatch,
     intervals: Intervals<'a>,
-    clock: Clock,
+    clock: SendClock,
     counted: IntervalRecord,
     gaps: Option<Gaps>,
     closed_port_after: Option<Duration>,
@@ -138,7 +138,7 @@ impl UdpStreamSender<'_> {
     fn send_data(&mut self) -> Result<Duration, Error> {
         let (duration, bytes_max) = self.outgoing.stream.bounds();
         let pace = self.pace();
-        self.clock = Clock::start();
+        self.clock = SendClock::start();
         loop {
             let elapsed = self.clock.begun.elapsed();
             if self.intervals.is_due(elapsed) {
@@ -444,15 +444,15 @@ struct Closing {
 const DATAGRAMS_MAX: usize = 64;
 
 /// Clock of the send times in datagrams.
-pub struct Clock {
+pub struct SendClock {
     begun: Instant,
     wall: WallClock,
 }
 
-impl Clock {
+impl SendClock {
     pub fn start() -> Self {
         let wall = WallClock::start();
-        Clock {
+        SendClock {
             begun: Instant::now(),
             wall,
         }
@@ -541,7 +541,7 @@ impl PayloadBatch {
     fn send(
         &mut self,
         socket: &UdpSocket,
-        clock: &Clock,
+        clock: &SendClock,
         first_id: i64,
         length: usize,
     ) -> io::Result<()> {
@@ -565,7 +565,7 @@ impl PayloadBatch {
     fn send_alone(
         &mut self,
         socket: &UdpSocket,
-        clock: &Clock,
+        clock: &SendClock,
         id: i64,
         payload: &[u8],
     ) -> io::Result<()> {
@@ -581,7 +581,7 @@ impl PayloadBatch {
         outcome
     }
 
-    fn number(&mut self, clock: &Clock, first_id: i64, length: usize) {
+    fn number(&mut self, clock: &SendClock, first_id: i64, length: usize) {
         let payloads = self.payloads[..length].chunks_mut(self.payload_bytes);
         for (id, payload) in (first_id..).zip(payloads) {
             self.dialect.write_header(&clock.header(id), payload);
@@ -615,7 +615,7 @@ mod tests {
     fn every_datagram_of_a_batch_has_its_own_id_and_time() {
         let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
         let mut batch = PayloadBatch::new(&sender, &[0; 100], 64);
-        let clock = Clock::start();
+        let clock = SendClock::start();
         batch.send(&sender, &clock, 7, 250).unwrap();
         let mut last_ns = 0;
         for (id, length) in [(7, 100), (8, 100), (9, 50)] {
@@ -637,7 +637,9 @@ mod tests {
             let (sender, receiver) = pair(ip);
             let mut batch = PayloadBatch::new(&sender, &[0; 1023], usize::MAX);
             assert_eq!(batch.datagrams_max, 64);
-            batch.send(&sender, &Clock::start(), 1, 64 * 1023).unwrap();
+            batch
+                .send(&sender, &SendClock::start(), 1, 64 * 1023)
+                .unwrap();
             for _ in 0..64 {
                 assert_eq!(receiver.recv(&mut [0; 2000]).unwrap(), 1023);
             }

@@ -5,7 +5,7 @@ use std::fmt;
 use nicpoll_core::{Access, Controller, DeviceId, Knob, Poller};
 
 use super::host::HostModel;
-use super::options::{SimError, Spec, number, ranged, refuse};
+use super::options::{NameAndOptions, SimError, number, ranged, refuse};
 
 /// Every discipline with its defaults.
 const TABLE: [(&str, Method); 5] = [
@@ -258,7 +258,7 @@ impl ReceiveDiscipline {
     /// # Errors
     /// What is wrong, and what would be right.
     pub fn parse(text: &str) -> Result<ReceiveDiscipline, SimError> {
-        let spec = Spec::parse(text)?;
+        let spec = NameAndOptions::parse(text)?;
         let Some((name, method)) = TABLE.into_iter().find(|(name, _)| *name == spec.name) else {
             return Err(unknown(spec.name));
         };

@@ -20,12 +20,12 @@ pub(crate) fn refuse<T>(message: impl Into<String>) -> Result<T, SimError> {
 
 /// A name and its options.
 #[derive(Clone, Debug)]
-pub(crate) struct Spec<'a> {
+pub(crate) struct NameAndOptions<'a> {
     pub(crate) name: &'a str,
     pub(crate) options: Vec<(&'a str, &'a str)>,
 }
 
-impl<'a> Spec<'a> {
+impl<'a> NameAndOptions<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, SimError> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
@@ -41,7 +41,7 @@ impl<'a> Spec<'a> {
             }
             options.push(option);
         }
-        Ok(Spec { name, options })
+        Ok(NameAndOptions { name, options })
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nicpoll_model::line::IpVersion;
 
-use super::options::{SimError, Spec, number, ranged, refuse};
+use super::options::{NameAndOptions, SimError, number, ranged, refuse};
 use super::trace::Trace;
 
 const NAMES: &str =
@@ -198,7 +198,7 @@ impl TrafficModel {
     /// # Errors
     /// What is wrong, and what would be right.
     pub fn parse(text: &str) -> Result<TrafficModel, SimError> {
-        let spec = Spec::parse(text)?;
+        let spec = NameAndOptions::parse(text)?;
         let payload_bytes = if spec.name == "iperf-udp" { 1470 } else { 64 };
         let mut traffic = TrafficModel::of(Pattern::named(spec.name)?, payload_bytes);
         for (name, value) in &spec.options {
