@@ -138,7 +138,7 @@ const HEADER_BYTES: usize = 8;
 const ANSWER_BYTES: usize = 1_500;
 
 /// Differences between the IP versions.
-struct Version {
+struct ByVersion {
     family: AddressFamily,
     protocol: Protocol,
     request: u8,
@@ -147,16 +147,16 @@ struct Version {
     has_ip_header: bool,
 }
 
-fn version_of(address: IpAddr) -> Version {
+fn version_of(address: IpAddr) -> ByVersion {
     match address {
-        IpAddr::V4(_) => Version {
+        IpAddr::V4(_) => ByVersion {
             family: AddressFamily::INET,
             protocol: ipproto::ICMP,
             request: 8,
             reply: 0,
             has_ip_header: true,
         },
-        IpAddr::V6(_) => Version {
+        IpAddr::V6(_) => ByVersion {
             family: AddressFamily::INET6,
             protocol: ipproto::ICMPV6,
             request: 128,
@@ -218,7 +218,7 @@ fn checksum(bytes: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-fn is_reply(version: &Version, packet: &[u8], request: &[u8; HEADER_BYTES]) -> bool {
+fn is_reply(version: &ByVersion, packet: &[u8], request: &[u8; HEADER_BYTES]) -> bool {
     let skipped = match (version.has_ip_header, packet.first()) {
         (true, Some(first)) => usize::from(first & 0xf) * 4,
         _ => 0,

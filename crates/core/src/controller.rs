@@ -1,6 +1,6 @@
 //! How the next cycle's burst follows from the last cycle: the original's controller, and one driven by the clock.
 //!
-//! [`Memory::Freebsd`] does at each step what `sys/kern/kern_poll.c` does there, and nothing where the original has
+//! [`ControllerState::Freebsd`] does at each step what `sys/kern/kern_poll.c` does there, and nothing where the original has
 //! no such step.
 //!
 //! The original adds or removes one packet a cycle: from 5 to 150 takes 145 good cycles, and when packets suddenly
@@ -89,38 +89,38 @@ pub(crate) fn share_ns(hz: u32, user_frac: u32) -> u64 {
 
 /// A controller and its state.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Memory {
+pub(crate) enum ControllerState {
     Freebsd,
     Share(Share),
 }
 
-impl Memory {
+impl ControllerState {
     pub(crate) fn of(controller: Controller) -> Self {
         match controller {
-            Controller::Freebsd => Memory::Freebsd,
-            Controller::Share => Memory::Share(Share::default()),
+            Controller::Freebsd => ControllerState::Freebsd,
+            Controller::Share => ControllerState::Share(Share::default()),
         }
     }
 
     pub(crate) fn controller(&self) -> Controller {
         match self {
-            Memory::Freebsd => Controller::Freebsd,
-            Memory::Share(_) => Controller::Share,
+            ControllerState::Freebsd => Controller::Freebsd,
+            ControllerState::Share(_) => Controller::Share,
         }
     }
 
     /// Begins a cycle; returns how many packets its chunks may request from each device.
     pub(crate) fn begin(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         match self {
-            Memory::Freebsd => state.burst,
-            Memory::Share(share) => share.begin(now, cycle, state),
+            ControllerState::Freebsd => state.burst,
+            ControllerState::Share(share) => share.begin(now, cycle, state),
         }
     }
 
     /// Records a chunk that began at `began` and requested `requested` packets from each device; none moved more than
     /// `moved`.
     pub(crate) fn polled(&mut self, began: Time, requested: u32, moved: u32) {
-        if let Memory::Share(share) = self {
+        if let ControllerState::Share(share) = self {
             share.polled(began, requested, moved);
         }
     }
@@ -128,8 +128,8 @@ impl Memory {
     /// Ends a chunk at `now`; returns how many packets later chunks may request.
     pub(crate) fn after_chunk(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         match self {
-            Memory::Freebsd => state.residual_burst,
-            Memory::Share(share) => share.after_chunk(now, cycle, state),
+            ControllerState::Freebsd => state.residual_burst,
+            ControllerState::Share(share) => share.after_chunk(now, cycle, state),
         }
     }
 
@@ -137,32 +137,32 @@ impl Memory {
     /// cent of a tick.
     pub(crate) fn after_cycle(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         match self {
-            Memory::Freebsd => freebsd_step(now, cycle, state),
-            Memory::Share(share) => share.after_cycle(now, cycle, state),
+            ControllerState::Freebsd => freebsd_step(now, cycle, state),
+            ControllerState::Share(share) => share.after_cycle(now, cycle, state),
         }
     }
 
     /// Whether a cycle under way simply continues after a stall. The original schedules a second one; the first one's
     /// pollmore ends both, and no tick is polled until the next stall, 100 ticks later.
     pub(crate) fn resumes_after_stall(&self) -> bool {
-        matches!(self, Memory::Share(_))
+        matches!(self, ControllerState::Share(_))
     }
 
     /// Returns how many more packets to request from each device in this tick, in time that nobody else wants. The
     /// original leaves such time to its idle thread.
     pub(crate) fn take_unclaimed(&mut self, state: &State) -> u32 {
         match self {
-            Memory::Freebsd => 0,
-            Memory::Share(share) => share.take_unclaimed(state),
+            ControllerState::Freebsd => 0,
+            ControllerState::Share(share) => share.take_unclaimed(state),
         }
     }
 
     /// Returns the burst after missed ticks. The original's second correction.
     pub(crate) fn after_missed_tick(&self, state: &State) -> u32 {
         match self {
-            Memory::Freebsd => (state.burst - state.burst / 8).max(1),
+            ControllerState::Freebsd => (state.burst - state.burst / 8).max(1),
             // The clock ends the cycle that makes up for the tick.
-            Memory::Share(_) => state.burst,
+            ControllerState::Share(_) => state.burst,
         }
     }
 }

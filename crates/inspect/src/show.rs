@@ -143,14 +143,14 @@ struct Watched {
     seconds: f64,
     /// How long polls were watched, which is slightly longer.
     poll_seconds: f64,
-    before: Counters,
-    after: Counters,
+    before: LookCounters,
+    after: LookCounters,
     /// By NAPI id; `None` when polls could not be watched.
     rhythms: Option<BTreeMap<u32, PollRhythm>>,
 }
 
 /// The counters at either end of a look.
-struct Counters {
+struct LookCounters {
     /// By interface index.
     rx_packets: BTreeMap<u32, u64>,
     /// Interrupts of the machine; `None` if they cannot be read.
@@ -312,10 +312,10 @@ impl Observation {
         })
     }
 
-    fn count(&mut self, exact: Option<&ExactCpu>) -> Result<Counters, InspectError> {
+    fn count(&mut self, exact: Option<&ExactCpu>) -> Result<LookCounters, InspectError> {
         let links = self.control.links()?.into_iter();
         let counted = |link: LinkInfo| Some((link.interface.ifindex, link.rx_packets?));
-        Ok(Counters {
+        Ok(LookCounters {
             rx_packets: links.filter_map(counted).collect(),
             interrupts: interrupts(),
             storms: exact.map(ExactCpu::interrupts).transpose()?,

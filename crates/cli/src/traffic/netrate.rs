@@ -2,12 +2,12 @@
 
 use anyhow::Context;
 use nicpoll_traffic::netrate::command;
-use nicpoll_traffic::netrate::options::Tool;
+use nicpoll_traffic::netrate::options::NetrateTool;
 
 use crate::failure::Failure;
 use crate::traffic::open_account;
 
 /// Runs a tool and returns its exit status.
-pub fn run(tool: Tool, args: &[String]) -> Result<u8, Failure> {
+pub fn run(tool: NetrateTool, args: &[String]) -> Result<u8, Failure> {
     Ok(command::run(tool, args, &open_account).context(tool.name())?)
 }

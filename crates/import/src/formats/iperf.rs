@@ -21,7 +21,7 @@ struct TestStream {
 
 /// The streams of one test.
 #[derive(Debug, Default)]
-struct Test {
+struct IperfTest {
     line: usize,
     streams: Vec<TestStream>,
     /// Index in `streams` by id.
@@ -41,8 +41,8 @@ pub fn looks_like_iperf2(text: &str) -> bool {
 
 /// Returns each test as a run; payload in bit/s.
 pub fn parse_iperf2(text: &str) -> Result<Vec<ToolRun>, FileError> {
-    let mut tests: Vec<Test> = Vec::new();
-    let mut test = Test::default();
+    let mut tests: Vec<IperfTest> = Vec::new();
+    let mut test = IperfTest::default();
     let mut is_udp_client = false;
     for (index, text) in text.lines().enumerate() {
         let at = index + 1;
@@ -82,7 +82,7 @@ pub fn parse_iperf2(text: &str) -> Result<Vec<ToolRun>, FileError> {
         test.is_udp_client |= is_udp_client;
     }
     tests.push(test);
-    Ok(tests.iter().filter_map(Test::run).collect())
+    Ok(tests.iter().filter_map(IperfTest::run).collect())
 }
 
 impl TestStream {
@@ -115,7 +115,7 @@ impl TestStream {
     }
 }
 
-impl Test {
+impl IperfTest {
     fn stream(&mut self, id: &str, line: usize) -> &mut TestStream {
         if self.streams.is_empty() {
             self.line = line;

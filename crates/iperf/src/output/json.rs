@@ -16,7 +16,7 @@ use nicpoll_model::traffic::{
 use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
 
-use super::sums::{DueSums, Streams, Sum, SummedStream};
+use super::sums::{DueSums, StreamSum, Streams, SummedStream};
 use crate::events::{Output, Room, RunObject, Settings, StreamKey};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
@@ -42,7 +42,7 @@ pub struct JsonPrinter {
 }
 
 /// Sums up the streams with the same side and peer.
-fn group_sum(sum: &Sum) -> IperfSum {
+fn group_sum(sum: &StreamSum) -> IperfSum {
     let connected = &sum.connected;
     IperfSum {
         side: side(connected),

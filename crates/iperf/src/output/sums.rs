@@ -12,7 +12,7 @@ use crate::records::{Connected, IntervalRecord};
 
 /// Several streams summed up.
 #[derive(Clone, Copy, Debug)]
-pub struct Sum {
+pub struct StreamSum {
     /// All streams of the group, summed or not.
     pub members: u32,
     /// How many of the summed streams this end receives,
@@ -27,12 +27,12 @@ pub struct Sum {
     pub connected: Connected,
 }
 
-impl Sum {
-    fn with(sum: Option<Sum>, connected: &Connected, record: &IntervalRecord) -> Self {
+impl StreamSum {
+    fn with(sum: Option<StreamSum>, connected: &Connected, record: &IntervalRecord) -> Self {
         let is_sender = connected.is_sender;
         let mut whole = sum.map_or(*record, |sum| sum.record.plus(record));
         whole.is_partial = record.is_partial && sum.is_none_or(|sum| sum.record.is_partial);
-        Sum {
+        StreamSum {
             members: 0,
             receivers: sum.map_or(0, |sum| sum.receivers) + u32::from(!is_sender),
             senders: sum.map_or(0, |sum| sum.senders) + u32::from(is_sender),
@@ -68,8 +68,8 @@ struct Gathered {
     /// Number of interval sums already made.
     summed: u64,
     /// Incomplete interval sums, by interval number.
-    intervals: BTreeMap<u64, Sum>,
-    total: Option<Sum>,
+    intervals: BTreeMap<u64, StreamSum>,
+    total: Option<StreamSum>,
 }
 
 /// A stream that has a peer, with its printer's data.
@@ -89,9 +89,9 @@ pub struct SummedStream<T> {
 #[derive(Default)]
 pub struct DueSums {
     /// Interval sums, in order.
-    pub intervals: Vec<Sum>,
+    pub intervals: Vec<StreamSum>,
     /// The total of a group.
-    pub total: Option<Sum>,
+    pub total: Option<StreamSum>,
 }
 
 /// The streams of groups that have not ended.
@@ -197,7 +197,7 @@ impl<T: Copy> Streams<T> {
         };
         if let Some(gathered) = self.groups.get_mut(&stream.group) {
             let sum = gathered.intervals.remove(&number);
-            let sum = Sum::with(sum, &stream.connected, &record);
+            let sum = StreamSum::with(sum, &stream.connected, &record);
             gathered.intervals.insert(number, sum);
         }
         self.due(stream.group)
@@ -215,7 +215,7 @@ impl<T: Copy> Streams<T> {
         stream.is_done = true;
         let stream = *stream;
         if let (Some(whole), Some(gathered)) = (whole, self.groups.get_mut(&stream.group)) {
-            gathered.total = Some(Sum::with(gathered.total, &stream.connected, whole));
+            gathered.total = Some(StreamSum::with(gathered.total, &stream.connected, whole));
         }
         vec![self.due(stream.group)]
     }
@@ -235,10 +235,10 @@ impl<T: Copy> Streams<T> {
         {
             gathered.summed = first.key() + 1;
             let sum = first.remove();
-            due.intervals.push(Sum { members, ..sum });
+            due.intervals.push(StreamSum { members, ..sum });
         }
         if running.is_none() {
-            due.total = gathered.total.map(|sum| Sum { members, ..sum });
+            due.total = gathered.total.map(|sum| StreamSum { members, ..sum });
             self.groups.remove(&group);
             self.streams.retain(|_, stream| stream.group != group);
         }

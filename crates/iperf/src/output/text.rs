@@ -12,7 +12,7 @@ use nicpoll_sys::stdio;
 use nicpoll_traffic::{CloseAccount, losses};
 
 use super::lines::{self, CsvRow, Format, Label};
-use super::sums::{self, DueSums, Streams, Sum};
+use super::sums::{self, DueSums, StreamSum, Streams};
 use crate::events::{Output, RunObject, Settings, StreamKey};
 use crate::options::{Exclude, Options, Style};
 use crate::records::{Connected, IntervalRecord, Receipt, Total};
@@ -163,7 +163,7 @@ impl<'a> TextPrinter<'a> {
     }
 
     /// Prints a sum of whole streams or of one interval.
-    fn sum(&mut self, sum: &Sum, is_whole: bool) -> io::Result<()> {
+    fn sum(&mut self, sum: &StreamSum, is_whole: bool) -> io::Result<()> {
         let connected = &sum.connected;
         let is_alone = self.exclude.streams;
         let least = if is_alone && !self.is_csv() { 1 } else { 2 };

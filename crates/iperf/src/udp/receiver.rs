@@ -19,7 +19,7 @@ use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 use nicpoll_traffic::{LOOK_EVERY, OneWayDelays, RefusedSends, Signals};
 
 use super::sender::SendClock;
-use super::session::{DatagramHead, Session};
+use super::session::{DatagramHead, UdpSession};
 use crate::config::{StreamConfig, UDP_LENGTH_BYTES, receive_window};
 use crate::records::{
     Calls, Connected, End, IntervalRecord, Intervals, Observer, Total, type_of_service,
@@ -230,7 +230,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 struct UdpStreamReceiver<'a> {
     incoming: &'a Incoming,
     intervals: Intervals<'a>,
-    session: Option<Session>,
+    session: Option<UdpSession>,
     calls: Calls,
     foreign_datagrams: u64,
     /// When the session's last datagram came, or when the wait for the first began.
@@ -343,7 +343,7 @@ impl UdpStreamReceiver<'_> {
     }
 
     /// Starts the session with the sender of this datagram, to which the socket is connected.
-    fn open(&mut self, first: &DatagramHead, now: Instant) -> Result<&mut Session, Error> {
+    fn open(&mut self, first: &DatagramHead, now: Instant) -> Result<&mut UdpSession, Error> {
         let Incoming { bound, stream, .. } = self.incoming;
         let peer = first.source;
         let local = bound.socket.local_addr();
@@ -357,7 +357,7 @@ impl UdpStreamReceiver<'_> {
             type_of_service: self.incoming.type_of_service,
         });
         self.last_good = now;
-        let session = self.session.insert(Session::open(peer, &first.raw, now));
+        let session = self.session.insert(UdpSession::open(peer, &first.raw, now));
         if stream.records_times {
             session.record_times();
         }
@@ -381,7 +381,7 @@ impl UdpStreamReceiver<'_> {
         let session = self.session.as_ref();
         IntervalRecord {
             calls: self.calls,
-            ..session.map(Session::counted).unwrap_or_default()
+            ..session.map(UdpSession::counted).unwrap_or_default()
         }
     }
 

@@ -55,7 +55,7 @@ const SILENCE_AFTER_OLD_FIN: Duration = Duration::from_secs(1);
 type FinAnswer = [u8; ServerReport::BYTES];
 
 #[derive(Debug)]
-pub struct Session {
+pub struct UdpSession {
     pub peer: SocketAddr,
     pub datagrams: u64,
     pub bytes: u64,
@@ -81,12 +81,12 @@ pub struct Session {
     fin_bytes: u64,
 }
 
-impl Session {
+impl UdpSession {
     /// Opens a session for the client that sent `first`.
     pub fn open(peer: SocketAddr, first: &RawDatagram, now: Instant) -> Self {
         let dialect = Dialect::of_client(first);
         let is_zero = dialect.header(first, 0).is_some_and(|first| first.id == 0);
-        Session {
+        UdpSession {
             peer,
             datagrams: 0,
             bytes: 0,
@@ -301,7 +301,7 @@ pub(crate) fn books_of_receiver(total: &Total) -> EndBooks {
 #[derive(Debug)]
 pub struct DatagramServer {
     clock: WallClock,
-    session: Option<Session>,
+    session: Option<UdpSession>,
 }
 
 impl Default for DatagramServer {
@@ -328,7 +328,7 @@ impl DatagramReceiver for DatagramServer {
         let session = match &mut self.session {
             Some(session) if session.peer == head.source => session,
             None if head.opens_session() => {
-                let mut session = Session::open(head.source, &head.raw, now);
+                let mut session = UdpSession::open(head.source, &head.raw, now);
                 session.delays = Some(Box::new(OneWayDelays::start()));
                 self.session.insert(session)
             }

@@ -16,10 +16,10 @@ use crate::design::{Design, NamedSetting, Versus};
 use crate::judge::warnings::warning;
 
 /// Values of both interfaces under a setting, by name: what [`crate::Lab::settings`] reads.
-pub type Seen = BTreeMap<String, BTreeMap<String, String>>;
+pub type SeenValues = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Returns the confounders of a design's comparisons, for settings that have been in force.
-pub fn confounders(design: &Design, seen: &Seen) -> Vec<Confounder> {
+pub fn confounders(design: &Design, seen: &SeenValues) -> Vec<Confounder> {
     let of = |versus: &Versus| {
         let (Some(setting), Some(reference)) = (
             design.setting(&versus.setting),
@@ -104,7 +104,7 @@ fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<NamedDifferenc
 fn not_asked(
     setting: &NamedSetting,
     reference: &NamedSetting,
-    seen: &Seen,
+    seen: &SeenValues,
 ) -> Vec<NamedDifference> {
     let (Some(own), Some(others)) = (seen.get(setting.name()), seen.get(reference.name())) else {
         return Vec::new();
@@ -222,7 +222,7 @@ mod confounders_tests {
     use crate::design::demo;
     use std::time::Duration;
 
-    fn found(design: &Design, seen: &Seen, setting: &str, reference: &str) -> Vec<String> {
+    fn found(design: &Design, seen: &SeenValues, setting: &str, reference: &str) -> Vec<String> {
         let all = confounders(design, seen).into_iter();
         all.filter(|one| one.setting == setting && one.reference == reference)
             .map(|one| one.name)
@@ -233,11 +233,11 @@ mod confounders_tests {
     fn what_a_setting_changes_beside_how_packets_are_received_is_listed() {
         let design = demo::design(Duration::from_micros(200));
         assert_eq!(
-            found(&design, &Seen::new(), "polling", "default"),
+            found(&design, &SeenValues::new(), "polling", "default"),
             ["receiver: gro", "sender: tso"]
         );
         // These differ only in the discipline.
-        assert!(found(&design, &Seen::new(), "polling", "interrupt").is_empty());
+        assert!(found(&design, &SeenValues::new(), "polling", "interrupt").is_empty());
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod confounders_tests {
             let all = all.map(|(name, value)| (String::from(name), String::from(value)));
             BTreeMap::from(all)
         };
-        let seen = Seen::from([
+        let seen = SeenValues::from([
             (String::from("polling"), values("1000", "7", "true")),
             (String::from("interrupt"), values("2000", "0", "false")),
         ]);

@@ -11,12 +11,12 @@ use nicpoll_model::{CoreSeries, TrialSeries, WorkUnit};
 use nicpoll_observe::{CoreTicks, FlowReading, TICKS_PER_SECOND};
 
 /// Running readings on all hosts.
-pub struct Readings {
+pub struct RunningReadings {
     step: Duration,
     duration: Duration,
 }
 
-impl Readings {
+impl RunningReadings {
     /// Starts readings on every host of the path, for traffic of this length.
     pub fn open(lab: &mut Lab, duration: Duration, ip: IpVersion) -> Result<Self, LabError> {
         let step = TrialSeries::step_seconds(duration.as_secs_f64());
@@ -28,7 +28,7 @@ impl Readings {
             let cores = read.unwrap_or_default();
             host.tell(HostRequest::OpenSeries { step, ip, cores })?;
         }
-        Ok(Readings { step, duration })
+        Ok(RunningReadings { step, duration })
     }
 
     /// Ends them. `None` if there was no time for a step.

@@ -76,12 +76,12 @@ const WINDOW_GAIN: f64 = 0.3;
 
 /// The timeout found by earlier trials of a workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct TimerMemory {
     timeout_ns: Option<u64>,
     steps: u32,
 }
 
-impl Memory {
+impl TimerMemory {
     /// Returns the timeout to begin with.
     pub fn timeout_ns(&self, period_ns: u64) -> u64 {
         self.timeout_ns.unwrap_or(period_ns)
@@ -108,7 +108,7 @@ pub fn calibrate(
     lab: &mut Lab,
     setting: &NamedSetting,
     period_ns: u64,
-    memory: &mut Memory,
+    memory: &mut TimerMemory,
     deadline: Instant,
 ) -> Result<Calibration, LabError> {
     let mut calibration = Calibration {
@@ -163,7 +163,7 @@ mod tests {
     fn the_timeout_converges_on_the_period_under_any_load_that_leaves_room() {
         for load in [0.0, 0.1, 0.3, 0.5, 0.7] {
             let period_ns = 200_000;
-            let mut memory = Memory::default();
+            let mut memory = TimerMemory::default();
             let mut timeout_ns = memory.timeout_ns(period_ns);
             for _ in 0..30 {
                 let gap_ns = gap_under_load_ns(timeout_ns, 20_000, load);
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_first_step_makes_up_for_most_and_later_ones_average() {
-        let mut memory = Memory::default();
+        let mut memory = TimerMemory::default();
         assert_eq!(memory.learn_from_step(200_000, 300_000, 200_000), 130_000);
         assert_eq!(memory.timeout_ns(200_000), 130_000);
         for _ in 0..20 {

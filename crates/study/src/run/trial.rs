@@ -22,7 +22,7 @@ use crate::judge::trial::{
 };
 use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
 use crate::run::series::Readings;
-use crate::run::timer::{Memory, apply, begin_commands, calibrate, gap_ns};
+use crate::run::timer::{TimerMemory, apply, begin_commands, calibrate, gap_ns};
 
 /// Attempts to prove a setting before the traffic counts.
 const PROOF_ATTEMPTS_MAX: u32 = 2;
@@ -47,7 +47,7 @@ pub struct Trials<'a> {
     /// What each setting changed, when it was first in force.
     pub(crate) changes: Vec<SettingChanges>,
     /// By workload and setting.
-    memories: BTreeMap<(String, String), Memory>,
+    memories: BTreeMap<(String, String), TimerMemory>,
     /// Whether the trial has made its own changes: later ones are another process's.
     is_settled: bool,
 }
@@ -113,7 +113,7 @@ impl<'a> Trials<'a> {
     }
 
     fn rehearse_one(&mut self, subject: Subject<'_>) -> Result<(), LabError> {
-        let mut memory = Memory::default();
+        let mut memory = TimerMemory::default();
         self.apply(subject, &memory)?;
         for _ in 0..REHEARSALS {
             self.warm_up(subject, &mut memory)?;
@@ -257,7 +257,7 @@ impl<'a> Trials<'a> {
         &mut self,
         subject: Subject<'_>,
         napis: &[u32],
-        memory: &mut Memory,
+        memory: &mut TimerMemory,
     ) -> Result<(Warmed, u32), LabError> {
         let evidence = subject.setting.evidence;
         for attempt in 1.. {
@@ -336,7 +336,11 @@ impl<'a> Trials<'a> {
     }
 
     /// Runs uncounted traffic, during which the timer is tuned. All is quiet afterwards.
-    fn warm_up(&mut self, subject: Subject<'_>, memory: &mut Memory) -> Result<Warmed, LabError> {
+    fn warm_up(
+        &mut self,
+        subject: Subject<'_>,
+        memory: &mut TimerMemory,
+    ) -> Result<Warmed, LabError> {
         let begin = Instant::now();
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
         let opened = self.lab.studied().polls()?;
@@ -371,7 +375,7 @@ impl<'a> Trials<'a> {
     }
 
     /// Applies a setting and starts counting polls. Returns the NAPI instances.
-    fn apply(&mut self, subject: Subject<'_>, memory: &Memory) -> Result<Vec<u32>, LabError> {
+    fn apply(&mut self, subject: Subject<'_>, memory: &TimerMemory) -> Result<Vec<u32>, LabError> {
         let setting = subject.setting;
         let period_ns = setting.period_ns();
         let timeout_ns = period_ns.map(|period_ns| memory.timeout_ns(period_ns));
@@ -380,7 +384,7 @@ impl<'a> Trials<'a> {
         self.lab.watch_polls()
     }
 
-    fn remember(&mut self, subject: Subject<'_>, memory: Memory) {
+    fn remember(&mut self, subject: Subject<'_>, memory: TimerMemory) {
         let of_both = (
             subject.workload.name.clone(),
             String::from(subject.setting.name()),

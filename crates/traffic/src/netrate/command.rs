@@ -13,7 +13,7 @@ use std::io;
 use nicpoll_sys::stdio::print;
 use nicpoll_sys::tell;
 
-use crate::netrate::options::{NetrateOptions, Tool};
+use crate::netrate::options::{NetrateOptions, NetrateTool};
 use common::ToolFailure;
 
 pub use common::OpenAccount;
@@ -22,11 +22,11 @@ pub use common::OpenAccount;
 const EXIT_REFUSED: u8 = 255;
 
 /// The help text of a tool.
-pub fn help_text(tool: Tool) -> &'static str {
+pub fn help_text(tool: NetrateTool) -> &'static str {
     match tool {
-        Tool::Netblast => include_str!("command/netblast.txt"),
-        Tool::Netreceive => include_str!("command/netreceive.txt"),
-        Tool::Netsend => include_str!("command/netsend.txt"),
+        NetrateTool::Netblast => include_str!("command/netblast.txt"),
+        NetrateTool::Netreceive => include_str!("command/netreceive.txt"),
+        NetrateTool::Netsend => include_str!("command/netsend.txt"),
     }
 }
 
@@ -34,7 +34,7 @@ pub fn help_text(tool: Tool) -> &'static str {
 ///
 /// # Errors
 /// Errors for which the originals have no message.
-pub fn run(tool: Tool, args: &[String], open_account: OpenAccount<'_>) -> io::Result<u8> {
+pub fn run(tool: NetrateTool, args: &[String], open_account: OpenAccount<'_>) -> io::Result<u8> {
     let options = match NetrateOptions::parse(tool, args) {
         Ok(Some(options)) => options,
         Ok(None) => return print(help_text(tool)).map(|()| 0),
@@ -44,9 +44,9 @@ pub fn run(tool: Tool, args: &[String], open_account: OpenAccount<'_>) -> io::Re
         }
     };
     let ended = match tool {
-        Tool::Netblast => send::blast(&options, open_account),
-        Tool::Netreceive => receive::run(&options, open_account),
-        Tool::Netsend => send::paced(&options, open_account),
+        NetrateTool::Netblast => send::blast(&options, open_account),
+        NetrateTool::Netreceive => receive::run(&options, open_account),
+        NetrateTool::Netsend => send::paced(&options, open_account),
     };
     match ended {
         Ok(status) => Ok(status),

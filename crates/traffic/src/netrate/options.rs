@@ -18,7 +18,7 @@ const BLAST_THREADS_MAX: u64 = 1024;
 
 /// The tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tool {
+pub enum NetrateTool {
     /// Sends as fast as possible.
     Netblast,
     /// Counts what arrives.
@@ -27,29 +27,33 @@ pub enum Tool {
     Netsend,
 }
 
-impl Tool {
+impl NetrateTool {
     /// The tool's name.
     pub fn name(self) -> &'static str {
         match self {
-            Tool::Netblast => "netblast",
-            Tool::Netreceive => "netreceive",
-            Tool::Netsend => "netsend",
+            NetrateTool::Netblast => "netblast",
+            NetrateTool::Netreceive => "netreceive",
+            NetrateTool::Netsend => "netsend",
         }
     }
 
     /// The tool with this name.
     pub fn named(name: &str) -> Option<Self> {
-        [Tool::Netblast, Tool::Netreceive, Tool::Netsend]
-            .into_iter()
-            .find(|tool| tool.name() == name)
+        [
+            NetrateTool::Netblast,
+            NetrateTool::Netreceive,
+            NetrateTool::Netsend,
+        ]
+        .into_iter()
+        .find(|tool| tool.name() == name)
     }
 
     /// The original's usage line.
     fn usage(self) -> &'static str {
         match self {
-            Tool::Netblast => "netblast [ip] [port] [payloadsize] [duration]",
-            Tool::Netreceive => "netreceive port [nthreads]",
-            Tool::Netsend => {
+            NetrateTool::Netblast => "netblast [ip] [port] [payloadsize] [duration]",
+            NetrateTool::Netreceive => "netreceive port [nthreads]",
+            NetrateTool::Netsend => {
                 "netsend [ip] [port[-port_max]] [payloadsize] [packet_rate] [duration]"
             }
         }
@@ -58,8 +62,8 @@ impl Tool {
     fn takes(self, option: &str) -> bool {
         match option {
             "--json" => true,
-            "--blocking" => self != Tool::Netreceive,
-            "--batch" | "--style" | "--repeat" => self == Tool::Netblast,
+            "--blocking" => self != NetrateTool::Netreceive,
+            "--batch" | "--style" | "--repeat" => self == NetrateTool::Netblast,
             _ => false,
         }
     }
@@ -111,14 +115,14 @@ impl NetrateOptions {
     ///
     /// # Errors
     /// The refusal, printed unchanged.
-    pub fn parse(tool: Tool, args: &[String]) -> Result<Option<Self>, ToolFailure> {
+    pub fn parse(tool: NetrateTool, args: &[String]) -> Result<Option<Self>, ToolFailure> {
         let mut options = NetrateOptions::default();
         let Some(positional) = options.read_own(tool, args)? else {
             return Ok(None);
         };
         let usage = || String::from(tool.usage());
         match (tool, &positional[..]) {
-            (Tool::Netblast, [host, port, payload, duration, threads @ ..])
+            (NetrateTool::Netblast, [host, port, payload, duration, threads @ ..])
                 if threads.len() <= 1 =>
             {
                 let invalid = |what, text| format!("Invalid {what}: {text}\n{}", tool.usage());
@@ -137,12 +141,12 @@ impl NetrateOptions {
                 let threads = threads.map(|text| thread_count(text, BLAST_THREADS_MAX));
                 options.threads = threads.map(|it| it.ok_or_else(usage)).transpose()?;
             }
-            (Tool::Netreceive, [port, threads @ ..]) if threads.len() <= 1 => {
+            (NetrateTool::Netreceive, [port, threads @ ..]) if threads.len() <= 1 => {
                 options.port = port_number(port).ok_or_else(usage)?;
                 let threads = thread_count(threads.first().unwrap_or(&"1"), RECEIVE_THREADS_MAX);
                 options.threads = Some(threads.ok_or_else(usage)?);
             }
-            (Tool::Netsend, [host, ports, payload, rate, duration]) => {
+            (NetrateTool::Netsend, [host, ports, payload, rate, duration]) => {
                 options.host = String::from(*host);
                 (options.port, options.port_max) = port_range(ports).ok_or_else(usage)?;
                 options.payload_bytes = payload_bytes(tool, payload)?;
@@ -161,7 +165,7 @@ impl NetrateOptions {
     /// Parses nicpoll's own options; returns the originals' arguments, or `None` for help.
     fn read_own<'a>(
         &mut self,
-        tool: Tool,
+        tool: NetrateTool,
         args: &'a [String],
     ) -> Result<Option<Vec<&'a str>>, ToolFailure> {
         let mut positional = Vec::new();
@@ -222,7 +226,7 @@ fn runs(value: Option<&str>) -> Result<u32, ToolFailure> {
     }
 }
 
-fn payload_bytes(tool: Tool, text: &str) -> Result<usize, ToolFailure> {
+fn payload_bytes(tool: NetrateTool, text: &str) -> Result<usize, ToolFailure> {
     match number(text) {
         Some(bytes @ 0..=PAYLOAD_BYTES_MAX) => Ok(bytes as usize),
         Some(_) => Err(format!("payloadsize > {PAYLOAD_BYTES_MAX}").into()),

@@ -31,7 +31,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 /// Answers datagrams, and counts them.
 struct AnsweredDatagrams<'a> {
     socket: &'a UdpSocket,
-    served: &'a Counters,
+    served: &'a ProtocolCounts,
     /// Responses that the kernel refused for the moment.
     refused: RefusedSends,
     buffer: Vec<u8>,
@@ -45,7 +45,7 @@ enum Came {
 }
 
 impl<'a> AnsweredDatagrams<'a> {
-    fn new(socket: &'a UdpSocket, served: &'a Counters) -> Self {
+    fn new(socket: &'a UdpSocket, served: &'a ProtocolCounts) -> Self {
         AnsweredDatagrams {
             socket,
             served,
@@ -111,7 +111,7 @@ impl Responder {
     /// Answers until the clients are done and the socket is empty.
     pub fn run(&self, signals: &Signals) -> Result<Responded, WorkloadError> {
         let failed = |source| WorkloadError::failed(self.0.receive_failed(source));
-        let served = Counters::default();
+        let served = ProtocolCounts::default();
         let mut datagrams = AnsweredDatagrams::new(&self.0.socket, &served);
         let (mut first, mut last) = (None, Instant::now());
         let mut drained_by = None;
@@ -169,8 +169,8 @@ pub struct ServiceConfig {
 /// Counts of the service; may be read while they grow.
 #[derive(Debug)]
 pub struct Served {
-    udp: Counters,
-    tcp: Counters,
+    udp: ProtocolCounts,
+    tcp: ProtocolCounts,
     connections: AtomicU64,
     refused_connections: AtomicU64,
     places: Mutex<Places>,
@@ -187,7 +187,7 @@ struct Places {
 
 /// The counts of one protocol.
 #[derive(Debug, Default)]
-struct Counters {
+struct ProtocolCounts {
     requests: AtomicU64,
     responses: AtomicU64,
     refused: AtomicU64,
@@ -196,7 +196,7 @@ struct Counters {
     bytes_sent: AtomicU64,
 }
 
-impl Counters {
+impl ProtocolCounts {
     fn look(&self) -> RrServed {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RrServed {
@@ -217,8 +217,8 @@ fn add(counter: &AtomicU64, count: usize) {
 impl Default for Served {
     fn default() -> Self {
         Served {
-            udp: Counters::default(),
-            tcp: Counters::default(),
+            udp: ProtocolCounts::default(),
+            tcp: ProtocolCounts::default(),
             connections: AtomicU64::default(),
             refused_connections: AtomicU64::default(),
             places: Mutex::new(Places {

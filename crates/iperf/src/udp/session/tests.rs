@@ -108,11 +108,11 @@ fn receive(
     first_id: u64,
     arrivals: &[(u64, u64)],
     sent: u64,
-) -> (Session, [u8; ServerReport::BYTES]) {
+) -> (UdpSession, [u8; ServerReport::BYTES]) {
     let now = Instant::now();
     let of = |place: u64| datagram(dialect, (place + first_id) as i64, 1_000 * place);
     let peer = (Ipv4Addr::LOCALHOST, 1).into();
-    let mut session = Session::open(peer, &of(arrivals[0].0), now);
+    let mut session = UdpSession::open(peer, &of(arrivals[0].0), now);
     for &(place, transit_us) in arrivals {
         let arrival_ns = 1_000 * (1_000 * place + transit_us) as i64;
         session
@@ -173,7 +173,7 @@ fn told(dialect: Dialect, arrived: u64, repetition: i64, late: Duration) -> (u64
     let first_id = dialect.first_id();
     let of = |place: u64| datagram(dialect, (place + first_id) as i64, 1_000 * place);
     let arrival_ns = |sent_us: u64| Some(1_000 * (sent_us as i64 + 300));
-    let mut session = Session::open((Ipv4Addr::LOCALHOST, 1).into(), &of(0), now);
+    let mut session = UdpSession::open((Ipv4Addr::LOCALHOST, 1).into(), &of(0), now);
     for place in 0..arrived {
         let head = head(of(place), arrival_ns(1_000 * place));
         session.take(&head, now).unwrap();
@@ -215,7 +215,7 @@ fn a_late_fin_takes_no_datagram_away_that_was_lost() {
 fn an_id_before_the_first_is_data_without_a_place_in_the_sequence() {
     let now = Instant::now();
     let of = |id| datagram(Dialect::V2_1, id, 0);
-    let mut session = Session::open((Ipv4Addr::LOCALHOST, 1).into(), &of(1), now);
+    let mut session = UdpSession::open((Ipv4Addr::LOCALHOST, 1).into(), &of(1), now);
     for id in [1, 0, 2] {
         session.take(&head(of(id), None), now).unwrap();
     }

@@ -21,7 +21,7 @@ use crate::netrate::blast::Blaster;
 use crate::netrate::command::common::{
     OpenAccount, ToolFailure, announce, head, print_document, since_1970, time_of_day,
 };
-use crate::netrate::options::{NetrateOptions, Tool};
+use crate::netrate::options::{NetrateOptions, NetrateTool};
 use crate::netrate::send::{PacedSender, SendSchedule};
 use crate::netrate::sending::{Reach, SendProgress, Sent, connect_first, words_of};
 use crate::netrate::text;
@@ -52,7 +52,7 @@ pub fn blast(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<
             options,
         )?;
     }
-    let test = Test::new(Tool::Netblast, options, peer, open_account)?;
+    let test = SenderState::new(NetrateTool::Netblast, options, peer, open_account)?;
     let (mut documents, mut rates, mut status) = (Vec::new(), Vec::new(), 0);
     for _ in 0..options.repeat.unwrap_or(1) {
         let run = test.run(|test| blast_once(test, &mut blasters, &cpus))?;
@@ -94,7 +94,7 @@ pub fn blast(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<
 }
 
 fn blast_once(
-    test: &Test<'_>,
+    test: &SenderState<'_>,
     blasters: &mut [Blaster],
     cpus: &[u32],
 ) -> io::Result<(Sent, Reach)> {
@@ -142,7 +142,7 @@ pub fn paced(options: &NetrateOptions, open_account: OpenAccount<'_>) -> Result<
     }
     print_error(text::netsend_looks(schedule.datagrams_a_look));
     let mut sender = PacedSender::new(peer, options)?;
-    let test = Test::new(Tool::Netsend, options, peer, open_account)?;
+    let test = SenderState::new(NetrateTool::Netsend, options, peer, open_account)?;
     let run = test.run(|test| {
         let progress = vec![sender.progress()];
         let senders = [|signals: &Signals| sender.run(signals)];
@@ -177,8 +177,8 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ToolFailure> {
 }
 
 /// The common state of senders, from the moment that signals are caught.
-struct Test<'a> {
-    tool: Tool,
+struct SenderState<'a> {
+    tool: NetrateTool,
     options: &'a NetrateOptions,
     peer: SocketAddr,
     open_account: OpenAccount<'a>,
@@ -193,14 +193,14 @@ struct SendOutcome {
     host: Option<HostDelta>,
 }
 
-impl<'a> Test<'a> {
+impl<'a> SenderState<'a> {
     fn new(
-        tool: Tool,
+        tool: NetrateTool,
         options: &'a NetrateOptions,
         peer: SocketAddr,
         open_account: OpenAccount<'a>,
     ) -> io::Result<Self> {
-        Ok(Test {
+        Ok(SenderState {
             tool,
             options,
             peer,
