@@ -57,7 +57,7 @@ pub enum AbProgress<'a> {
     /// The first changes of setting show whether they disturb the interface, and how long the traffic takes to settle.
     FirstChanges,
     /// A block begins.
-    MeasuredBlock {
+    Block {
         /// Pairs that are complete.
         pairs: usize,
         /// Whether the block is under the judged setting.

@@ -70,7 +70,7 @@ impl SimulatedRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// A figure of the flow, or of the flow back.
-    FlowFigures(FlowQuantity, Direction),
+    Flow(FlowQuantity, Direction),
     /// A share of a host's processor time.
     Cpu(HostOfPath, CpuState),
     /// Share of received packets that the receiver lost in full socket buffers.

@@ -6,7 +6,7 @@ use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::{SimFigures, SimFlow, SimTcp};
 use nicpoll_sim::{
-    HostModel, HostOfPath, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
+    HostModel, PathHost, Pattern, SimError, Simulation, TrafficModel, resource, simulate,
 };
 
 use crate::quantity::{FlowFigures, FlowQuantity as Q, SimulatedRun};
@@ -78,7 +78,7 @@ pub fn simulated(
     // The one host of a run with an ideal sender receives.
     let is_sender = |number: usize| number == 0 && hosts.len() > 1;
     let stop = |(number, host): (usize, &&HostModel)| {
-        Ok(HostOfPath {
+        Ok(PathHost {
             host: (*host).clone(),
             discipline: run.discipline(is_sender(number))?,
         })

@@ -11,7 +11,7 @@ use nicpoll_model::sim::{
     SimulatedFigure, ToSimulate,
 };
 use nicpoll_sim::{
-    DEFER_MAX, Field, HostModel, HostOfPath, Pattern, ReceiveDiscipline, SimError, Simulation,
+    DEFER_MAX, Field, HostModel, PathHost, Pattern, ReceiveDiscipline, SimError, Simulation,
     TrafficModel, simulate as run,
 };
 use nicpoll_stats::Summary;
@@ -230,8 +230,8 @@ fn simulate(
     discipline: &str,
     ns: u64,
 ) -> Result<SimFigures, SimError> {
-    let stop = |discipline| -> Result<HostOfPath, SimError> {
-        Ok(HostOfPath {
+    let stop = |discipline| -> Result<PathHost, SimError> {
+        Ok(PathHost {
             host: host.clone(),
             discipline: ReceiveDiscipline::parse(discipline)?,
         })

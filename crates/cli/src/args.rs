@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use nicpoll_iperf::options::help_text;
 use nicpoll_traffic::netrate::command::help_text as netrate_help;
-use nicpoll_traffic::netrate::options::Tool;
+use nicpoll_traffic::netrate::options::NetrateTool;
 
 use crate::engine::blast::BlastArgs;
 use crate::engine::forward::ForwardArgs;
@@ -75,13 +75,13 @@ pub enum Command {
     #[command(disable_help_flag = true, override_help = help_text())]
     Iperf(OwnArgs),
     /// Send datagrams as fast as possible, as FreeBSD's netblast does
-    #[command(disable_help_flag = true, override_help = netrate_help(Tool::Netblast))]
+    #[command(disable_help_flag = true, override_help = netrate_help(NetrateTool::Netblast))]
     Netblast(OwnArgs),
     /// Receive and count datagrams, as FreeBSD's netreceive does
-    #[command(disable_help_flag = true, override_help = netrate_help(Tool::Netreceive))]
+    #[command(disable_help_flag = true, override_help = netrate_help(NetrateTool::Netreceive))]
     Netreceive(OwnArgs),
     /// Send datagrams at a steady rate, as FreeBSD's netsend does
-    #[command(disable_help_flag = true, override_help = netrate_help(Tool::Netsend))]
+    #[command(disable_help_flag = true, override_help = netrate_help(NetrateTool::Netsend))]
     Netsend(OwnArgs),
     /// Measure request/response latency over UDP or TCP
     Rr(RrArgs),

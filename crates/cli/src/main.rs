@@ -26,7 +26,7 @@ use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use nicpoll_engine::remove_sockets_of_the_dead;
 use nicpoll_sys::{stdio, tell};
-use nicpoll_traffic::netrate::options::Tool;
+use nicpoll_traffic::netrate::options::NetrateTool;
 
 use crate::args::{Cli, Command, OwnArgs};
 use crate::engine::{blast, forward, sink, sysctl};
@@ -73,7 +73,7 @@ fn help_or_usage(told: &clap::Error) -> Result<u8, Failure> {
 fn arguments() -> Vec<OsString> {
     let mut args: Vec<OsString> = env::args_os().collect();
     let name = args.first().and_then(|path| Path::new(path).file_name());
-    let name = name.and_then(|name| Tool::named(name.to_str()?));
+    let name = name.and_then(|name| NetrateTool::named(name.to_str()?));
     if let Some(tool) = name {
         args.insert(1, OsString::from(tool.name()));
     }
@@ -101,9 +101,9 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Restore(args) => restore::restore(args),
         Command::Guard(args) => restore::guard(args),
         Command::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),
-        Command::Netblast(OwnArgs { args }) => netrate::run(Tool::Netblast, args),
-        Command::Netreceive(OwnArgs { args }) => netrate::run(Tool::Netreceive, args),
-        Command::Netsend(OwnArgs { args }) => netrate::run(Tool::Netsend, args),
+        Command::Netblast(OwnArgs { args }) => netrate::run(NetrateTool::Netblast, args),
+        Command::Netreceive(OwnArgs { args }) => netrate::run(NetrateTool::Netreceive, args),
+        Command::Netsend(OwnArgs { args }) => netrate::run(NetrateTool::Netsend, args),
         Command::Completions { shell } => completions(*shell),
         Command::Man(args) => man::run(args, Cli::command()),
     }

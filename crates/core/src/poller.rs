@@ -1,6 +1,6 @@
 //! The state machine: `sys/kern/kern_poll.c`, function by function.
 
-use crate::controller::{Controller, Cycle, Memory, share_ns};
+use crate::controller::{Controller, ControllerState, Cycle, share_ns};
 use crate::device::{Command, DeviceId, Devices, List, Time};
 use crate::knob::{Access, Errno, Knob, State};
 
@@ -27,7 +27,7 @@ pub struct Poller {
     hz: u32,
     state: State,
     list: List,
-    memory: Memory,
+    memory: ControllerState,
     /// `prev_t`: the last tick that was not short.
     previous_tick: Time,
     /// The cycle under way, or the last one.
@@ -50,7 +50,7 @@ impl Poller {
             hz,
             state: State::INITIAL,
             list: List::new(),
-            memory: Memory::Freebsd,
+            memory: ControllerState::Freebsd,
             previous_tick: Time::default(),
             cycle: Cycle {
                 start: Time::default(),
@@ -85,7 +85,7 @@ impl Poller {
 
     /// Replaces the controller at once; the new one starts without anything learnt.
     pub fn set_controller(&mut self, controller: Controller) {
-        self.memory = Memory::of(controller);
+        self.memory = ControllerState::of(controller);
     }
 
     /// Reads a knob, as sysctl(8) does.

@@ -13,7 +13,7 @@ mod lines;
 mod plain;
 mod transcript;
 
-pub use formats::{Quantity, RESULT_FORMATS, ResultFormat, ToolRun};
+pub use formats::{MeasuredQuantity, RESULT_FORMATS, ResultFormat, ToolRun};
 pub use lines::iperf::iperf_line;
 pub use lines::netrate::netblast_line;
 pub use lines::seen::{BlastField, IperfLine};

@@ -12,7 +12,7 @@ use rustix::net::{SocketFlags, accept_with};
 
 use crate::connection::{BrowserConnection, MadePage, words};
 use crate::request::Page;
-use crate::wanted::{PagesEnd, Received};
+use crate::wanted::{PageResult, PagesEnd};
 
 /// Connections at once. One more takes the place of the one that has been there longest.
 pub const CONNECTIONS_MAX: usize = 1024;
@@ -70,9 +70,9 @@ impl StoreServer {
             };
             if !page.is_empty() {
                 match pages.receive()? {
-                    Received::Page(made) => self.give_out(Some(Arc::new(made))),
-                    Received::Nothing => self.give_out(None),
-                    Received::End => return Ok(()),
+                    PageResult::Page(made) => self.give_out(Some(Arc::new(made))),
+                    PageResult::Nothing => self.give_out(None),
+                    PageResult::End => return Ok(()),
                 }
             }
             self.serve(&ready[2..]);

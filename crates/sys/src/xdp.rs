@@ -23,7 +23,7 @@ use rustix::net::xdp::{
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 use crate::kernel::{self, Mapping, set_option};
-use crate::packet::{Drops, Transmit};
+use crate::packet::{ReceiverDrops, Transmit};
 
 /// include/uapi/linux/bpf.h
 const BPF_LINK_CREATE: libc::c_long = 28;
@@ -577,9 +577,9 @@ impl XdpSocket {
     }
 
     /// Returns the frames that the socket has dropped.
-    pub fn drops(&self) -> io::Result<Drops> {
+    pub fn drops(&self) -> io::Result<ReceiverDrops> {
         let statistics = sockopt::xdp_statistics(&self.socket)?;
-        Ok(Drops {
+        Ok(ReceiverDrops {
             ring_full: statistics.rx_ring_full.unwrap_or(0),
             no_memory: statistics.rx_dropped,
         })

@@ -2,12 +2,16 @@
 //! the others.
 
 use nicpoll_testkit::golden_cases;
-use nicpoll_traffic::netrate::options::{NetrateOptions, Tool};
+use nicpoll_traffic::netrate::options::{NetrateOptions, NetrateTool};
 use proptest::prelude::*;
 
-const TOOLS: [Tool; 3] = [Tool::Netblast, Tool::Netreceive, Tool::Netsend];
+const TOOLS: [NetrateTool; 3] = [
+    NetrateTool::Netblast,
+    NetrateTool::Netreceive,
+    NetrateTool::Netsend,
+];
 
-fn told(tool: Tool, words: &[String]) -> String {
+fn told(tool: NetrateTool, words: &[String]) -> String {
     match NetrateOptions::parse(tool, words) {
         Ok(Some(options)) => format!("{options:?}"),
         Ok(None) => String::from("help"),
@@ -19,14 +23,14 @@ fn told(tool: Tool, words: &[String]) -> String {
 fn command_lines_mean_what_is_recorded() {
     golden_cases("tests/netrate_data/options.txt", |line, _| {
         let mut words = line.split(' ').map(String::from);
-        let tool = Tool::named(&words.next().unwrap()).unwrap();
+        let tool = NetrateTool::named(&words.next().unwrap()).unwrap();
         told(tool, &words.collect::<Vec<_>>())
     });
 }
 
 #[test]
 fn numbers_are_read_as_strtoul_reads_them() {
-    let blast = |words: [&str; 4]| told(Tool::Netblast, &words.map(String::from));
+    let blast = |words: [&str; 4]| told(NetrateTool::Netblast, &words.map(String::from));
     assert_eq!(
         blast(["198.18.0.2", "+9000", " \t64", "0010"]),
         blast(["198.18.0.2", "9000", "64", "10"])
@@ -38,10 +42,10 @@ fn numbers_are_read_as_strtoul_reads_them() {
 #[test]
 fn a_tool_is_known_by_its_name_only() {
     for (tool, name) in TOOLS.into_iter().zip(["netblast", "netreceive", "netsend"]) {
-        assert_eq!(Tool::named(name), Some(tool));
+        assert_eq!(NetrateTool::named(name), Some(tool));
     }
-    assert_eq!(Tool::named("nicpoll"), None);
-    assert_eq!(Tool::named("netblast.old"), None);
+    assert_eq!(NetrateTool::named("nicpoll"), None);
+    assert_eq!(NetrateTool::named("netblast.old"), None);
 }
 
 proptest! {

@@ -14,7 +14,7 @@ use nicpoll_core::Controller;
 use nicpoll_engine::{Drive, Engine, Port, PortRunner, ReceiveQueue, RunnerSettings};
 use nicpoll_sys::link::Link;
 use nicpoll_sys::netns::NetnsThread;
-use nicpoll_sys::packet::Drops;
+use nicpoll_sys::packet::ReceiverDrops;
 use nicpoll_sys::schedule;
 use nicpoll_testkit::NetnsPair;
 
@@ -138,8 +138,8 @@ impl<I, F: FnMut(u32) -> u32 + Send> ReceiveQueue<I> for FakePort<F> {
         self.wire.0.as_fd()
     }
 
-    fn drops(&self) -> io::Result<Drops> {
-        Ok(Drops::default())
+    fn drops(&self) -> io::Result<ReceiverDrops> {
+        Ok(ReceiverDrops::default())
     }
 
     fn note_check(&mut self, _mtu_bytes: Option<u32>) {

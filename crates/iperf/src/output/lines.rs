@@ -40,7 +40,7 @@ pub enum Label {
     /// A stream against the usual direction; only style 2.1 marks it.
     Reversed(u32),
     /// All streams together.
-    StreamSum,
+    Sum,
     /// All streams together, with their number.
     SumOf(u32),
 }
@@ -666,7 +666,7 @@ pub enum CsvRow {
     /// One stream, by number.
     Stream(u32),
     /// All streams. 2.1.8 has no such row; the one in style 2.1 is from 2.2.
-    StreamSum,
+    Sum,
     /// All runs of a client (--repeat). The original has no such row.
     Runs,
 }

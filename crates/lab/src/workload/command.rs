@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fmt, fs};
 
-use nicpoll_import::{Quantity, ResultFormat};
+use nicpoll_import::{MeasuredQuantity, ResultFormat};
 use nicpoll_model::{RoundTrip, RoundTripQuantiles, Side, WindowRates, WorkUnit};
 use nicpoll_sys::program::{
     CapabilitySet, Rights, User, ask_to_end, capability_named, spawn_contained,
@@ -387,22 +387,22 @@ impl CommandWorkload {
         let number = run.value.ok_or_else(cut_off)?;
         let is_asked = self.unit == Some(FigureUnit::Transactions);
         let unit = match run.quantity {
-            Quantity::TransactionsPerSecond if !is_asked => {
+            MeasuredQuantity::TransactionsPerSecond if !is_asked => {
                 let why =
                     "it counts transactions: give unit = \"transactions/s\" and payload_bytes";
                 return Err(absent(why));
             }
-            Quantity::TransactionsPerSecond => FigureUnit::Transactions,
+            MeasuredQuantity::TransactionsPerSecond => FigureUnit::Transactions,
             _ if is_asked => {
                 let why =
                     "it counts no transactions: leave out unit, or have the program ask and answer";
                 return Err(absent(why));
             }
-            Quantity::PacketsPerSecond if self.payload_bytes.is_none() => {
+            MeasuredQuantity::PacketsPerSecond if self.payload_bytes.is_none() => {
                 return Err(absent("it counts datagrams: give payload_bytes"));
             }
-            Quantity::PacketsPerSecond => FigureUnit::Packets,
-            Quantity::BitsPerSecond | Quantity::Number => FigureUnit::Bits,
+            MeasuredQuantity::PacketsPerSecond => FigureUnit::Packets,
+            MeasuredQuantity::BitsPerSecond | MeasuredQuantity::Number => FigureUnit::Bits,
         };
         Ok(CommandFigure {
             number,

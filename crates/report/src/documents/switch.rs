@@ -42,14 +42,14 @@ fn own(writes: &[SwitchWrite]) -> impl Iterator<Item = &SwitchWrite> {
 }
 
 /// A changed value, or the TSO features that changed together.
-pub(crate) struct ChangedValue<'a> {
+pub(crate) struct SwitchedValue<'a> {
     /// Its name: ethtool's for a feature, the kernel's for any other value.
     pub name: String,
     /// The first of the changes.
     pub write: &'a SwitchWrite,
 }
 
-impl ChangedValue<'_> {
+impl SwitchedValue<'_> {
     /// Returns the old and the new value.
     pub fn change(&self) -> String {
         let [before, after] = self.values();
@@ -95,7 +95,7 @@ fn ethtool_name(feature: &str) -> Option<&'static str> {
 }
 
 /// Returns the values that change, once each, in the order of the writes.
-pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<ChangedValue<'_>> {
+pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<SwitchedValue<'_>> {
     let groups = own(writes).enumerate().map(|(number, write)| {
         let feature = write.name.strip_prefix(FEATURE).and_then(ethtool_name);
         let place = (&write.interface, write.netns_inode);
@@ -105,7 +105,7 @@ pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<ChangedValue<'_>> {
     });
     let named = grouped(groups)
         .into_iter()
-        .map(|((_, feature, ..), group)| ChangedValue {
+        .map(|((_, feature, ..), group)| SwitchedValue {
             name: match (feature, &group[..]) {
                 (Some(feature), [_, _, ..]) => String::from(feature),
                 _ => named(group[0].napi_id, &group[0].name),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use nicpoll_import::{Quantity, ResultFormat, ToolRun};
+use nicpoll_import::{MeasuredQuantity, ResultFormat, ToolRun};
 use nicpoll_lab::still_runs;
 use nicpoll_model::{
     ComparedAlone, FileError, Imported, ImportedTrial, Measure, Metric, MetricKind, Study,
@@ -412,7 +412,7 @@ impl ResultSource {
             )));
         };
         // The name of the quantity in files.
-        let quantity = Quantity::BitsPerSecond.name();
+        let quantity = MeasuredQuantity::BitsPerSecond.name();
         Ok(study.values(workload, &setting).in_quantity(quantity))
     }
 }
@@ -463,7 +463,9 @@ fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<ValueSet, FileEr
         line,
         message: String::from(message),
     };
-    let quantity = runs.first().map_or(Quantity::Number, |run| run.quantity);
+    let quantity = runs
+        .first()
+        .map_or(MeasuredQuantity::Number, |run| run.quantity);
     let intervals = match runs {
         [one] if one.series.len() >= RUNS_MIN => Some(one.series.clone()),
         _ => None,
@@ -514,7 +516,7 @@ impl ValueSet {
     /// Returns their measure; `None` for plain numbers.
     pub fn measure(&self) -> Option<Measure> {
         let quantity = || {
-            Quantity::ALL
+            MeasuredQuantity::ALL
                 .into_iter()
                 .find(|it| it.name() == self.quantity)
         };
@@ -533,9 +535,9 @@ impl ValueSet {
         let Some(packets) = self.packets.take() else {
             return self;
         };
-        if quantity == Quantity::PacketsPerSecond.name() {
+        if quantity == MeasuredQuantity::PacketsPerSecond.name() {
             self.values = packets;
-        } else if quantity != Quantity::BitsPerSecond.name() {
+        } else if quantity != MeasuredQuantity::BitsPerSecond.name() {
             return self;
         }
         self.quantity = String::from(quantity);

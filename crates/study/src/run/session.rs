@@ -25,7 +25,7 @@ use crate::design::sweep::searches;
 use crate::design::{Design, NamedSetting};
 use crate::judge::comparisons::compare_all;
 use crate::judge::conclude;
-use crate::judge::confounders::{Seen, confounders, machine_confounders};
+use crate::judge::confounders::{SeenValues, confounders, machine_confounders};
 use crate::judge::trial::TrialPlace;
 use crate::judge::warnings::{BLOCKS_MIN, are_narrow, warning};
 use crate::plan::durations::{REHEARSED_BY, StudySchedule, traffic_ends};

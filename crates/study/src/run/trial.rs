@@ -15,13 +15,13 @@ use nicpoll_model::{
 };
 
 use crate::design::{Design, NamedSetting, NamedWorkload};
-use crate::judge::confounders::Seen;
+use crate::judge::confounders::SeenValues;
 use crate::judge::trial::{
     CpuWindow, HostReadings, MeasuredTrial, TrialPlace, Window, disturbed, judge, rhythm, unproven,
     validity,
 };
 use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
-use crate::run::series::Readings;
+use crate::run::series::RunningReadings;
 use crate::run::timer::{TimerMemory, apply, begin_commands, calibrate, gap_ns};
 
 /// Attempts to prove a setting before the traffic counts.
@@ -43,7 +43,7 @@ pub struct Trials<'a> {
     cancel: &'a AtomicBool,
     netns_inode: u64,
     /// Values of both interfaces under each setting, when it was first in force.
-    pub(crate) seen: Seen,
+    pub(crate) seen: SeenValues,
     /// What each setting changed, when it was first in force.
     pub(crate) changes: Vec<SettingChanges>,
     /// By workload and setting.
@@ -77,7 +77,7 @@ impl<'a> Trials<'a> {
             plan,
             cancel,
             netns_inode,
-            seen: Seen::new(),
+            seen: SeenValues::new(),
             changes: Vec::new(),
             memories: BTreeMap::new(),
             is_settled: false,
@@ -210,7 +210,7 @@ impl<'a> Trials<'a> {
         let opened = self.lab.studied().edge()?;
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
-        let readings = Readings::open(self.lab, duration, subject.workload.options.ip)?;
+        let readings = RunningReadings::open(self.lab, duration, subject.workload.options.ip)?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let series = readings.close(self.lab, subject.workload.request.workload().unit())?;
         let closed = self.lab.studied().edge()?;

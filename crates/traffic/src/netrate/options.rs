@@ -3,7 +3,7 @@
 //! Arguments that the originals accept mean the same here; others are refused in the originals' words. Numbers
 //! are parsed like strtoul(3), except that nothing is truncated and an empty argument is not a number.
 
-use nicpoll_model::{Rate, ToolFailure};
+use nicpoll_model::{Rate, Refused};
 
 use crate::repeat::RUNS_MAX;
 
@@ -115,7 +115,7 @@ impl NetrateOptions {
     ///
     /// # Errors
     /// The refusal, printed unchanged.
-    pub fn parse(tool: NetrateTool, args: &[String]) -> Result<Option<Self>, ToolFailure> {
+    pub fn parse(tool: NetrateTool, args: &[String]) -> Result<Option<Self>, Refused> {
         let mut options = NetrateOptions::default();
         let Some(positional) = options.read_own(tool, args)? else {
             return Ok(None);
@@ -167,7 +167,7 @@ impl NetrateOptions {
         &mut self,
         tool: NetrateTool,
         args: &'a [String],
-    ) -> Result<Option<Vec<&'a str>>, ToolFailure> {
+    ) -> Result<Option<Vec<&'a str>>, Refused> {
         let mut positional = Vec::new();
         let mut args = args.iter().map(String::as_str);
         while let Some(arg) = args.next() {
@@ -202,7 +202,7 @@ impl NetrateOptions {
     }
 }
 
-fn style(value: Option<&str>) -> Result<NetrateStyle, ToolFailure> {
+fn style(value: Option<&str>) -> Result<NetrateStyle, Refused> {
     match value {
         Some("freebsd") => Ok(NetrateStyle::Freebsd),
         Some("router") => Ok(NetrateStyle::Router),
@@ -214,7 +214,7 @@ fn style(value: Option<&str>) -> Result<NetrateStyle, ToolFailure> {
     }
 }
 
-fn runs(value: Option<&str>) -> Result<u32, ToolFailure> {
+fn runs(value: Option<&str>) -> Result<u32, Refused> {
     let runs = value.and_then(number);
     match runs.and_then(|runs| u32::try_from(runs).ok()) {
         Some(runs @ 1..=RUNS_MAX) => Ok(runs),
@@ -226,7 +226,7 @@ fn runs(value: Option<&str>) -> Result<u32, ToolFailure> {
     }
 }
 
-fn payload_bytes(tool: NetrateTool, text: &str) -> Result<usize, ToolFailure> {
+fn payload_bytes(tool: NetrateTool, text: &str) -> Result<usize, Refused> {
     match number(text) {
         Some(bytes @ 0..=PAYLOAD_BYTES_MAX) => Ok(bytes as usize),
         Some(_) => Err(format!("payloadsize > {PAYLOAD_BYTES_MAX}").into()),
