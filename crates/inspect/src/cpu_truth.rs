@@ -19,7 +19,7 @@ use nicpoll_sys::schedule;
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use crate::error::{Doing, InspectError};
+use crate::error::{InspectError, NamedStep};
 use crate::interrupts::exact_cpu;
 
 /// The highest priority of ordinary threads, as a nice value.

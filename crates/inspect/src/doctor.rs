@@ -11,7 +11,7 @@ mod machine;
 use nicpoll_model::{DOCTOR_SCHEMA, Doctor, Origin};
 use nicpoll_sys::privilege;
 
-use crate::error::{Doing, InspectError};
+use crate::error::{InspectError, NamedStep};
 use crate::host_facts::host_facts;
 
 /// Makes every check.

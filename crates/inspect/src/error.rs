@@ -117,11 +117,11 @@ pub(crate) fn unseen(what: &str, why: impl Into<String>) -> Unseen {
 }
 
 /// Adds the failed step to an error.
-pub(crate) trait Doing<T> {
+pub(crate) trait NamedStep<T> {
     fn doing(self, doing: &'static str) -> Result<T, InspectError>;
 }
 
-impl<T> Doing<T> for io::Result<T> {
+impl<T> NamedStep<T> for io::Result<T> {
     fn doing(self, doing: &'static str) -> Result<T, InspectError> {
         self.map_err(|error| SwitchError::of_io(doing)(error).into())
     }

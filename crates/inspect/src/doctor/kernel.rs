@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketType};
 
 use super::check::{Outcome, absent, good, group, missing, unknown};
 use crate::discipline::THREADED_BUSY_POLL;
-use crate::error::{Doing, InspectError};
+use crate::error::{InspectError, NamedStep};
 
 /// Checks the capabilities of this process, and its user namespace.
 pub fn privileges() -> Result<Vec<Check>, InspectError> {

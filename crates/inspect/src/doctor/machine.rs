@@ -12,7 +12,7 @@ use nicpoll_switch::persist::{files_left, orphans_here};
 
 use super::check::{Outcome, disturbs, good, group, unknown};
 use super::interfaces::ExaminedInterface;
-use crate::error::{Doing, InspectError};
+use crate::error::{InspectError, NamedStep};
 use crate::host_facts::{is_read_in_user_mode, text};
 use crate::interrupts::{STORM_THRESHOLD, look_for_storms};
 

@@ -14,7 +14,7 @@ use nicpoll_observe::{
 use nicpoll_switch::{Control, LinkInfo, SwitchError};
 use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
-use crate::error::{Doing, InspectError, chosen, unseen};
+use crate::error::{InspectError, NamedStep, chosen, unseen};
 use crate::interrupts::{interrupts, look_for_storms, softirqs};
 
 /// Polls of an interface's NAPI instances since the previous reading.

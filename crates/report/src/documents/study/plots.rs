@@ -12,7 +12,7 @@ use nicpoll_model::{
 };
 
 use super::answer::intervals;
-use super::trials::{Arm, SettingPair, TrialGroup, arms};
+use super::trials::{Arm, FigureOf, SettingPair, TrialGroup, arms};
 use super::within;
 use super::workload::{AccountLine, Sums, account_unit, core_name, cores, cores_of, source};
 use crate::lists::{capital, joined};
@@ -33,12 +33,9 @@ pub fn caption(text: impl Into<String>, axis: &Axis) -> String {
     text.into() + cut
 }
 
-/// Reads a figure of a trial.
-type Read = fn(&TrialFigures) -> Option<f64>;
-
 /// A figure of a trial: its name with its unit, a function that reads it, and the unit's size in that of the reading.
 #[derive(Clone, Copy)]
-struct TrialFigure(&'static str, Read, f64);
+struct TrialFigure(&'static str, FigureOf, f64);
 
 /// Counters of a trial that are drawn unchanged.
 const EVENTS: [TrialFigure; 3] = [
@@ -59,10 +56,10 @@ impl TrialFigure {
     /// Returns the judged rate of a workload, in a unit that suits the greatest one.
     fn rate(facts: &WorkloadFacts, arms: &[Arm]) -> Self {
         if facts.unit == WorkUnit::Transactions {
-            let read: Read = |it| Some(it.round_trip?.transactions_per_second);
+            let read: FigureOf = |it| Some(it.round_trip?.transactions_per_second);
             return TrialFigure("transactions a second", read, 1.0);
         }
-        let read: Read = |it| Some(it.delivered_bits_per_second);
+        let read: FigureOf = |it| Some(it.delivered_bits_per_second);
         let greatest = arms.iter().filter_map(|arm| arm.group.range(read));
         match greatest.map(|(_, most)| most).fold(0.0, f64::max) >= 1e9 {
             true => TrialFigure("delivered, Gbit/s of payload", read, 1e9),

@@ -8,6 +8,9 @@ use nicpoll_stats::Summary;
 
 use crate::plots::svg::{CurveLook, looks};
 
+/// Reads a figure of a trial.
+pub type FigureOf = fn(&TrialFigures) -> Option<f64>;
+
 /// A compared pair: two settings, or two levels of a factor over all combinations of the other factors.
 #[derive(Clone, Copy)]
 pub struct SettingPair<'a> {

@@ -22,9 +22,6 @@ const CORES_A_GROUP: usize = 2;
 /// A rate that changed by more than this factor is described as a factor.
 const FACTOR_FROM: f64 = 2.0;
 
-/// Reads a figure of a trial.
-type Read = fn(&TrialFigures) -> Option<f64>;
-
 /// Writes the part of a workload, with its plots.
 pub fn write(part: &mut Part, study: &Study, facts: &WorkloadFacts, figures: Vec<Figure>) {
     let workload = &facts.workload;
@@ -123,7 +120,7 @@ fn traffic_rows(unit: WorkUnit, groups: &[TrialGroup]) -> Vec<Row> {
 }
 
 /// A label, and how its figure is read.
-type FigureRow<'a> = (&'a str, Read);
+type FigureRow<'a> = (&'a str, FigureOf);
 
 const ROUND_TRIPS: [FigureRow; 3] = [
     ("round trip p50, us", |it| {
