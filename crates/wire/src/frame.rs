@@ -56,13 +56,13 @@ pub struct Frame<'a> {
     /// VLAN id of the outermost tag, if any.
     pub vlan: Option<u16>,
     /// The packet in the frame.
-    pub packet: Packet<'a>,
+    pub packet: FramePayload<'a>,
 }
 
 /// The packet in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Packet<'a> {
+pub enum FramePayload<'a> {
     /// IPv4 or IPv6.
     Ip(Ip<'a>),
     /// Another packet, with its EtherType.
@@ -155,9 +155,9 @@ impl<'a> Frame<'a> {
         let network = bytes.get(ETHERNET_BYTES + tags_bytes..).unwrap_or_default();
         let transport = sliced.transport.as_ref();
         let packet = match &sliced.net {
-            Some(NetSlice::Ipv4(ip)) => Packet::Ip(Ip::v4(ip, transport, network)),
-            Some(NetSlice::Ipv6(ip)) => Packet::Ip(Ip::v6(ip, transport)),
-            Some(NetSlice::Arp(_)) | None => Packet::Other(ether_type),
+            Some(NetSlice::Ipv4(ip)) => FramePayload::Ip(Ip::v4(ip, transport, network)),
+            Some(NetSlice::Ipv6(ip)) => FramePayload::Ip(Ip::v6(ip, transport)),
+            Some(NetSlice::Arp(_)) | None => FramePayload::Other(ether_type),
         };
         Ok(Frame {
             destination: Mac(ethernet.destination()),
@@ -169,7 +169,7 @@ impl<'a> Frame<'a> {
 
     /// The UDP datagram in the frame, with its packet.
     pub fn udp(&self) -> Option<(&Ip<'a>, Udp<'a>)> {
-        let Packet::Ip(ip) = &self.packet else {
+        let FramePayload::Ip(ip) = &self.packet else {
             return None;
         };
         match ip.transport {

@@ -12,7 +12,7 @@ use nicpoll_model::engine::{RefusedDevice, SinkFates};
 use nicpoll_sys::link::{Link, LinkState};
 use nicpoll_sys::packet::ReceiverDrops;
 use nicpoll_sys::xdp::{AttachMode, XdpSendHalf};
-use nicpoll_wire::frame::{Frame, Packet, Transport};
+use nicpoll_wire::frame::{Frame, FramePayload, Transport};
 
 use crate::device::presence::state_of;
 use crate::error::EngineError;
@@ -53,7 +53,7 @@ impl Take {
     pub(crate) fn wants(&self, frame: &[u8]) -> bool {
         let Ok(Frame {
             vlan: None,
-            packet: Packet::Ip(ip),
+            packet: FramePayload::Ip(ip),
             ..
         }) = Frame::parse(frame)
         else {

@@ -329,7 +329,7 @@ mod tests {
 
     use nicpoll_sys::netns::{NetNamespace, NetnsThread};
     use nicpoll_testkit::{needs, shell};
-    use nicpoll_wire::frame::{Frame, Packet, Sum};
+    use nicpoll_wire::frame::{Frame, FramePayload, Sum};
     use proptest::prelude::*;
 
     use super::*;
@@ -368,7 +368,7 @@ mod tests {
             // Of the two zeros of one's complement either is right.
             prop_assert_eq!(&memory[12..CHECKSUM_AT], &before[12..CHECKSUM_AT]);
             prop_assert_eq!(&memory[CHECKSUM_AT + 2..length], &before[CHECKSUM_AT + 2..]);
-            let Packet::Ip(ip) = Frame::parse(&memory[..length]).unwrap().packet else {
+            let FramePayload::Ip(ip) = Frame::parse(&memory[..length]).unwrap().packet else {
                 return Err(TestCaseError::fail("it is no IP"));
             };
             prop_assert!(ip.checksums_hold());

@@ -101,16 +101,16 @@ impl Changes {
 }
 
 /// Sockets that the kernel notifies.
-pub struct Listener {
+pub struct NotifiedSockets {
     route: OwnedFd,
     /// `None` where the kernel has no nftables.
     nftables: Option<OwnedFd>,
 }
 
-impl Listener {
+impl NotifiedSockets {
     /// Listens in the caller's namespace from now on.
     pub fn new() -> io::Result<Self> {
-        Ok(Listener {
+        Ok(NotifiedSockets {
             route: listen(None, ROUTE_GROUPS)?,
             nftables: listen(Some(netlink::NETFILTER), NFTABLES_GROUP).ok(),
         })

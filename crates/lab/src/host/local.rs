@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
-use crate::host::changes::{Changes, Listener};
+use crate::host::changes::{Changes, NotifiedSockets};
 use crate::host::commands::{Around, RunningCommand, interface_values};
 use crate::host::cpu::{CoreTime, of_study, own_process, split};
 use crate::host::threads::{
@@ -168,7 +168,7 @@ struct Resident {
     engine: Option<EngineReceiver>,
     spinner: Option<CpuSpinner>,
     /// Listens for changes, from the first request for them.
-    listener: Option<Listener>,
+    listener: Option<NotifiedSockets>,
     /// Periodic readings, while a series is open.
     sampling: Option<Sampling>,
     timing: Option<Timing>,
@@ -379,7 +379,7 @@ impl Resident {
         let ifindexes = self.ifindexes()?;
         let listener = match self.listener.take() {
             Some(listener) => listener,
-            None => Listener::new()?,
+            None => NotifiedSockets::new()?,
         };
         Ok(self.listener.insert(listener).changes(&ifindexes)?)
     }

@@ -128,7 +128,10 @@ fn a_tag_is_read_and_other_packets_keep_their_type() {
         (Some(7), &b"tagged"[..])
     );
     memory[12..14].copy_from_slice(&[0x88, 0xcc]);
-    assert_eq!(Frame::parse(&memory).unwrap().packet, Packet::Other(0x88cc));
+    assert_eq!(
+        Frame::parse(&memory).unwrap().packet,
+        FramePayload::Other(0x88cc)
+    );
     assert_eq!(Frame::parse(&memory[..13]), Err(FrameError::Short));
     memory[12..14].copy_from_slice(&[0x08, 0]);
     assert_eq!(Frame::parse(&memory[..30]), Err(FrameError::Malformed));
@@ -140,7 +143,7 @@ fn a_fragment_is_not_read_as_a_datagram() {
     let length = paths()[0].write(&[1; 40], &mut memory).unwrap();
     memory[20] = 0x20;
     let frame = Frame::parse(&memory[..length]).unwrap();
-    let Packet::Ip(ip) = &frame.packet else {
+    let FramePayload::Ip(ip) = &frame.packet else {
         panic!("{frame:?}");
     };
     assert!(ip.is_fragment);
@@ -155,7 +158,7 @@ proptest! {
     ) {
         let bytes = [&[2; 12][..], &ether_type.to_be_bytes(), &tail].concat();
         if let Ok(frame) = Frame::parse(&bytes) {
-            if let Packet::Ip(ip) = &frame.packet {
+            if let FramePayload::Ip(ip) = &frame.packet {
                 ip.checksums_hold();
             }
             if let Some((_, udp)) = frame.udp() {

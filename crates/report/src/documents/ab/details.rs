@@ -88,10 +88,10 @@ fn cores(blocks: &[&AbBlock], time: impl Fn(&AbCpu) -> f64) -> Option<f64> {
     Some(times.sum::<Option<f64>>()? / seconds(blocks))
 }
 
-type Time = fn(&AbCpu) -> f64;
+type CpuOf = fn(&AbCpu) -> f64;
 
 /// Where CPU time went.
-const CPU: [(&str, Time); 7] = [
+const CPU: [(&str, CpuOf); 7] = [
     ("user programs, cores", |cpu| cpu.user_seconds),
     ("kernel for programs, cores", |cpu| cpu.system_seconds),
     ("hard interrupts, cores", |cpu| cpu.irq_seconds),

@@ -122,9 +122,9 @@ impl StudyFileReader<'_> {
 pub(crate) struct StudyDocument {
     pub question: String,
     pub blocks: Option<Spanned<u32>>,
-    pub trial: Option<Spanned<Time>>,
-    pub warmup: Option<Spanned<Time>>,
-    pub drain: Option<Spanned<Time>>,
+    pub trial: Option<Spanned<StudyTime>>,
+    pub warmup: Option<Spanned<StudyTime>>,
+    pub drain: Option<Spanned<StudyTime>>,
     pub time: Option<Spanned<StudyLength>>,
     pub full: Option<Spanned<LengthsEntry>>,
     pub stop: Option<StopEntry>,
@@ -318,16 +318,16 @@ pub(crate) fn names_of(entries: &[SettingEntry]) -> Vec<&Spanned<String>> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct LengthsEntry {
     pub blocks: Option<Spanned<u32>>,
-    pub trial: Option<Spanned<Time>>,
-    pub warmup: Option<Spanned<Time>>,
-    pub drain: Option<Spanned<Time>>,
+    pub trial: Option<Spanned<StudyTime>>,
+    pub warmup: Option<Spanned<StudyTime>>,
+    pub drain: Option<Spanned<StudyTime>>,
     pub time: Option<Spanned<StudyLength>>,
 }
 
 impl LengthsEntry {
     /// Returns `base` overridden by the entry.
     pub fn over(&self, base: &Lengths) -> Lengths {
-        let time = |entry: &Option<Spanned<Time>>| entry.as_ref().map(|time| time.get_ref().0);
+        let time = |entry: &Option<Spanned<StudyTime>>| entry.as_ref().map(|time| time.get_ref().0);
         let blocks = self.blocks.as_ref().map(|blocks| *blocks.get_ref());
         Lengths {
             blocks: blocks.unwrap_or(base.blocks),
@@ -341,7 +341,7 @@ impl LengthsEntry {
 
     /// Returns the position of a key's value.
     fn span_of(&self, key: &str) -> Option<Range<usize>> {
-        let time = |entry: &Option<Spanned<Time>>| entry.as_ref().map(Spanned::span);
+        let time = |entry: &Option<Spanned<StudyTime>>| entry.as_ref().map(Spanned::span);
         match key {
             "blocks" => self.blocks.as_ref().map(Spanned::span),
             "trial" => time(&self.trial),
@@ -355,13 +355,13 @@ impl LengthsEntry {
 /// A time of a file, with its unit.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Time(pub Duration);
+pub(crate) struct StudyTime(pub Duration);
 
-impl TryFrom<String> for Time {
+impl TryFrom<String> for StudyTime {
     type Error = NoQuantity;
 
     fn try_from(text: String) -> Result<Self, NoQuantity> {
-        parse_time(&text).map(Time)
+        parse_time(&text).map(StudyTime)
     }
 }
 
