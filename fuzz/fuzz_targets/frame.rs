@@ -3,13 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_wire::frame::{Frame, Mark, Packet};
+use nicpoll_wire::frame::{Frame, FramePayload, Mark};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(frame) = Frame::parse(bytes) else {
         return;
     };
-    if let Packet::Ip(ip) = &frame.packet {
+    if let FramePayload::Ip(ip) = &frame.packet {
         ip.checksums_hold();
     }
     if let Some((_, udp)) = frame.udp() {

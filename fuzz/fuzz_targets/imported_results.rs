@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_import::{Quantity, RESULT_FORMATS, ResultFormat};
+use nicpoll_import::{MeasuredQuantity, RESULT_FORMATS, ResultFormat};
 
 fuzz_target!(|text: &str| {
     let lines = 1..=text.lines().count() + 1;
@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
                     assert!(lines.contains(&run.line));
                     let rates = run.value.iter().chain(&run.series);
                     for rate in rates {
-                        let is_number = run.quantity == Quantity::Number;
+                        let is_number = run.quantity == MeasuredQuantity::Number;
                         assert!(rate.is_finite() && (is_number || *rate >= 0.0));
                     }
                     assert!(

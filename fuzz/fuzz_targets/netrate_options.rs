@@ -4,13 +4,13 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_traffic::netrate::options::{
-    NetrateOptions, PACKETS_PER_SECOND_MAX, PAYLOAD_BYTES_MAX, Tool,
+    NetrateOptions, PACKETS_PER_SECOND_MAX, PAYLOAD_BYTES_MAX, NetrateTool,
 };
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
     let args: Vec<String> = text.lines().map(str::to_owned).collect();
-    for tool in [Tool::Netblast, Tool::Netreceive, Tool::Netsend] {
+    for tool in [NetrateTool::Netblast, NetrateTool::Netreceive, NetrateTool::Netsend] {
         let options = match NetrateOptions::parse(tool, &args) {
             Ok(Some(options)) => options,
             Ok(None) => continue,
@@ -22,10 +22,10 @@ fuzz_target!(|input: &[u8]| {
         assert_ne!(options.port, 0);
         assert!(options.payload_bytes as u64 <= PAYLOAD_BYTES_MAX);
         assert!(options.threads.is_none_or(|threads| threads > 0));
-        if tool == Tool::Netreceive {
+        if tool == NetrateTool::Netreceive {
             assert!(options.threads.is_none_or(|threads| threads <= 64));
         }
-        if tool == Tool::Netsend {
+        if tool == NetrateTool::Netsend {
             assert!(options.port <= options.port_max);
             let rate = options.rate.map(|rate| rate.whole_per_second());
             assert!(

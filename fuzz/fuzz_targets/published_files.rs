@@ -4,12 +4,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_calibrate::{FitPlan, Mode, Table, fitted_fields, with_fitted};
+use nicpoll_calibrate::{FitPlan, Mode, PublishedTable, fitted_fields, with_fitted};
 use nicpoll_sim::HostModel;
 
 fuzz_target!(|text: &str| {
     let lines = 1..=text.lines().count() + 1;
-    match Table::parse(text) {
+    match PublishedTable::parse(text) {
         Ok(table) => {
             for run in &table.runs {
                 let is_fitted = run.figures.iter().any(|figure| figure.is_fitted);
