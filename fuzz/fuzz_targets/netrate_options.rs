@@ -4,13 +4,17 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_traffic::netrate::options::{
-    NetrateOptions, PACKETS_PER_SECOND_MAX, PAYLOAD_BYTES_MAX, NetrateTool,
+    NetrateOptions, NetrateTool, PACKETS_PER_SECOND_MAX, PAYLOAD_BYTES_MAX,
 };
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
     let args: Vec<String> = text.lines().map(str::to_owned).collect();
-    for tool in [NetrateTool::Netblast, NetrateTool::Netreceive, NetrateTool::Netsend] {
+    for tool in [
+        NetrateTool::Netblast,
+        NetrateTool::Netreceive,
+        NetrateTool::Netsend,
+    ] {
         let options = match NetrateOptions::parse(tool, &args) {
             Ok(Some(options)) => options,
             Ok(None) => continue,
