@@ -120,7 +120,7 @@ impl<'a> Frame<'a> {
     /// When it is too short for a frame, or a header in it is cut off or contradicts itself.
     ///
     /// ```
-    /// use nicpoll_wire::frame::{Frame, Mac, Packet, Transport, UdpPath};
+    /// use nicpoll_wire::frame::{Frame, FramePayload, Mac, Transport, UdpPath};
     ///
     /// let path = UdpPath {
     ///     source_mac: Mac([2, 0, 0, 0, 0, 1]),
@@ -131,7 +131,7 @@ impl<'a> Frame<'a> {
     /// let mut memory = [0; 128];
     /// let length = path.write(b"seen", &mut memory)?;
     /// let frame = Frame::parse(&memory[..length])?;
-    /// let Packet::Ip(ip) = frame.packet else { panic!("it carries IP") };
+    /// let FramePayload::Ip(ip) = frame.packet else { panic!("it carries IP") };
     /// assert!(ip.checksums_hold());
     /// let Transport::Udp(udp) = ip.transport else { panic!("and that UDP") };
     /// assert_eq!((udp.destination, udp.payload), (9, &b"seen"[..]));
