@@ -29,7 +29,7 @@ pub trait Bench: Device {
 /// A rule for every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ConformanceRule {
+pub enum Rule {
     /// A poll that finds nothing returns 0 and hands up nothing, with either command.
     EmptyPoll,
     /// A poll does no more work than requested, and hands up no more packets.
@@ -50,7 +50,7 @@ pub enum ConformanceRule {
     Poller,
 }
 
-impl ConformanceRule {
+impl Rule {
     fn kept(self, is_kept: bool, what: &'static str, expected: u64, found: u64) -> RuleOutcome {
         let violation = Violation {
             rule: self,
@@ -79,7 +79,7 @@ impl ConformanceRule {
 #[non_exhaustive]
 pub struct Violation {
     /// The rule.
-    pub rule: ConformanceRule,
+    pub rule: Rule,
     /// What was checked.
     pub what: &'static str,
     /// The value or the limit expected.
@@ -130,12 +130,12 @@ fn poll<B: Bench>(
     let work = bench.poll(command, count);
     let mut handed = 0;
     while let Some(number) = bench.handed_up() {
-        ConformanceRule::Order.same("number of a packet handed up", next + handed, number)?;
+        Rule::Order.same("number of a packet handed up", next + handed, number)?;
         handed += 1;
     }
-    ConformanceRule::Count.at_most("work of a poll", count.into(), work.into())?;
-    ConformanceRule::Count.at_most("packets handed up by a poll", count.into(), handed)?;
-    ConformanceRule::Work.same("work of a poll that moved packets", handed, work.into())?;
+    Rule::Count.at_most("work of a poll", count.into(), work.into())?;
+    Rule::Count.at_most("packets handed up by a poll", count.into(), handed)?;
+    Rule::Work.same("work of a poll that moved packets", handed, work.into())?;
     Ok(handed)
 }
 
@@ -144,12 +144,12 @@ fn empty_polls<B: Bench>(mut bench: B) -> RuleOutcome {
     for command in [Command::PollOnly, Command::PollAndCheckStatus] {
         for count in [0, 1, 5, 1000] {
             let handed = poll(&mut bench, command, count, 0)?;
-            ConformanceRule::EmptyPoll.same("packets from nothing", 0, handed)?;
+            Rule::EmptyPoll.same("packets from nothing", 0, handed)?;
         }
     }
     bench.arrive(1);
     let handed = poll(&mut bench, Command::PollOnly, 1, 0)?;
-    ConformanceRule::Order.same("packets after empty polls", 1, handed)
+    Rule::Order.same("packets after empty polls", 1, handed)
 }
 
 /// Fills the device, and empties it in polls of `count`.
@@ -158,10 +158,10 @@ fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> RuleOutcome
     let packets = u64::from(bench.room());
     bench.arrive(bench.room());
     let handed = poll(&mut bench, command, 0, 0)?;
-    ConformanceRule::Count.same("packets handed up when none were requested", 0, handed)?;
+    Rule::Count.same("packets handed up when none were requested", 0, handed)?;
     take_all(&mut bench, command, count, 0, packets)?;
     let handed = poll(&mut bench, command, count, packets)?;
-    ConformanceRule::EmptyPoll.same("packets after the last", 0, handed)
+    Rule::EmptyPoll.same("packets after the last", 0, handed)
 }
 
 /// Polls until all packets from `next` to before `end` are handed up.
@@ -174,9 +174,9 @@ fn take_all<B: Bench>(
 ) -> RuleOutcome {
     while next < end {
         let handed = poll(bench, command, count, next)?;
-        ConformanceRule::Progress.at_least("packets by a poll while some wait", 1, handed)?;
+        Rule::Progress.at_least("packets by a poll while some wait", 1, handed)?;
         next += handed;
-        ConformanceRule::Order.at_most("packets handed up of the arrived", end, next)?;
+        Rule::Order.at_most("packets handed up of the arrived", end, next)?;
     }
     Ok(())
 }
@@ -197,7 +197,7 @@ fn in_turns<B: Bench>(mut bench: B) -> RuleOutcome {
             Command::PollOnly
         };
         next += poll(&mut bench, command, turn % 6, next)?;
-        ConformanceRule::Order.at_most("packets handed up of the arrived", arrived, next)?;
+        Rule::Order.at_most("packets handed up of the arrived", arrived, next)?;
     }
     take_all(&mut bench, Command::PollOnly, 5, next, arrived)
 }
@@ -216,13 +216,13 @@ fn overflow<B: Bench>(mut bench: B) -> RuleOutcome {
             let is_later = last.is_none_or(|last| number > last);
             if !is_later || number >= 2 * room {
                 let expected = last.map_or(0, |last| last + 1);
-                ConformanceRule::Overflow.kept(false, "number after too many", expected, number)?;
+                Rule::Overflow.kept(false, "number after too many", expected, number)?;
             }
             last = Some(number);
             taken += 1;
         }
     }
-    ConformanceRule::Overflow.at_least("packets kept of too many", room, taken)?;
+    Rule::Overflow.at_least("packets kept of too many", room, taken)?;
     bench.arrive(bench.room());
     take_all(&mut bench, Command::PollOnly, 5, 2 * room, 3 * room)
 }
@@ -233,10 +233,10 @@ fn silence<B: Bench>(mut bench: B) -> RuleOutcome {
     for next in 0..20 {
         bench.arrive(1);
         let handed = poll(&mut bench, Command::PollOnly, 5, next)?;
-        ConformanceRule::Silence.same("packets without interrupts", 1, handed)?;
+        Rule::Silence.same("packets without interrupts", 1, handed)?;
     }
     let after = bench.interrupts();
-    ConformanceRule::Silence.same("interrupts while they were off", before, after)
+    Rule::Silence.same("interrupts while they were off", before, after)
 }
 
 fn interrupts<B: Bench>(mut bench: B) -> RuleOutcome {
@@ -259,11 +259,11 @@ fn interrupted_for<B: Bench>(
     packet: u64,
 ) -> RuleOutcome {
     let raised = bench.interrupts();
-    ConformanceRule::Interrupts.at_least("interrupts, at least", before + 1, raised)?;
+    Rule::Interrupts.at_least("interrupts, at least", before + 1, raised)?;
     bench.set_interrupts(false);
     bench.poll(Command::PollOnly, 1);
     let handed_up = bench.handed_up().unwrap_or(u64::MAX);
-    ConformanceRule::Interrupts.same(what, packet, handed_up)
+    Rule::Interrupts.same(what, packet, handed_up)
 }
 
 /// Runs the poller for a hundred ticks, as an operating system does.
@@ -286,14 +286,14 @@ fn under_the_poller<B: Bench>(mut bench: B) -> RuleOutcome {
         while runs {
             poller.netisr_poll(now, core::slice::from_mut(&mut bench));
             while let Some(number) = bench.handed_up() {
-                ConformanceRule::Poller.same("number of a packet", next, number)?;
+                Rule::Poller.same("number of a packet", next, number)?;
                 next += 1;
             }
             runs = poller.netisr_pollmore(now);
         }
-        ConformanceRule::Poller.same("packets by the end of a cycle", arrived, next)?;
+        Rule::Poller.same("packets by the end of a cycle", arrived, next)?;
     }
-    ConformanceRule::Poller.same(
+    Rule::Poller.same(
         "interrupts while it is registered",
         silent,
         bench.interrupts(),
@@ -302,5 +302,5 @@ fn under_the_poller<B: Bench>(mut bench: B) -> RuleOutcome {
     bench.set_interrupts(true);
     bench.arrive(1);
     let raised = bench.interrupts();
-    ConformanceRule::Poller.at_least("interrupts after it, at least", silent + 1, raised)
+    Rule::Poller.at_least("interrupts after it, at least", silent + 1, raised)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use nicpoll_core::conformance::{Bench, ConformanceRule, check};
+use nicpoll_core::conformance::{Bench, Rule, check};
 use nicpoll_core::{Command, Device};
 
 const ROOM: usize = 32;
@@ -150,19 +150,19 @@ fn a_device_that_does_all_it_must_passes() {
 #[test]
 fn each_fault_is_found() {
     for (fault, rule) in [
-        (Fault::IdleWork, ConformanceRule::Work),
-        (Fault::OneMore, ConformanceRule::Count),
-        (Fault::Uncounted, ConformanceRule::Work),
-        (Fault::StatusOnly, ConformanceRule::Progress),
-        (Fault::Twice, ConformanceRule::Order),
-        (Fault::Drops, ConformanceRule::Work),
-        (Fault::LastFirst, ConformanceRule::Order),
-        (Fault::Wedges, ConformanceRule::Overflow),
-        (Fault::Noisy, ConformanceRule::Silence),
-        (Fault::Edge, ConformanceRule::Interrupts),
-        (Fault::Mute, ConformanceRule::Interrupts),
-        (Fault::Ghost, ConformanceRule::EmptyPoll),
-        (Fault::Tired, ConformanceRule::Poller),
+        (Fault::IdleWork, Rule::Work),
+        (Fault::OneMore, Rule::Count),
+        (Fault::Uncounted, Rule::Work),
+        (Fault::StatusOnly, Rule::Progress),
+        (Fault::Twice, Rule::Order),
+        (Fault::Drops, Rule::Work),
+        (Fault::LastFirst, Rule::Order),
+        (Fault::Wedges, Rule::Overflow),
+        (Fault::Noisy, Rule::Silence),
+        (Fault::Edge, Rule::Interrupts),
+        (Fault::Mute, Rule::Interrupts),
+        (Fault::Ghost, Rule::EmptyPoll),
+        (Fault::Tired, Rule::Poller),
     ] {
         let broken = check(|| Ring::new(fault)).unwrap_err();
         assert_eq!(broken.rule, rule, "{fault:?}: {broken}");

@@ -1,4 +1,4 @@
-//! Events that streams send to the printing thread. Start with [`StreamEvent`]; a stream sends events through its
+//! Events that streams send to the printing thread. Start with [`Event`]; a stream sends events through its
 //! [`Reporter`], and an [`Output`] prints them.
 
 use std::io;
@@ -44,7 +44,7 @@ impl StreamKey {
 
 /// Something that happened to a stream.
 #[derive(Debug)]
-pub enum StreamEvent {
+pub enum Event {
     /// Settings to print.
     Settings(Settings),
     /// The stream has a peer.
@@ -70,7 +70,7 @@ pub enum Settings {
 #[derive(Debug)]
 pub struct Reporter {
     key: StreamKey,
-    events: mpsc::Sender<StreamEvent>,
+    events: mpsc::Sender<Event>,
     broken: Option<Total>,
 }
 
@@ -78,7 +78,7 @@ impl Reporter {
     /// Runs a stream and reports its outcome.
     pub fn run(
         key: StreamKey,
-        events: &mpsc::Sender<StreamEvent>,
+        events: &mpsc::Sender<Event>,
         run: impl FnOnce(&mut Reporter) -> Result<Total, Error>,
     ) {
         let mut reporter = Reporter {
@@ -88,11 +88,11 @@ impl Reporter {
         };
         let outcome = run(&mut reporter);
         let outcome = reporter.salvaged(outcome);
-        reporter.send(StreamEvent::Finished(key, Box::new(outcome)));
+        reporter.send(Event::Finished(key, Box::new(outcome)));
     }
 
     /// Reports a stream that could not start.
-    pub fn fail(key: StreamKey, events: &mpsc::Sender<StreamEvent>, failed: Error) {
+    pub fn fail(key: StreamKey, events: &mpsc::Sender<Event>, failed: Error) {
         Reporter::run(key, events, |_| Err(failed));
     }
 
@@ -109,18 +109,18 @@ impl Reporter {
     }
 
     /// Sends an event. If the printer has failed, the stream still runs to its end.
-    pub fn send(&self, event: StreamEvent) {
+    pub fn send(&self, event: Event) {
         let _ = self.events.send(event);
     }
 }
 
 impl Observer for Reporter {
     fn connected(&mut self, connected: &Connected) {
-        self.send(StreamEvent::Connected(self.key, *connected));
+        self.send(Event::Connected(self.key, *connected));
     }
 
     fn interval(&mut self, record: &IntervalRecord) {
-        self.send(StreamEvent::Interval(self.key, *record));
+        self.send(Event::Interval(self.key, *record));
     }
 
     fn broken(&mut self, total: Total) {
@@ -174,12 +174,12 @@ pub trait Output: Send {
     fn end(&mut self) -> io::Result<Option<RunObject>>;
 
     /// Prints an event, and a failure to standard error; returns whether it was a failure.
-    fn tell(&mut self, event: StreamEvent) -> io::Result<bool> {
+    fn tell(&mut self, event: Event) -> io::Result<bool> {
         match event {
-            StreamEvent::Settings(settings) => self.settings(&settings)?,
-            StreamEvent::Connected(key, connected) => self.connected(key, &connected)?,
-            StreamEvent::Interval(key, record) => self.interval(key, &record)?,
-            StreamEvent::Finished(key, outcome) => return self.ended(key, *outcome),
+            Event::Settings(settings) => self.settings(&settings)?,
+            Event::Connected(key, connected) => self.connected(key, &connected)?,
+            Event::Interval(key, record) => self.interval(key, &record)?,
+            Event::Finished(key, outcome) => return self.ended(key, *outcome),
         }
         Ok(false)
     }

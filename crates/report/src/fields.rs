@@ -48,7 +48,7 @@ pub(crate) fn filled_lines(lines: &str, document: &impl Serialize) -> String {
 
 /// Fills sentences. One with a field that is null or an empty list, or that is 0 with a `+` after the colon, is left
 /// out.
-pub(crate) fn known_sentences(document: &impl Serialize, templates: &[&str]) -> Vec<String> {
+pub(crate) fn stated(document: &impl Serialize, templates: &[&str]) -> Vec<String> {
     let document = json(document);
     let told = templates.iter().filter(|it| is_told(it, &document));
     told.map(|template| fill(template, &document)).collect()
@@ -63,8 +63,8 @@ fn is_told(template: &str, document: &Value) -> bool {
 }
 
 /// Fills a sentence; `-` if it would be left out.
-pub(crate) fn sentence_or_missing(document: &impl Serialize, template: &str) -> String {
-    let sentence = known_sentences(document, &[template]).pop();
+pub(crate) fn stated_or_missing(document: &impl Serialize, template: &str) -> String {
+    let sentence = stated(document, &[template]).pop();
     sentence.unwrap_or(String::from(MISSING))
 }
 
@@ -186,9 +186,6 @@ mod tests {
             "{zero} of all",
             "on {empty}",
         ];
-        assert_eq!(
-            known_sentences(&document, &sentences),
-            ["12,345 polls", "0 of all"]
-        );
+        assert_eq!(stated(&document, &sentences), ["12,345 polls", "0 of all"]);
     }
 }

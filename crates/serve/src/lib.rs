@@ -16,7 +16,7 @@ mod request;
 mod server;
 mod wanted;
 
-pub use pages::{PageAnswer, answer_to, failed};
+pub use pages::{Answer, answer_to, failed};
 pub use request::{Page, PageRequest, RequestRefusal, read_request};
 pub use server::{CONNECTIONS_MAX, StoreServer};
 pub use wanted::{PagesEnd, make_pages, pages_socket};

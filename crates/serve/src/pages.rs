@@ -15,7 +15,7 @@ use crate::connection::words;
 use crate::request::{NamedStudy, Page};
 
 /// A page, and how it is to be taken.
-pub struct PageAnswer {
+pub struct Answer {
     /// The status of HTTP.
     pub status: &'static str,
     /// The page.
@@ -25,8 +25,8 @@ pub struct PageAnswer {
 }
 
 /// The page that says why there is none.
-pub fn failed(why: &str) -> PageAnswer {
-    PageAnswer {
+pub fn failed(why: &str) -> Answer {
+    Answer {
         status: "500 Internal Server Error",
         html: words(why),
         is_live: false,
@@ -47,15 +47,15 @@ enum PageError {
 }
 
 /// The page, or a sentence that says why there is none.
-pub fn answer_to(page: &Page, store: Result<Store, StoreError>) -> PageAnswer {
+pub fn answer_to(page: &Page, store: Result<Store, StoreError>) -> Answer {
     let made = store.map_err(PageError::Store);
     match made.and_then(|store| made_of(page, &store)) {
-        Ok((html, is_live)) => PageAnswer {
+        Ok((html, is_live)) => Answer {
             status: "200 OK",
             html,
             is_live,
         },
-        Err(error) => PageAnswer {
+        Err(error) => Answer {
             status: match error {
                 PageError::Store(StoreError::Nothing { .. } | StoreError::NoStudy { .. })
                 | PageError::Setting { .. } => "404 Not Found",

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nicpoll_serve::{
-    Page, PageAnswer, PagesEnd, StoreServer, answer_to, failed, make_pages, pages_socket,
+    Answer, Page, PagesEnd, StoreServer, answer_to, failed, make_pages, pages_socket,
 };
 use nicpoll_store::{OpenStore, StoreError, StorePlace};
 use nicpoll_sys::program::confined::Confined;
@@ -140,7 +140,7 @@ fn answering(server: StoreServer, pages: PagesEnd) -> io::Result<Confined> {
 fn page_of(page: &Page, place: &StorePlace) -> io::Result<(String, bool, File)> {
     // /var/tmp is on a disk; /tmp may be memory.
     let file = tempfile::tempfile_in("/var/tmp").or_else(|_| tempfile::tempfile())?;
-    let written = |answer: &PageAnswer| -> io::Result<(String, bool)> {
+    let written = |answer: &Answer| -> io::Result<(String, bool)> {
         (&file).write_all(stdio::visible(&answer.html, false).as_bytes())?;
         Ok((String::from(answer.status), answer.is_live))
     };

@@ -13,7 +13,7 @@ use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
 use super::run::{StreamJob, begin_realtime, listen, run_streams, spawn};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
-use crate::events::{Output, Reporter, RunObject, Settings, StreamEvent, StreamKey};
+use crate::events::{Event, Output, Reporter, RunObject, Settings, StreamKey};
 use crate::options::Options;
 use crate::output::{self, RunTotal, Runs};
 use crate::records::{End, Total};
@@ -111,7 +111,7 @@ fn give_up(error: &Error, output: &mut dyn Output) -> io::Result<ClientResult> {
 
 fn print(
     options: &Options,
-    events: &mpsc::Receiver<StreamEvent>,
+    events: &mpsc::Receiver<Event>,
     output: &mut dyn Output,
 ) -> io::Result<ClientResult> {
     let mut done = ClientResult::default();
@@ -119,13 +119,13 @@ fn print(
     for event in events {
         match &event {
             // The first socket that the client opened itself.
-            StreamEvent::Connected(_, connected)
+            Event::Connected(_, connected)
                 if done.total.connected.is_none() && (connected.is_sender || !is_dual) =>
             {
                 output.settings(&Settings::Client(*connected))?;
                 done.total.connected = Some(*connected);
             }
-            StreamEvent::Finished(_, outcome) => {
+            Event::Finished(_, outcome) => {
                 if let Ok(total) = outcome.as_ref() {
                     let record = total.relayed();
                     let record = record.unwrap_or_else(|| total.printed(options.style));
@@ -163,7 +163,7 @@ impl<'a> ClientStreams<'a> {
     fn start<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        events: &mpsc::Sender<StreamEvent>,
+        events: &mpsc::Sender<Event>,
     ) -> Result<(), Error>
     where
         'a: 'scope,
@@ -187,7 +187,7 @@ impl<'a> ClientStreams<'a> {
     fn start_own<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        events: &mpsc::Sender<StreamEvent>,
+        events: &mpsc::Sender<Event>,
         number: u32,
     ) -> Option<ScopedJoinHandle<'scope, bool>>
     where
@@ -291,11 +291,7 @@ impl<'a> ClientStreams<'a> {
     }
 
     /// Starts to listen for the streams of a server that connects back.
-    fn listen(
-        &self,
-        port: u16,
-        events: &mpsc::Sender<StreamEvent>,
-    ) -> Result<Box<dyn Listen>, Error> {
+    fn listen(&self, port: u16, events: &mpsc::Sender<Event>) -> Result<Box<dyn Listen>, Error> {
         let any = sockets::any_address(self.peer.is_ipv6(), port);
         let mut bind = self.local_address()?.unwrap_or(any);
         bind.set_port(port);
@@ -311,7 +307,7 @@ impl<'a> ClientStreams<'a> {
         let listener = listen(&config, &Slots::new(true), None)?;
         // The printer outlives every stream.
         let settings = Settings::Listener(port, listener.buffer());
-        let _ = events.send(StreamEvent::Settings(settings));
+        let _ = events.send(Event::Settings(settings));
         Ok(listener)
     }
 
@@ -322,7 +318,7 @@ impl<'a> ClientStreams<'a> {
         self,
         mut listener: Box<dyn Listen>,
         own: Vec<ScopedJoinHandle<'_, bool>>,
-        events: &mpsc::Sender<StreamEvent>,
+        events: &mpsc::Sender<Event>,
     ) {
         let streams = self.stream().streams;
         let (is_later, patience) = match self.stream().directions {

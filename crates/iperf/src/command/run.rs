@@ -10,7 +10,7 @@ use nicpoll_sys::tell;
 use nicpoll_traffic::sockets::kernel_words;
 
 use crate::config::ListenerConfig;
-use crate::events::{Reporter, StreamEvent, StreamKey};
+use crate::events::{Event, Reporter, StreamKey};
 use crate::options::{Options, Style};
 use crate::output;
 use crate::records::Total;
@@ -34,10 +34,7 @@ pub fn spawn<'scope, T: Send + 'scope>(
 }
 
 /// Runs streams in parallel to their ends, the last one on the caller's thread.
-pub fn run_streams(
-    mut streams: Vec<(StreamKey, StreamJob<'_>)>,
-    events: &mpsc::Sender<StreamEvent>,
-) {
+pub fn run_streams(mut streams: Vec<(StreamKey, StreamJob<'_>)>, events: &mpsc::Sender<Event>) {
     thread::scope(|scope| {
         let last = streams.pop();
         for (key, job) in streams {

@@ -19,7 +19,7 @@ use nicpoll_traffic::{ClientRefusal, CloseAccount, Notices, Signals, sockets};
 
 use super::run::{StreamJob, begin_realtime, listen, run_streams, spawn};
 use crate::config::ListenerConfig;
-use crate::events::{Reporter, Settings, StreamEvent, StreamKey};
+use crate::events::{Event, Reporter, Settings, StreamKey};
 use crate::options::Options;
 use crate::output;
 use crate::slots::{Proof, Slots};
@@ -56,7 +56,7 @@ pub fn run_server(
 ) -> io::Result<u8> {
     begin_realtime(options);
     let mut output = output::open(options, account)?;
-    let (events, received) = mpsc::channel::<StreamEvent>();
+    let (events, received) = mpsc::channel::<Event>();
     let server = Server { options, signals };
     thread::scope(|scope| {
         let printing = spawn(scope, move || {
@@ -102,7 +102,7 @@ impl<'a> Server<'a> {
     fn serve<'scope>(
         self,
         scope: &'scope Scope<'scope, '_>,
-        events: &mpsc::Sender<StreamEvent>,
+        events: &mpsc::Sender<Event>,
         daemon: Option<Daemon>,
     ) -> Result<(), Error>
     where
@@ -113,7 +113,7 @@ impl<'a> Server<'a> {
         let mut listener = self.listen(&slots)?;
         settle(daemon, options).map_err(|error| Error::Because(error.to_string()))?;
         let settings = Settings::Listener(options.port, listener.buffer());
-        let _ = events.send(StreamEvent::Settings(settings));
+        let _ = events.send(Event::Settings(settings));
         let numbers = Arc::new(AtomicU32::new(0));
         let mut notices = Notices::default();
         let mut has_warned = false;
@@ -138,7 +138,7 @@ impl<'a> Server<'a> {
         scope: &'scope Scope<'scope, '_>,
         taken: AcceptedTest,
         numbers: &Arc<AtomicU32>,
-        events: &mpsc::Sender<StreamEvent>,
+        events: &mpsc::Sender<Event>,
         slots: &Slots,
     ) -> Option<ServedClient<'scope>>
     where
@@ -166,13 +166,7 @@ impl<'a> Server<'a> {
     }
 
     /// Runs the streams of one test to their ends.
-    fn run(
-        self,
-        key: StreamKey,
-        test: Streams,
-        numbers: &AtomicU32,
-        events: &mpsc::Sender<StreamEvent>,
-    ) {
+    fn run(self, key: StreamKey, test: Streams, numbers: &AtomicU32, events: &mpsc::Sender<Event>) {
         let job = |run: StreamRun| -> StreamJob<'a> {
             Box::new(move |reporter| run(self.signals, reporter))
         };
@@ -194,7 +188,7 @@ impl<'a> Server<'a> {
             let job: StreamJob<'a> = Box::new(move |reporter| {
                 let (connected, run) = (back.connect)(self.signals)?;
                 let settings = Settings::WayBack(connected, back.length_bytes, back.rate);
-                reporter.send(StreamEvent::Settings(settings));
+                reporter.send(Event::Settings(settings));
                 run(self.signals, reporter)
             });
             let streams = if is_later { &mut later } else { &mut at_once };

@@ -15,7 +15,7 @@ use nicpoll_model::traffic::{Direction, IperfBucket, IperfTcpStart, IperfTimes};
 use nicpoll_sys::socket::TcpInfo;
 
 use super::runs::printer;
-use crate::events::{Output, Settings, StreamEvent, StreamKey};
+use crate::events::{Event, Output, Settings, StreamKey};
 use crate::options::{Parsed, help_text, parse};
 use crate::records::{Calls, Connected, IntervalRecord, Receipt, Total, Transit};
 use crate::stream::Error;
@@ -160,12 +160,12 @@ fn total(way: Way, is_json: bool) -> Total {
 /// Runs streams in parallel from start to end; the one that fails has a reason.
 fn run(output: &mut dyn Output, ways: &[Way], failing: Option<StreamKey>, is_json: bool) {
     for way in ways {
-        tell(output, StreamEvent::Connected(way.key, connected(*way)));
+        tell(output, Event::Connected(way.key, connected(*way)));
     }
     for (start, end) in [(0.0, 1.0), (1.0, 2.0), (2.0, 2.5)] {
         for (more, way) in ways.iter().enumerate() {
             let record = record(*way, start, end, more as u64);
-            tell(output, StreamEvent::Interval(way.key, record));
+            tell(output, Event::Interval(way.key, record));
         }
     }
     for way in ways {
@@ -174,11 +174,11 @@ fn run(output: &mut dyn Output, ways: &[Way], failing: Option<StreamKey>, is_jso
         } else {
             Ok(total(*way, is_json))
         };
-        tell(output, StreamEvent::Finished(way.key, Box::new(outcome)));
+        tell(output, Event::Finished(way.key, Box::new(outcome)));
     }
 }
 
-fn tell(output: &mut dyn Output, event: StreamEvent) {
+fn tell(output: &mut dyn Output, event: Event) {
     output.tell(event).unwrap();
 }
 

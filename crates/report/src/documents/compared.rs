@@ -10,7 +10,7 @@ use nicpoll_model::{
 };
 
 use super::study::comparisons::surely;
-use crate::fields::{filled, known_sentences};
+use crate::fields::{filled, stated};
 use crate::lists::{capital, joined, listed};
 use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, Span, Table};
 
@@ -92,7 +92,7 @@ pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
         verdict,
         ..
     } = sets;
-    let of = match joined(known_sentences(sets, &["{workload}", "{measure}"]), ", ") {
+    let of = match joined(stated(sets, &["{workload}", "{measure}"]), ", ") {
         of if of.is_empty() => of,
         of => of + ": ",
     };
@@ -274,7 +274,7 @@ fn of_side(side: &ComparedSide) -> Vec<String> {
         1 => "{name}: value {outliers:raw} lies far from the others. All count.",
         _ => "{name}: values {outliers:raw} lie far from the others. All count.",
     };
-    notes.extend(known_sentences(side, &[outliers]));
+    notes.extend(stated(side, &[outliers]));
     let is_found = |p: Option<f64>| p.is_some_and(|p| p < SERIES_BELOW_P);
     let order = &side.order;
     let step = order.step_at.map(|at| format!("step at value {at}"));

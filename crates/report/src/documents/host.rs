@@ -6,7 +6,7 @@ use nicpoll_model::{
     InterfaceShow, NapiShow, PendingShow, PollingVariable, Show, TruthPhase, TruthVerdict,
 };
 
-use crate::fields::{filled, known_sentences};
+use crate::fields::{filled, stated};
 use crate::page::{Align, Document, Ink, Page, Part, Row, Table};
 
 /// Width of the names before each line.
@@ -86,7 +86,7 @@ fn write_interface(part: &mut Part, interface: &InterfaceShow, netns: Option<&st
         line("pending", Ink::Unsure, waits);
     }
     for drift in interface.drift.iter().flatten() {
-        let now = known_sentences(drift, &["is {now}"]).pop();
+        let now = stated(drift, &["is {now}"]).pop();
         let now = now.unwrap_or(String::from("is gone"));
         let set = "nicpoll had set it to {written}, and somebody else changed it since";
         let changed = format!("{} {now}; {}", drift.name, filled(set, drift));
@@ -100,7 +100,7 @@ fn write_interface(part: &mut Part, interface: &InterfaceShow, netns: Option<&st
         let rates = [", on CPU {cpus}", ", {interrupts_per_second}/s"];
         let is_storm = interrupt.is_storm == Some(true);
         let storm = if is_storm { ", STORM" } else { "" };
-        let rates = known_sentences(interrupt, &rates).concat();
+        let rates = stated(interrupt, &rates).concat();
         let text = format!("{}{rates}{storm}", interrupt.description);
         line(&format!("IRQ {}", interrupt.irq), Ink::Plain, text);
     }
@@ -111,7 +111,7 @@ fn write_interface(part: &mut Part, interface: &InterfaceShow, netns: Option<&st
             .collect();
         line("moderation", Ink::Plain, values.join(", "));
     }
-    for received in known_sentences(interface, &["{rx_packets_per_second} packets/s"]) {
+    for received in stated(interface, &["{rx_packets_per_second} packets/s"]) {
         line("received", Ink::Plain, received);
     }
     if let Some(ceiling) = &interface.ceiling {
@@ -233,7 +233,7 @@ pub fn render_polling_values<'a>(
 fn queues(interface: &InterfaceShow) -> String {
     let number = |queues: Option<u32>| queues.map_or(String::from("?"), |n| n.to_string());
     let [receive, send] = [interface.rx_queues, interface.tx_queues].map(number);
-    let rings = known_sentences(interface, &[", receive rings of {rx_ring_slots} slots"]).concat();
+    let rings = stated(interface, &[", receive rings of {rx_ring_slots} slots"]).concat();
     let gro = match interface.has_gro {
         Some(true) => ", GRO on",
         Some(false) => ", GRO off",
@@ -250,7 +250,7 @@ fn instance(napi: &NapiShow) -> String {
         "IRQ {irq:raw}",
         "receive queue {rx_queues:raw}",
     ];
-    let mut parts = known_sentences(napi, &known);
+    let mut parts = stated(napi, &known);
     parts.extend(napi.thread.as_ref().map(|thread| {
         let cpus = thread.cpus.as_deref().unwrap_or("?");
         format!("thread {} ({}) on CPUs {cpus}", thread.pid, thread.name)

@@ -15,7 +15,7 @@ use crate::fields::filled;
 use crate::lists::listed;
 use crate::page::{Align, Document, Figure, Ink, Level, Medium, Page, Part, Row, Table};
 use crate::plots::axis::Axis;
-use crate::plots::curves::{CurveMarks, scatter, values};
+use crate::plots::curves::{Marks, scatter, values};
 use crate::plots::svg::{CurveLook, looks};
 
 /// Width of the labels.
@@ -177,9 +177,9 @@ fn plot(
     let series = by_setting.map(|(setting, of)| {
         let points = of.iter();
         let points = points.filter_map(|it| Some((f64::from(it.sequence), it.value? * scale)));
-        CurveMarks::of(setting, looks[setting], points.collect())
+        Marks::of(setting, looks[setting], points.collect())
     });
-    let mut series: Vec<CurveMarks> = series.filter(|one| !one.points.is_empty()).collect();
+    let mut series: Vec<Marks> = series.filter(|one| !one.points.is_empty()).collect();
     // As everywhere else in the document.
     series.sort_by_key(|one| one.look.mark);
     let y = Axis::around_all(values(&series))?;

@@ -87,7 +87,7 @@ pub fn above_diagonal(letters: u32) -> f64 {
 }
 
 /// Marks that belong together.
-pub struct CurveMarks<'a> {
+pub struct Marks<'a> {
     /// Their name in the legend.
     pub name: &'a str,
     pub look: CurveLook,
@@ -95,10 +95,10 @@ pub struct CurveMarks<'a> {
     pub points: Vec<(f64, f64)>,
 }
 
-impl<'a> CurveMarks<'a> {
+impl<'a> Marks<'a> {
     /// Makes a series; one without points is drawn elsewhere as a curve, and only named in the legend.
     pub fn of(name: &'a str, look: CurveLook, points: Vec<(f64, f64)>) -> Self {
-        CurveMarks { name, look, points }
+        Marks { name, look, points }
     }
 
     /// Returns its row of a table: its name, and its points with `x` formatted.
@@ -110,7 +110,7 @@ impl<'a> CurveMarks<'a> {
 }
 
 /// Returns all values of some series.
-pub fn values<'a>(series: &'a [CurveMarks]) -> impl Iterator<Item = f64> + Clone + 'a {
+pub fn values<'a>(series: &'a [Marks]) -> impl Iterator<Item = f64> + Clone + 'a {
     let points = series.iter().flat_map(|one| &one.points);
     points.map(|(_, value)| *value)
 }
@@ -155,7 +155,7 @@ impl Curves {
     }
 
     /// Ends the drawing with the marks of these series over its curves, and their names in the legend.
-    pub fn end(self, series: &[CurveMarks]) -> String {
+    pub fn end(self, series: &[Marks]) -> String {
         let Curves { mut svg, frame } = self;
         for one in series {
             for (x, y) in &one.points {
@@ -173,7 +173,7 @@ impl Curves {
 }
 
 /// Draws marks alone.
-pub fn scatter(title: &str, x: (Axis, &str), y: (Axis, &str), series: &[CurveMarks]) -> String {
+pub fn scatter(title: &str, x: (Axis, &str), y: (Axis, &str), series: &[Marks]) -> String {
     Curves::new(title, x, y, 0.0, series.len()).end(series)
 }
 

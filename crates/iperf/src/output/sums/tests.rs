@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::golden::Page;
 use super::super::runs::printer;
-use crate::events::{StreamEvent, StreamKey};
+use crate::events::{Event, StreamKey};
 use crate::options::{Parsed, parse};
 use crate::records::{Connected, IntervalRecord, Total};
 
@@ -52,13 +52,13 @@ fn connected(stream: usize, is_sender: bool) -> Connected {
 }
 
 /// The events in time order.
-fn events(plans: &[Plan], is_sender: bool) -> Vec<StreamEvent> {
+fn events(plans: &[Plan], is_sender: bool) -> Vec<Event> {
     let mut events = Vec::new();
     for (stream, plan) in plans.iter().enumerate() {
         let key = StreamKey::new(stream as u32);
         events.push((
             plan.begin,
-            StreamEvent::Connected(key, connected(stream, is_sender)),
+            Event::Connected(key, connected(stream, is_sender)),
         ));
         let mut whole = 0;
         for interval in 0..plan.length.div_ceil(TENTHS) {
@@ -66,10 +66,10 @@ fn events(plans: &[Plan], is_sender: bool) -> Vec<StreamEvent> {
             let end = plan.length.min(start + TENTHS);
             whole += bytes(stream, interval);
             let record = record(start, end, bytes(stream, interval));
-            events.push((plan.begin + end, StreamEvent::Interval(key, record)));
+            events.push((plan.begin + end, Event::Interval(key, record)));
         }
         let total = Total::of(record(0, plan.length, whole), SocketBuffer::default());
-        let end = StreamEvent::Finished(key, Box::new(Ok(total)));
+        let end = Event::Finished(key, Box::new(Ok(total)));
         events.push((plan.begin + plan.length, end));
     }
     events.sort_by_key(|(time, _)| *time);

@@ -15,7 +15,7 @@ use crate::documents::study::plots::caption;
 use crate::lists::{capital, listed};
 use crate::page::{Align, Figure, Ink, Part, Row, Table};
 use crate::plots::axis::Axis;
-use crate::plots::curves::{CurveMarks, scatter, values};
+use crate::plots::curves::{Marks, scatter, values};
 use crate::plots::svg::looks;
 
 /// Width of the labels.
@@ -351,9 +351,9 @@ fn over_time(compared: &LiveAb, (name, read): BlockFigure) -> Option<Figure> {
     let series = arms.map(|((name, look), block)| {
         let blocks = counting().map(block);
         let points = blocks.filter_map(|block| Some((block.start_seconds, read(block)?)));
-        CurveMarks::of(name, look, points.collect())
+        Marks::of(name, look, points.collect())
     });
-    let series: Vec<CurveMarks> = series.collect();
+    let series: Vec<Marks> = series.collect();
     let y = Axis::around_all(values(&series))?;
     values(&series).find(|value| *value > 0.0)?;
     let times = series.iter().flat_map(|one| &one.points);

@@ -11,7 +11,7 @@ use nicpoll_model::{Measure, Verdict};
 
 use super::plan::stands_for;
 use crate::documents::study::comparisons::surely;
-use crate::fields::known_sentences;
+use crate::fields::stated;
 use crate::lists::{capital, joined};
 
 /// Returns every sentence, the verdict first.
@@ -37,7 +37,7 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
     }
     // An abort is already a reason against a verdict.
     if !compared.end.cause.is_abort() {
-        sentences.extend(known_sentences(&compared.end, &["It ended early: {text}."]));
+        sentences.extend(stated(&compared.end, &["It ended early: {text}."]));
     }
     sentences.extend(more_time(compared));
     sentences.extend(stands_for(compared));

@@ -58,7 +58,7 @@ fn link_lines(link: &BlastLink) -> String {
         }
         BlastFrames::Replay { .. } => {
             let left_out = ", without {replay/cut_off_frames:+} that the recording cut off";
-            let left_out = known_sentences(link, &[left_out]).concat();
+            let left_out = stated(link, &[left_out]).concat();
             filled("{interface}: the frames of {replay/file}", link) + &left_out + "\n"
         }
     };
@@ -72,10 +72,7 @@ fn link_lines(link: &BlastLink) -> String {
     };
     let path = words(&link.path);
     text += &format!("sent by {path}{joined}, on CPU {}; {singly}\n", link.cpu);
-    text.extend(known_sentences(
-        link,
-        &["not in long datagrams: {not_joined}\n"],
-    ));
+    text.extend(stated(link, &["not in long datagrams: {not_joined}\n"]));
     for refused in &link.refused_paths {
         text += &format!("not by {}: {}\n", words(&refused.path), refused.why);
     }

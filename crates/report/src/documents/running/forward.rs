@@ -24,12 +24,11 @@ fn render_forward_start(start: &ForwardStart) -> String {
                 path {path}: {path_reason}\n\
                 Forwarded packets do not come to nftables, iptables, traffic control or rp_filter.\n";
     let engine = "{engine/discipline} at {engine/hz:raw} Hz, controller {engine/controller}, on CPU {engine/cpus:raw}\n";
-    let mut text =
-        names.join(", ") + &filled(path, start) + &known_sentences(start, &[engine]).concat();
+    let mut text = names.join(", ") + &filled(path, start) + &stated(start, &[engine]).concat();
     for interface in &start.interfaces {
         let changed = "{name}: kernel's side {kernel_side/name}; changed for that, and put back at the end: \
                        {kernel_side/changes}\n";
-        text.extend(known_sentences(interface, &[changed]));
+        text.extend(stated(interface, &[changed]));
     }
     text.extend(start.notes.iter().map(|note| format!("{note}\n")));
     text + &heads(&COLUMNS)

@@ -87,7 +87,7 @@ fn kernel_side(side: &KernelSideFacts) -> String {
         _ => "User-side polling only: the kernel's NAPI still runs for each arrival.\n",
     };
     let changes = "Changed for that, and put back at the end: {changes}\n";
-    filled(what, side) + &known_sentences(side, &[changes]).concat()
+    filled(what, side) + &stated(side, &[changes]).concat()
 }
 
 const COLUMNS: [IntervalColumn<SinkInterval>; 9] = [

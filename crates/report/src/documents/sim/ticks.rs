@@ -24,8 +24,8 @@ pub fn render_sim_ticks(ticks: &SimTicks) -> String {
         "sampled",
         &format!("kernel {kernel}, user {user}; {points}"),
     );
-    let by_arithmetic = sentence_or_missing(ticks, "{period_seconds} s");
-    let found = sentence_or_missing(ticks, "{period_found_seconds} s");
+    let by_arithmetic = stated_or_missing(ticks, "{period_seconds} s");
+    let found = stated_or_missing(ticks, "{period_found_seconds} s");
     let within = match ticks.period_found_seconds {
         Some(_) => ", to within one",
         None => "",

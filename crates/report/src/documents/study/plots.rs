@@ -18,7 +18,7 @@ use super::workload::{AccountLine, Sums, account_unit, core_name, cores, cores_o
 use crate::lists::{capital, joined};
 use crate::page::{Figure, IntervalBar};
 use crate::plots::axis::{Axis, SHARES};
-use crate::plots::curves::{CurveMarks, Curves, scatter, values};
+use crate::plots::curves::{Curves, Marks, scatter, values};
 use crate::plots::strips::{LINE, Strips};
 use crate::plots::svg::{self, CurveLook, LETTERS, mark, text};
 
@@ -284,9 +284,9 @@ fn in_order(
         let good = arm.group.good.iter();
         let points =
             good.filter_map(|it| Some((f64::from(it.sequence), reading.of(it.result()?)?)));
-        CurveMarks::of(arm.name, arm.look, points.collect())
+        Marks::of(arm.name, arm.look, points.collect())
     });
-    let series: Vec<CurveMarks> = series.collect();
+    let series: Vec<Marks> = series.collect();
     let y = Axis::around_all(values(&series))?;
     let name = reading.0;
     let title = format!("{}: {name} against the order of trials", facts.workload);
@@ -371,7 +371,7 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &DrawnTimes) -> Opti
         drawn.curve(steps.collect::<Vec<_>>(), &svg::stroke(arm.look.colour));
     }
     let legend = curves.iter();
-    let legend = legend.map(|(arm, ..)| CurveMarks::of(arm.name, arm.look, Vec::new()));
+    let legend = legend.map(|(arm, ..)| Marks::of(arm.name, arm.look, Vec::new()));
     let svg = drawn.end(&legend.collect::<Vec<_>>());
     let head = ["setting, us", times.names].into_iter();
     let head = head.chain(told().map(|(name, _)| *name));

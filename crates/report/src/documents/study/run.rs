@@ -12,7 +12,7 @@ use nicpoll_model::{HostFacts, Plan, SettingFacts, Study, StudyPlan};
 use super::notes;
 use super::trials::TrialGroup;
 use crate::documents::switch;
-use crate::fields::{cells, filled, known_sentences, sentence_or_missing};
+use crate::fields::{cells, filled, stated, stated_or_missing};
 use crate::lists::{distinct, grouped, joined, listed};
 use crate::page::{Block, Ink, Level, Part, Table};
 
@@ -39,7 +39,7 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
         span(study.elapsed_seconds)
     );
     let cpus = listed(&study.host.cpus);
-    let model = known_sentences(&study.host, &[" ({cpu_model})"]).concat();
+    let model = stated(&study.host, &[" ({cpu_model})"]).concat();
     let mut facts = vec![
         ("question", study.question.clone()),
         ("command", study.argv.join(" ")),
@@ -257,7 +257,7 @@ fn write_lab(part: &mut Part, study: &Study) {
     let lab = &study.lab;
     let line = match lab.line_bits_per_second {
         Some(bits) => format!("{} Mbit/s", bits as f64 / 1e6),
-        None => sentence_or_missing(lab, "none: {no_line_because}"),
+        None => stated_or_missing(lab, "none: {no_line_because}"),
     };
     let addresses = lab.addresses.iter();
     let addresses = listed(addresses.map(|(side, it)| format!("{it} ({side})")));
@@ -268,7 +268,7 @@ fn write_lab(part: &mut Part, study: &Study) {
         ("MTU", filled("{mtu_bytes:raw} bytes", lab)),
         (
             "receive ring",
-            sentence_or_missing(lab, "{ring_slots:raw} slots"),
+            stated_or_missing(lab, "{ring_slots:raw} slots"),
         ),
         ("addresses", addresses),
         ("pinned", filled(pinned, lab)),

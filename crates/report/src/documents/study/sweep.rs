@@ -12,7 +12,7 @@ use super::trials::SettingPair;
 use crate::lists::{joined, listed};
 use crate::page::{Align, Figure, Ink, Part, Row, Table};
 use crate::plots::axis::Axis;
-use crate::plots::curves::{CurveMarks, Curves, TOP, above_diagonal, values};
+use crate::plots::curves::{Curves, Marks, TOP, above_diagonal, values};
 use crate::plots::svg::{LETTERS, looks, stroke};
 
 /// Width of the names at the left.
@@ -253,9 +253,9 @@ fn draw(sweep: &Sweep, Plot(title, caption, axis, read, is_delay): &Plot) -> Opt
     let series = sweep.settings.iter().zip(looks).map(|(setting, look)| {
         let points = setting.points.iter();
         let points = points.filter_map(|it| Some((it.offered_per_second?, read(it)?)));
-        CurveMarks::of(&setting.setting, look, points.collect())
+        Marks::of(&setting.setting, look, points.collect())
     });
-    let series: Vec<CurveMarks> = series.collect();
+    let series: Vec<Marks> = series.collect();
     let offered = series.iter().flat_map(|one| &one.points);
     let offered = offered.map(|(offered, _)| *offered).reduce(f64::max)?;
     let most = values(&series).reduce(f64::max)?;

@@ -13,7 +13,7 @@ use super::trials::Arm;
 use super::workload::core_name;
 use crate::page::Figure;
 use crate::plots::axis::Axis;
-use crate::plots::curves::{CurveMarks, Curves, PlotFrame, TOP};
+use crate::plots::curves::{Curves, Marks, PlotFrame, TOP};
 use crate::plots::svg::{self, CurveLook};
 
 /// A step is a burst of drops if at least this share of its sent datagrams was dropped.
@@ -158,10 +158,10 @@ pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
     Some(Figure::new(title, caption, svg, head, rows))
 }
 
-fn legend<'a>(trials: &[SettingSeries<'a>]) -> Vec<CurveMarks<'a>> {
+fn legend<'a>(trials: &[SettingSeries<'a>]) -> Vec<Marks<'a>> {
     let trials = trials.iter();
     trials
-        .map(|it| CurveMarks::of(it.name, it.look, Vec::new()))
+        .map(|it| Marks::of(it.name, it.look, Vec::new()))
         .collect()
 }
 
@@ -304,7 +304,7 @@ fn of_core(
         }
     }
     let legend = curves.iter();
-    let legend = legend.map(|(one, _)| CurveMarks::of(one.name, one.look, Vec::new()));
+    let legend = legend.map(|(one, _)| Marks::of(one.name, one.look, Vec::new()));
     let times = curves.iter();
     let times = times.map(|(_, steps)| steps.iter().map(|[at, ..]| *at));
     let (head, rows) = over_time(times, columns);
