@@ -38,10 +38,10 @@ pub enum HostOfPath {
 pub type FlowFigures = BTreeMap<FlowQuantity, f64>;
 
 impl SimulatedRun {
-    pub(crate) fn flow(&self, direction: Direction) -> Option<&FlowFigures> {
+    pub(crate) fn flow(&self, direction: FlowDirection) -> Option<&FlowFigures> {
         match direction {
-            Direction::There => self.flows.first(),
-            Direction::Back => self.flows.get(1),
+            FlowDirection::There => self.flows.first(),
+            FlowDirection::Back => self.flows.get(1),
         }
     }
 
@@ -70,7 +70,7 @@ impl SimulatedRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// A figure of the flow, or of the flow back.
-    Flow(FlowQuantity, Direction),
+    Flow(FlowQuantity, FlowDirection),
     /// A share of a host's processor time.
     Cpu(HostOfPath, CpuState),
     /// Share of received packets that the receiver lost in full socket buffers.
@@ -123,7 +123,7 @@ pub enum FlowQuantity {
 
 /// Direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum FlowDirection {
     /// From the first host to the last.
     There,
     /// From the last to the first.
@@ -187,8 +187,8 @@ impl Quantity {
             None => {}
         }
         let (flow, direction) = match name.strip_suffix("_back") {
-            Some(flow) => (flow, Direction::Back),
-            None => (name, Direction::There),
+            Some(flow) => (flow, FlowDirection::Back),
+            None => (name, FlowDirection::There),
         };
         let flow = named(flow).map(|flow| Quantity::Flow(flow, direction));
         flow.or_else(|| named(name).map(Quantity::Saved))

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::sendfile;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::request::{HEAD_MAX_BYTES, Page, PageRequest, read_request};
+use crate::request::{HEAD_MAX_BYTES, PageRequest, StorePage, read_request};
 
 /// The request has to be whole after this.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
@@ -97,7 +97,7 @@ impl BrowserConnection {
     }
 
     /// The page that it waits for.
-    pub fn awaited(&self) -> Option<&Page> {
+    pub fn awaited(&self) -> Option<&StorePage> {
         match &self.state {
             ConnectionState::Waiting(asked) => Some(&asked.page),
             _ => None,

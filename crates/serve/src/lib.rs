@@ -17,6 +17,6 @@ mod server;
 mod wanted;
 
 pub use pages::{Answer, answer_to, failed};
-pub use request::{Page, PageRequest, RequestRefusal, read_request};
+pub use request::{PageRequest, RequestRefusal, StorePage, read_request};
 pub use server::{CONNECTIONS_MAX, StoreServer};
 pub use wanted::{PagesEnd, make_pages, pages_socket};

@@ -12,7 +12,7 @@ use nicpoll_study::{
 use thiserror::Error;
 
 use crate::connection::words;
-use crate::request::{NamedStudy, Page};
+use crate::request::{NamedStudy, StorePage};
 
 /// A page, and how it is to be taken.
 pub struct Answer {
@@ -47,7 +47,7 @@ enum PageError {
 }
 
 /// The page, or a sentence that says why there is none.
-pub fn answer_to(page: &Page, store: Result<Store, StoreError>) -> Answer {
+pub fn answer_to(page: &StorePage, store: Result<Store, StoreError>) -> Answer {
     let made = store.map_err(PageError::Store);
     match made.and_then(|store| made_of(page, &store)) {
         Ok((html, is_live)) => Answer {
@@ -67,22 +67,22 @@ pub fn answer_to(page: &Page, store: Result<Store, StoreError>) -> Answer {
 }
 
 /// The page, and whether what it shows still runs.
-fn made_of(page: &Page, store: &Store) -> Result<(String, bool), PageError> {
+fn made_of(page: &StorePage, store: &Store) -> Result<(String, bool), PageError> {
     match page {
-        Page::Studies => {
+        StorePage::Studies => {
             let studies = store.list(still_runs)?;
             let mut states = studies.studies.iter().map(|entry| entry.state);
             let is_live = states.any(|state| state == StudyState::Running);
             Ok((render_html(&studies), is_live))
         }
-        Page::Study(id) => of_study(store, *id),
-        Page::Choice(id) => {
+        StorePage::Study(id) => of_study(store, *id),
+        StorePage::Choice(id) => {
             let settings = settings(store, *id)?;
             let names: Vec<&str> = settings.iter().map(String::as_str).collect();
             let html = render_html(&choice_page(*id, &names, &store.list(still_runs)?));
             Ok((html, false))
         }
-        Page::Compared([reference, judged]) => {
+        StorePage::Compared([reference, judged]) => {
             let sources = [*reference, *judged].map(|named| source(store, named));
             let [reference, judged] = sources;
             let origin = Origin {

@@ -20,7 +20,7 @@ const HEADERS_MAX: usize = 64;
 
 /// A page that there is, by its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Page {
+pub enum StorePage {
     /// `/`: all studies.
     Studies,
     /// `/study/7`: the report of one.
@@ -45,7 +45,7 @@ pub struct NamedStudy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     /// Which page.
-    pub page: Page,
+    pub page: StorePage,
     /// Whether its head alone is wanted.
     pub is_head: bool,
     /// Whether the token is in its address: a cookie is given for it.
@@ -93,7 +93,7 @@ impl RequestRefusal {
     }
 }
 
-impl Page {
+impl StorePage {
     /// Its path.
     pub(crate) fn path(&self) -> String {
         let named = |NamedStudy { id, setting }: &NamedStudy| match setting {
@@ -101,10 +101,12 @@ impl Page {
             None => id.to_string(),
         };
         match self {
-            Page::Studies => String::from("/"),
-            Page::Study(id) => format!("/study/{id}"),
-            Page::Choice(id) => format!("/compare/{id}"),
-            Page::Compared([one, other]) => format!("/compare/{}/{}", named(one), named(other)),
+            StorePage::Studies => String::from("/"),
+            StorePage::Study(id) => format!("/study/{id}"),
+            StorePage::Choice(id) => format!("/compare/{id}"),
+            StorePage::Compared([one, other]) => {
+                format!("/compare/{}/{}", named(one), named(other))
+            }
         }
     }
 }
@@ -206,17 +208,17 @@ fn is_own(host: &str, own: SocketAddr) -> bool {
     is_named && port == own.port().to_string()
 }
 
-fn page(path: &str) -> Option<Page> {
+fn page(path: &str) -> Option<StorePage> {
     let path = path.split(['?', '#']).next()?;
     let mut parts = path.strip_prefix('/')?.split('/');
     let parts = [parts.next(), parts.next(), parts.next(), parts.next()];
     let number = |part: &str| part.parse::<i64>().ok().filter(|number| *number > 0);
     match parts {
-        [Some(""), None, ..] => Some(Page::Studies),
-        [Some("study"), Some(id), None, _] => Some(Page::Study(number(id)?)),
-        [Some("compare"), Some(id), None, _] => Some(Page::Choice(number(id)?)),
+        [Some(""), None, ..] => Some(StorePage::Studies),
+        [Some("study"), Some(id), None, _] => Some(StorePage::Study(number(id)?)),
+        [Some("compare"), Some(id), None, _] => Some(StorePage::Choice(number(id)?)),
         [Some("compare"), Some(one), Some(other), None] => {
-            Some(Page::Compared([named(one)?, named(other)?]))
+            Some(StorePage::Compared([named(one)?, named(other)?]))
         }
         _ => None,
     }
@@ -252,11 +254,11 @@ mod tests {
     #[test]
     fn paths_are_pages() {
         let page = |path: &str| get(path).unwrap().unwrap().page;
-        assert_eq!(page("/"), Page::Studies);
-        assert_eq!(page("/study/7"), Page::Study(7));
-        assert_eq!(page("/compare/7?x=1"), Page::Choice(7));
+        assert_eq!(page("/"), StorePage::Studies);
+        assert_eq!(page("/study/7"), StorePage::Study(7));
+        assert_eq!(page("/compare/7?x=1"), StorePage::Choice(7));
         let named = |id, setting| NamedStudy { id, setting };
-        let two = Page::Compared([named(7, Some(1)), named(8, None)]);
+        let two = StorePage::Compared([named(7, Some(1)), named(8, None)]);
         assert_eq!(page("/compare/7.1/8"), two);
         for path in [
             "/study",
@@ -330,7 +332,7 @@ mod tests {
                 "{path} {header}"
             );
         }
-        let page = Page::Compared([
+        let page = StorePage::Compared([
             NamedStudy {
                 id: 7,
                 setting: Some(2),

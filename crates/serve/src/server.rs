@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
 use crate::connection::{BrowserConnection, MadePage, words};
-use crate::request::Page;
+use crate::request::StorePage;
 use crate::wanted::{PageResult, PagesEnd};
 
 /// Connections at once. One more takes the place of the one that has been there longest.
@@ -29,7 +29,7 @@ pub struct StoreServer {
     /// In the order in which they came.
     connections: Vec<BrowserConnection>,
     /// The page that is being made.
-    asked: Option<Page>,
+    asked: Option<StorePage>,
     paused_until: Option<Instant>,
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nicpoll_serve::{
-    Answer, Page, PagesEnd, StoreServer, answer_to, failed, make_pages, pages_socket,
+    Answer, PagesEnd, StorePage, StoreServer, answer_to, failed, make_pages, pages_socket,
 };
 use nicpoll_store::{OpenStore, StoreError, StorePlace};
 use nicpoll_sys::program::confined::Confined;
@@ -137,7 +137,7 @@ fn answering(server: StoreServer, pages: PagesEnd) -> io::Result<Confined> {
 }
 
 /// Makes a page, in a process and a file of its own.
-fn page_of(page: &Page, place: &StorePlace) -> io::Result<(String, bool, File)> {
+fn page_of(page: &StorePage, place: &StorePlace) -> io::Result<(String, bool, File)> {
     // /var/tmp is on a disk; /tmp may be memory.
     let file = tempfile::tempfile_in("/var/tmp").or_else(|_| tempfile::tempfile())?;
     let written = |answer: &Answer| -> io::Result<(String, bool)> {

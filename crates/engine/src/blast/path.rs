@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use crate::blast::frames::{FLOW_PORTS, FrameStream, Frames};
 use crate::device::interface::{EthernetInterface, takes_redirected};
 use crate::device::packet::refusal;
-use crate::device::xdp::{Program, open_sender};
+use crate::device::xdp::{LoadedProgram, open_sender};
 use crate::error::EngineError;
 use crate::names::{Choice, Named};
 
@@ -301,7 +301,7 @@ const REFUSED: &str = "xdp_xmit_errors";
 pub(super) struct Live {
     interface: String,
     ifindex: u32,
-    program: Program,
+    program: LoadedProgram,
     blasted: Array<MapData, Blasted>,
     longest: Vec<u8>,
     now: Blasted,
@@ -329,7 +329,7 @@ impl Live {
             ("FIRST_PORT", u64::from(*FLOW_PORTS.start())),
         ];
         let object = aya::include_bytes_aligned!("../../bpf/xdp_blast.bpf.o");
-        let mut program = Program::load(&interface.name, object, PROGRAM, &constants)?;
+        let mut program = LoadedProgram::load(&interface.name, object, PROGRAM, &constants)?;
         let mut places: Array<_, Template> = program.map("TEMPLATES")?;
         for (place, template) in templates.into_iter().enumerate() {
             program.explained(places.set(place as u32, template, 0))?;

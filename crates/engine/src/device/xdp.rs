@@ -1,7 +1,7 @@
 //! AF_XDP: receive queues whose frames an XDP program takes out of the kernel's way, and sending by a socket.
 //!
 //! The program takes only what [`Take`] says. ARP, neighbour discovery and TCP always pass, so a login over the interface
-//! survives. The program leaves the interface with its [`Program`], or with the process, and never replaces another program.
+//! survives. The program leaves the interface with its [`LoadedProgram`], or with the process, and never replaces another program.
 
 use std::error::Error as StdError;
 use std::io;
@@ -249,14 +249,18 @@ pub(crate) fn open_sender(interface: &str) -> Result<XdpSendHalf, EngineError> {
 const PORT_WORDS: u32 = 1024;
 
 /// Loads the program that takes frames. Nothing is taken until it is attached.
-fn take_program(interface: &str, take: &Take, config: &XdpConfig) -> Result<Program, EngineError> {
+fn take_program(
+    interface: &str,
+    take: &Take,
+    config: &XdpConfig,
+) -> Result<LoadedProgram, EngineError> {
     let object = aya::include_bytes_aligned!("../../bpf/xdp_take.bpf.o");
     let name = match config.has_pieces {
         true => "take_long_frames",
         false => "take_frames",
     };
     let constants = [("FRAME_BYTES_MAX", u64::from(config.frame_bytes_max()))];
-    let mut program = Program::load(interface, object, name, &constants)?;
+    let mut program = LoadedProgram::load(interface, object, name, &constants)?;
     let mut ports: Array<_, u64> = program.map("PORTS")?;
     for word in 0..PORT_WORDS {
         let bits = take.word(word);
@@ -267,7 +271,7 @@ fn take_program(interface: &str, take: &Take, config: &XdpConfig) -> Result<Prog
     Ok(program)
 }
 
-impl Intake for Program {
+impl Intake for LoadedProgram {
     fn stop(&mut self) {
         self.detach();
     }
@@ -284,14 +288,14 @@ impl Intake for Program {
 }
 
 /// A loaded program with its maps, for one interface.
-pub(crate) struct Program {
+pub(crate) struct LoadedProgram {
     interface: String,
     name: &'static str,
     ebpf: Ebpf,
     attached: Option<(XdpLink, AttachMode)>,
 }
 
-impl Program {
+impl LoadedProgram {
     /// Loads the program of a name out of an object, with the values of its constants.
     ///
     /// # Errors
@@ -309,7 +313,7 @@ impl Program {
         let mut ebpf = explained(interface, loader.load(object))?;
         let program = explained(interface, find(&mut ebpf, name))?;
         explained(interface, program.load())?;
-        Ok(Program {
+        Ok(LoadedProgram {
             interface: interface.to_owned(),
             name,
             ebpf,

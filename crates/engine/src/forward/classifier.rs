@@ -6,7 +6,7 @@ use nicpoll_model::engine::{ForwardAccount, Lost, PASSED};
 use nicpoll_sys::bpf_maps::NextHop;
 
 use crate::device::interface::EthernetInterface;
-use crate::device::xdp::Program;
+use crate::device::xdp::LoadedProgram;
 use crate::error::EngineError;
 
 /// Program that changes the headers of a frame that can be forwarded, and sends it out.
@@ -41,7 +41,7 @@ pub(super) type NextHops = HashMap<MapData, NextHop, u64>;
 
 /// The program.
 pub(super) struct Classifier {
-    pub(super) program: Program,
+    pub(super) program: LoadedProgram,
     places: HashMap<MapData, u32, u32>,
 }
 
@@ -61,7 +61,7 @@ impl Classifier {
         let [a, b, c, d, e, f] = interface.mac.0;
         let address = u64::from_ne_bytes([a, b, c, d, e, f, 0, 0]);
         let constants = [("OWN_ADDRESS", address)];
-        let mut program = Program::load(&interface.name, object, name, &constants)?;
+        let mut program = LoadedProgram::load(&interface.name, object, name, &constants)?;
         let mut of_places: DevMap<MapData> = program.map("EXITS")?;
         for (place, ifindex) in exits.iter().enumerate() {
             program.explained(of_places.set(place as u32, *ifindex, None, 0))?;

@@ -17,12 +17,12 @@ pub struct Attachment {
     /// The far end, if it is ideal.
     pub far: Option<FarEnd>,
     /// The other end, if it is a simulated host.
-    pub peer: Option<Port>,
+    pub peer: Option<LinePort>,
 }
 
 /// The end of a line at a simulated host.
 #[derive(Clone, Copy, Debug)]
-pub struct Port {
+pub struct LinePort {
     pub host: usize,
     pub card: usize,
 }

@@ -9,7 +9,7 @@ use super::event_loop::World;
 use super::processors::Processors;
 use crate::account::{FlowTally, Shared};
 use crate::link::{BoundedQueue, DeliveryCount, FAR, Flow, Wire};
-use crate::machine::card::{Attachment, FarEnd, Port};
+use crate::machine::card::{Attachment, FarEnd, LinePort};
 use crate::machine::programs::{Half, Pacer, StreamCalls, Task, TcpEnd};
 use crate::machine::state::{Machine, Setup};
 use crate::source::{Chance, Clients, LinkQueue};
@@ -93,7 +93,7 @@ fn attachments(
         wire: lines[line].wire(line, is_back),
         delay_ns: lines[line].delay_ns,
         far: None,
-        peer: Some(Port { host, card }),
+        peer: Some(LinePort { host, card }),
     };
     let back = number.checked_sub(1);
     let back = back.map(|host| attachment(host, true, host, card_to_next(host)));
