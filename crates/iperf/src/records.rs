@@ -308,7 +308,7 @@ impl Receipt {
 }
 
 /// Splits a stream into intervals, given its running counts.
-pub(crate) struct Intervals<'a> {
+pub(crate) struct Splitter<'a> {
     pub(crate) observer: &'a mut dyn Observer,
     /// Transit times within the running interval.
     pub(crate) transit: Moments,
@@ -319,11 +319,11 @@ pub(crate) struct Intervals<'a> {
     at_start: IntervalRecord,
 }
 
-impl<'a> Intervals<'a> {
+impl<'a> Splitter<'a> {
     /// Makes no records when `length` is `None` or zero.
     pub(crate) fn new(length: Option<Duration>, observer: &'a mut dyn Observer) -> Self {
         let length = length.filter(|length| !length.is_zero());
-        Intervals {
+        Splitter {
             observer,
             transit: Moments::default(),
             length,
@@ -608,7 +608,7 @@ mod tests {
     #[test]
     fn what_comes_late_belongs_to_the_interval_it_comes_in() {
         let mut records = Records::default();
-        let mut intervals = Intervals::new(Some(HALF), &mut records);
+        let mut intervals = Splitter::new(Some(HALF), &mut records);
         assert!(!intervals.is_due(HALF - Duration::from_nanos(1)));
         assert!(intervals.is_due(HALF));
         intervals.close_due(3 * HALF + HALF / 2, of_bytes(7));
@@ -628,12 +628,12 @@ mod tests {
     fn nothing_is_recorded_unasked_and_no_empty_rest() {
         let mut records = Records::default();
         for length in [None, Some(Duration::ZERO)] {
-            let mut intervals = Intervals::new(length, &mut records);
+            let mut intervals = Splitter::new(length, &mut records);
             assert!(!intervals.are_asked_for() && !intervals.is_due(HALF));
             intervals.finish(HALF, of_bytes(1));
         }
         assert_eq!(records.0, []);
-        let mut intervals = Intervals::new(Some(HALF), &mut records);
+        let mut intervals = Splitter::new(Some(HALF), &mut records);
         intervals.finish(HALF, of_bytes(1));
         assert_eq!(records.0, [(0.0, 0.5, 1, false)]);
     }

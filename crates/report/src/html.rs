@@ -5,8 +5,8 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::page::{
-    Align, Block, Cell, Document, Extra, Figure, Ink, IntervalBar, IntervalGroup, Intervals, Level,
-    Medium, Part, Row, Saved, Scale, Span, Table,
+    Align, Block, Cell, Document, Extra, Figure, Ink, IntervalBar, IntervalGroup, Intervals,
+    Medium, Part, Rank, Row, Saved, Scale, Span, Table,
 };
 use crate::plots::svg::DARK;
 
@@ -103,9 +103,9 @@ fn of_run(run: &[&Block]) -> Markup {
 
 fn of_block(block: &Block) -> Markup {
     match block {
-        Block::Heading(Level::Browser | Level::Title, title) => html! { h1 { (title) } },
-        Block::Heading(Level::Lead, title) => html! { p.lead { (title) } },
-        Block::Heading(Level::Section, title) => html! { h2 { (title) } },
+        Block::Heading(Rank::Browser | Rank::Title, title) => html! { h1 { (title) } },
+        Block::Heading(Rank::Lead, title) => html! { p.lead { (title) } },
+        Block::Heading(Rank::Section, title) => html! { h2 { (title) } },
         Block::Item(lead, ink, text) => match kind(block) {
             HtmlElement::Named => {
                 html! { div { dt { (lead.trim()) } dd class=(class(*ink)) { (text) } } }

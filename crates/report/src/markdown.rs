@@ -2,7 +2,7 @@
 //!
 //! No text of a document can break a table or become markup.
 
-use crate::page::{Align, Block, Document, Level, Medium, Table};
+use crate::page::{Align, Block, Document, Medium, Rank, Table};
 use crate::text::interval_lines;
 
 /// Fence around lines that keep their layout.
@@ -45,7 +45,7 @@ fn is_shown(block: &Block) -> bool {
             | Block::Code(_)
             | Block::Link(..)
             | Block::Saved(_)
-            | Block::Heading(Level::Browser, _)
+            | Block::Heading(Rank::Browser, _)
     )
 }
 

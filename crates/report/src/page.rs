@@ -103,11 +103,11 @@ impl Part {
     /// Adds a heading below the page's own.
     pub fn heading(&mut self, title: impl Into<String>) {
         self.blocks
-            .push(Block::Heading(Level::Section, title.into()));
+            .push(Block::Heading(Rank::Section, title.into()));
     }
 
     /// Adds the heading of the page.
-    pub fn title(&mut self, level: Level, title: impl Into<String>) {
+    pub fn title(&mut self, level: Rank, title: impl Into<String>) {
         self.blocks.push(Block::Heading(level, title.into()));
     }
 
@@ -164,7 +164,7 @@ impl Part {
 
 /// The rank of a heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum Rank {
     /// The page's heading in a browser; not in text, whose reader has just asked for it.
     Browser,
     /// The page's heading.
@@ -178,7 +178,7 @@ pub(crate) enum Level {
 /// A piece of a page.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
-    Heading(Level, String),
+    Heading(Rank, String),
     /// Running text behind a lead, which may be empty.
     Item(String, Ink, String),
     /// A sentence that a terminal shows if it still fits the first screen.

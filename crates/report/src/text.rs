@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::page::{Align, Block, Document, Ink, Intervals, Level, Medium, Scale, Table};
+use crate::page::{Align, Block, Document, Ink, Intervals, Medium, Rank, Scale, Table};
 
 /// Narrowest page for the tables.
 const NARROWEST: usize = 80;
@@ -94,7 +94,7 @@ impl Text {
         let mut waiting = None;
         for (index, block) in blocks.iter().enumerate() {
             match block {
-                Block::Heading(Level::Browser, _)
+                Block::Heading(Rank::Browser, _)
                 | Block::Figure(_)
                 | Block::Code(_)
                 | Block::Link(..)

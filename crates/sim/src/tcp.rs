@@ -165,7 +165,7 @@ const ROOM_MIN: u64 = 2048;
 
 /// What keeps a sender from sending more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum SendLimit {
     /// The program has not written more.
     Program,
     /// The send buffer is full of unacknowledged data.
@@ -190,7 +190,7 @@ pub struct SenderCounts {
     /// Sum and number of round trips.
     pub round_trip_ns: u128,
     pub round_trips: u64,
-    /// Time in which each of [`Held`] kept it from sending, in that order.
+    /// Time in which each of [`SendLimit`] kept it from sending, in that order.
     pub held_ns: [u64; 4],
 }
 
@@ -235,7 +235,7 @@ pub struct TcpSender {
     /// Whether to resend the first unacknowledged segment at once.
     resends: bool,
     probes: bool,
-    held: Option<(Held, u64)>,
+    held: Option<(SendLimit, u64)>,
     counts: SenderCounts,
 }
 
@@ -428,19 +428,19 @@ impl TcpSender {
         self.held = Some((self.reason(), now.ns));
     }
 
-    fn reason(&self) -> Held {
+    fn reason(&self) -> SendLimit {
         let wanted = (self.written - self.next).min(self.segment_bytes_max);
         let needed = self.next + wanted - self.acknowledged;
         if needed > self.window.min(self.congestion.window()) {
             if self.window <= self.congestion.window() {
-                Held::Window
+                SendLimit::Window
             } else {
-                Held::Congestion
+                SendLimit::Congestion
             }
         } else if self.has_room() {
-            Held::Program
+            SendLimit::Program
         } else {
-            Held::Buffer
+            SendLimit::Buffer
         }
     }
 

@@ -41,7 +41,8 @@ pub use recover::{
     Recovered, Restored, confirm, drift_of, pending_of, recover, restore, would_restore,
 };
 pub use request::{
-    KnobValues, Name, Order, POLLING_PERIOD_NS, Part, Request, Setting, did_you_mean, similar,
+    InterfacePart, KnobValues, Name, Order, POLLING_PERIOD_NS, Request, Setting, did_you_mean,
+    similar,
 };
 pub use transaction::undo::Drift;
 pub use transaction::{Held, writes_back, writes_kept};

@@ -11,7 +11,7 @@ use crate::journal::Change;
 use crate::kernel::{Abilities, GRO_FEATURE, Napi, Target, is_stacked};
 use crate::knob::row::{KnobPlace, Phase, WriteRule};
 use crate::knob::{Knob, KnobRow, Value, table};
-use crate::request::{KnobValues, Order, Part};
+use crate::request::{InterfacePart, KnobValues, Order};
 
 mod facts;
 
@@ -146,7 +146,7 @@ fn check_kernel(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Ref
             ..facts.refusal(reason, remedy)
         })
     };
-    if *part != Part::Whole && !abilities.has_napi_set {
+    if *part != InterfacePart::Whole && !abilities.has_napi_set {
         return missing((
             "this kernel cannot set a single NAPI instance",
             "name the interface alone; Linux 6.13 or later can",
@@ -179,12 +179,12 @@ fn check_kernel(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Ref
 
 /// Whether a value has to be set on each NAPI instance, because only some are concerned or the interface's own file
 /// does not take it.
-fn is_by_instance(row: &KnobRow, value: &Value, part: &Part) -> bool {
+fn is_by_instance(row: &KnobRow, value: &Value, part: &InterfacePart) -> bool {
     let KnobPlace::Napi(place) = &row.place else {
         return false;
     };
     let takes = |(_, max): (&str, u64)| value.number().is_some_and(|number| number <= max);
-    *part != Part::Whole || !place.file.is_some_and(takes)
+    *part != InterfacePart::Whole || !place.file.is_some_and(takes)
 }
 
 /// Returns the writes of offload features and link state, which the other writes may need.
@@ -435,15 +435,15 @@ fn chosen(facts: &InterfaceFacts) -> Result<Vec<&Napi>, Refusal> {
     let find = |id: &u32| napis.iter().find(|napi| napi.id == *id);
     let unknown = |what: String, known: String| facts.refusal(format!("it has no {what}"), known);
     match &facts.asked.part {
-        Part::Whole => Ok(napis.iter().collect()),
-        Part::Napis(ids) => {
+        InterfacePart::Whole => Ok(napis.iter().collect()),
+        InterfacePart::Napis(ids) => {
             let known: Vec<String> = napis.iter().map(|napi| napi.id.to_string()).collect();
             let known = format!("it has: {}", known.join(", "));
             let of =
                 |id| find(id).ok_or_else(|| unknown(format!("NAPI instance {id}"), known.clone()));
             ids.iter().map(of).collect()
         }
-        Part::RxQueues(queues) => {
+        InterfacePart::RxQueues(queues) => {
             let known: Vec<String> = facts.rx_queues.keys().map(|q| format!("rx{q}")).collect();
             let known = match known.is_empty() {
                 true => String::from(

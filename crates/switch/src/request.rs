@@ -24,7 +24,7 @@ pub struct KnobValues(Vec<(&'static KnobRow, Value)>);
 
 /// The NAPI instances of an interface that a request concerns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum InterfacePart {
     /// All of them, including later ones.
     Whole,
     /// Those of some receive queues.
@@ -47,7 +47,7 @@ pub struct Name {
     /// The interface.
     pub interface: String,
     /// The part of it concerned.
-    pub part: Part,
+    pub part: InterfacePart,
 }
 
 /// Values for one interface that was found.
@@ -56,7 +56,7 @@ pub struct Order {
     /// The interface.
     pub target: Target,
     /// The NAPI instances concerned.
-    pub part: Part,
+    pub part: InterfacePart,
     /// The knobs with their values.
     pub values: KnobValues,
 }
@@ -173,7 +173,7 @@ impl Name {
     pub fn whole(interface: &str) -> Self {
         Name {
             interface: String::from(interface),
-            part: Part::Whole,
+            part: InterfacePart::Whole,
         }
     }
 
@@ -184,9 +184,9 @@ impl Name {
         };
         let numbers = |text: &str| parse_numbers(text).map_err(|error| error.of(word));
         let part = if let Some(list) = part.strip_prefix("rx") {
-            Part::RxQueues(numbers(list)?)
+            InterfacePart::RxQueues(numbers(list)?)
         } else if let Some(list) = part.strip_prefix("napi") {
-            Part::Napis(numbers(list)?)
+            InterfacePart::Napis(numbers(list)?)
         } else {
             return Err(ValueError(format!(
                 "{word}: after the colon comes a part, such as {interface}:rx0-3 or {interface}:napi257"
@@ -206,9 +206,9 @@ impl fmt::Display for Name {
             numbers.join(",")
         };
         match &self.part {
-            Part::Whole => f.write_str(&self.interface),
-            Part::RxQueues(queues) => write!(f, "{}:rx{}", self.interface, list(queues)),
-            Part::Napis(ids) => write!(f, "{}:napi{}", self.interface, list(ids)),
+            InterfacePart::Whole => f.write_str(&self.interface),
+            InterfacePart::RxQueues(queues) => write!(f, "{}:rx{}", self.interface, list(queues)),
+            InterfacePart::Napis(ids) => write!(f, "{}:napi{}", self.interface, list(ids)),
         }
     }
 }
@@ -360,7 +360,7 @@ mod tests {
         let sender = &setting.hosts["sender"];
         assert_eq!(sender.set, KnobValues::new().with(&table::TSO, 0));
         let receiver = &setting.hosts["receiver"];
-        assert_eq!(receiver.interface.part, Part::RxQueues(vec![0, 1]));
+        assert_eq!(receiver.interface.part, InterfacePart::RxQueues(vec![0, 1]));
         assert_eq!(
             receiver.set.number(&table::GRO_FLUSH_TIMEOUT),
             Some(200_000)
@@ -404,7 +404,7 @@ mod tests {
             assert_eq!(Name::parse(word).unwrap().to_string(), word);
         }
         let range = Name::parse("eth0:rx0-2").unwrap();
-        assert_eq!(range.part, Part::RxQueues(vec![0, 1, 2]));
+        assert_eq!(range.part, InterfacePart::RxQueues(vec![0, 1, 2]));
         for wrong in ["eth0:", "eth0:tx0", "eth0:rx", "eth0:rxa"] {
             assert!(Name::parse(wrong).is_err(), "{wrong}");
         }

@@ -15,7 +15,7 @@ use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::connection::Connection;
-use crate::records::{Connected, End, IntervalRecord, Intervals, Observer, Total};
+use crate::records::{Connected, End, IntervalRecord, Observer, Splitter, Total};
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, Ticket};
 use crate::stream::{Error, ReadyStream};
 
@@ -42,7 +42,7 @@ impl ReadyStream for Incoming {
         let connection = &self.connection;
         let stream = &connection.stream;
         let ticket = connection.ticket.as_ref();
-        let intervals = Intervals::new(stream.interval, observer);
+        let intervals = Splitter::new(stream.interval, observer);
         let low_water = || LowWater::new(stream.length_bytes, connection.begun);
         let mut reader = TcpStreamReader {
             pace: stream.rate.map(Pace::of_bytes),
@@ -86,7 +86,7 @@ pub struct TcpStreamReader<'a> {
     connection: &'a Connection,
     least_rate: LeastRate,
     signals: &'a Signals,
-    intervals: Intervals<'a>,
+    intervals: Splitter<'a>,
     pub counted: IntervalRecord,
     pace: Option<Pace>,
     draining_since: Option<Instant>,
@@ -99,7 +99,7 @@ pub struct TcpStreamReader<'a> {
 
 impl<'a> TcpStreamReader<'a> {
     /// A reader that returns whatever is available.
-    pub fn new(connection: &'a Connection, signals: &'a Signals, intervals: Intervals<'a>) -> Self {
+    pub fn new(connection: &'a Connection, signals: &'a Signals, intervals: Splitter<'a>) -> Self {
         TcpStreamReader {
             connection,
             least_rate: LeastRate::new(connection.begun),

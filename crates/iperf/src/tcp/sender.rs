@@ -15,7 +15,7 @@ use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::connection::Connection;
 use crate::config::StreamConfig;
-use crate::records::{Connected, IntervalRecord, Intervals, Observer, Total};
+use crate::records::{Connected, IntervalRecord, Observer, Splitter, Total};
 use crate::slots::CLOSE_LIMIT_MIN;
 use crate::stream::{Error, ReadyStream};
 use crate::wire::{ClientHeader, fill_payload};
@@ -68,7 +68,7 @@ impl ReadyStream for Outgoing {
         let mut sender = TcpStreamSender {
             connection,
             signals,
-            intervals: Intervals::new(stream.interval, observer),
+            intervals: Splitter::new(stream.interval, observer),
             begun: Instant::now(),
             stalled_from: None,
             counted: IntervalRecord::default(),
@@ -134,7 +134,7 @@ fn pace_segments(socket: &TcpStream, stream: &StreamConfig) -> io::Result<()> {
 struct TcpStreamSender<'a> {
     connection: &'a Connection,
     signals: &'a Signals,
-    intervals: Intervals<'a>,
+    intervals: Splitter<'a>,
     /// Just before the first write.
     begun: Instant,
     /// When the receiver last took data, if it was given up.

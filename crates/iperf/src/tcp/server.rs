@@ -26,7 +26,7 @@ use super::sender::Outgoing;
 use crate::config::{
     ClientConfig, ListenerConfig, StreamConfig, receive_window, set_type_of_service,
 };
-use crate::records::{Intervals, Total, type_of_service};
+use crate::records::{Splitter, Total, type_of_service};
 use crate::slots::{Slots, Ticket};
 use crate::stream::{
     AcceptedTest, Back, Error, Listen, ReadyStream, StreamRun, Streams, check_port,
@@ -297,7 +297,7 @@ impl Accepted {
     /// that.
     fn read_request(&self, signals: &Signals) -> Result<(Option<ClientHeader>, u64), Error> {
         let mut nobody = ();
-        let intervals = Intervals::new(None, &mut nobody);
+        let intervals = Splitter::new(None, &mut nobody);
         let mut reader = TcpStreamReader::new(&self.connection, signals, intervals);
         let header = read_header(&mut reader, self.connection.peer)?;
         let bytes = reader.counted.bytes;

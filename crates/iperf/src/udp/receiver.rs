@@ -22,7 +22,7 @@ use super::sender::SendClock;
 use super::session::{DatagramHead, UdpSession};
 use crate::config::{StreamConfig, UDP_LENGTH_BYTES, receive_window};
 use crate::records::{
-    Calls, Connected, End, IntervalRecord, Intervals, Observer, Total, type_of_service,
+    Calls, Connected, End, IntervalRecord, Observer, Splitter, Total, type_of_service,
 };
 use crate::slots::{Grown, LeastRate, STRANGER_BYTES, STRANGER_TIMEOUT, Ticket};
 use crate::stream::{Error, ReadyStream, make_sleeps_exact};
@@ -94,7 +94,7 @@ impl ReadyStream for Incoming {
         let now = Instant::now();
         let mut receiver = UdpStreamReceiver {
             incoming: &self,
-            intervals: Intervals::new(self.stream.interval, observer),
+            intervals: Splitter::new(self.stream.interval, observer),
             session: None,
             calls: Calls::default(),
             foreign_datagrams: 0,
@@ -229,7 +229,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 struct UdpStreamReceiver<'a> {
     incoming: &'a Incoming,
-    intervals: Intervals<'a>,
+    intervals: Splitter<'a>,
     session: Option<UdpSession>,
     calls: Calls,
     foreign_datagrams: u64,

@@ -19,7 +19,7 @@ use nicpoll_traffic::{LOOK_EVERY, RefusedSends, Signals, WallClock};
 use rustix::io::Errno;
 
 use crate::config::StreamConfig;
-use crate::records::{Connected, Gaps, IntervalRecord, Intervals, Observer, Total};
+use crate::records::{Connected, Gaps, IntervalRecord, Observer, Splitter, Total};
 use crate::slots::Ticket;
 use crate::stream::{Error, ReadyStream, make_sleeps_exact};
 use crate::wire::{
@@ -65,7 +65,7 @@ impl ReadyStream for Outgoing {
             batch: PayloadBatch::new(&self.socket, &self.payload, datagrams_per_call),
             outgoing: &self,
             signals,
-            intervals: Intervals::new(stream.interval, observer),
+            intervals: Splitter::new(stream.interval, observer),
             clock: SendClock::start(),
             counted: IntervalRecord::default(),
             gaps: stream.records_times.then(Gaps::new),
@@ -125,7 +125,7 @@ struct UdpStreamSender<'a> {
     outgoing: &'a Outgoing,
     signals: &'a Signals,
     batch: PayloadBatch,
-    intervals: Intervals<'a>,
+    intervals: Splitter<'a>,
     clock: SendClock,
     counted: IntervalRecord,
     gaps: Option<Gaps>,

@@ -12,7 +12,7 @@ use nicpoll_model::{
 use super::study::comparisons::surely;
 use crate::fields::{filled, stated};
 use crate::lists::{capital, joined, listed};
-use crate::page::{Align, Document, Ink, Level, Medium, Page, Part, Row, Scale, Span, Table};
+use crate::page::{Align, Document, Ink, Medium, Page, Part, Rank, Row, Scale, Span, Table};
 
 /// P value below which one of the three tests of a series has a finding.
 const SERIES_BELOW_P: f64 = nicpoll_stats::SERIES_BELOW_P;
@@ -31,7 +31,7 @@ impl Document for Compared {
         let mut page = Page::new(&title);
         page.links = super::stored::home();
         page.linked(Medium::Html, ("answer", ""), |part| {
-            part.title(Level::Browser, title);
+            part.title(Rank::Browser, title);
         });
         page.part(Medium::All, |part| write(part, self));
         page

@@ -13,7 +13,7 @@ use super::data::{add_saved, csv, imported_as_csv, imported_figure, imported_los
 use super::study::plots::caption;
 use crate::fields::filled;
 use crate::lists::listed;
-use crate::page::{Align, Document, Figure, Ink, Level, Medium, Page, Part, Row, Table};
+use crate::page::{Align, Document, Figure, Ink, Medium, Page, Part, Rank, Row, Table};
 use crate::plots::axis::Axis;
 use crate::plots::curves::{Marks, scatter, values};
 use crate::plots::svg::{CurveLook, looks};
@@ -65,7 +65,7 @@ fn title(imported: &Imported) -> String {
 }
 
 fn write_answer(part: &mut Part, imported: &Imported) {
-    part.title(Level::Title, title(imported));
+    part.title(Rank::Title, title(imported));
     if imported.trials.is_empty() {
         let rest = match imported.unplaced.len() {
             0 => "",

@@ -8,7 +8,7 @@ use std::{array, iter};
 use nicpoll_model::{ReadyStudy, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
 
 use crate::fields::filled;
-use crate::page::{Align, Cell, Document, Extra, Ink, Level, Medium, Page, Row, Table};
+use crate::page::{Align, Cell, Document, Extra, Ink, Medium, Page, Rank, Row, Table};
 
 /// Renders the studies of a store, or the deleted ones, as text with a newline at its end.
 pub fn render_studies_text(studies: &Studies) -> String {
@@ -87,8 +87,8 @@ impl Document for Studies {
         let mut page = Page::new("Studies");
         page.links = home();
         page.linked(Medium::Html, ("answer", ""), |part| {
-            part.title(Level::Title, "Studies");
-            part.title(Level::Lead, format!("Stored in {}", self.store));
+            part.title(Rank::Title, "Studies");
+            part.title(Rank::Lead, format!("Stored in {}", self.store));
         });
         page.part(Medium::Html, |part| {
             if self.studies.is_empty() {
@@ -146,7 +146,7 @@ pub fn choice_page(id: i64, settings: &[&str], studies: &Studies) -> Page {
     let mut page = Page::new(&title);
     page.links = home();
     page.linked(Medium::Html, ("answer", ""), |part| {
-        part.title(Level::Title, title);
+        part.title(Rank::Title, title);
     });
     page.part(Medium::Html, |part| {
         let numbered = || (1..).zip(settings);

@@ -67,7 +67,7 @@ impl Freebsd {
 
 /// NAPI's state.
 #[derive(Clone, Debug)]
-pub struct Napi {
+pub struct NapiState {
     pub options: NapiOptions,
     /// The longest pass.
     pub budget_ns: u64,
@@ -96,9 +96,9 @@ pub struct Softirq {
     pub work: u64,
 }
 
-impl Napi {
+impl NapiState {
     pub fn new(options: NapiOptions, host: &HostModel, cards: usize) -> Self {
-        Napi {
+        NapiState {
             options,
             // netdev_budget_usecs is two ticks by default.
             budget_ns: options.budget_ns.unwrap_or(2 * NS_PER_SECOND / host.cpu.hz),

@@ -5,7 +5,7 @@ use nicpoll_model::LossPlace;
 
 use super::card::{Attachment, Card, Input, Output};
 use super::cpu::{Clock, Cpu, CpuStep, DueTimer, Level, Of, Sampling, Timers};
-use super::kernel::{Freebsd, Napi};
+use super::kernel::{Freebsd, NapiState};
 use super::programs::{Program, Programs, Task, TcpEnd};
 use crate::account::{Shared, Tally};
 use crate::link::{BoundedQueue, DeliveryCount, Flow, Packet};
@@ -57,7 +57,7 @@ pub struct Machine {
     pub kernel: Kernel,
     /// Used by the kernel of that name.
     pub freebsd: Freebsd,
-    pub napi: Napi,
+    pub napi: NapiState,
     /// Whether a veth pair joins it to its peer, instead of lines between cards.
     pub is_veth: bool,
     /// Whether the time for waking a program on another processor is still owed.
@@ -104,7 +104,7 @@ impl Machine {
             ends: setup.ends,
             kernel,
             freebsd: Freebsd::new(poller, &host, cards),
-            napi: Napi::new(napi, &host, cards),
+            napi: NapiState::new(napi, &host, cards),
             is_veth: host.is_veth_end(),
             owes_wake: false,
             tally: Tally::new(cards),

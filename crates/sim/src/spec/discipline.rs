@@ -87,14 +87,14 @@ pub(crate) struct NapiOptions {
     /// Longest pass (`net.core.netdev_budget_usecs`); `None` for two ticks.
     pub(crate) budget_ns: Option<u64>,
     /// How long interrupts stay off when the card is empty.
-    pub(crate) deferral: Option<Deferral>,
+    pub(crate) deferral: Option<HostDeferral>,
     /// Busy polling by the program.
     pub(crate) busy: Option<Busy>,
 }
 
 /// Deferral of interrupts; it acts only if both are above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deferral {
+pub(crate) struct HostDeferral {
     /// Empty polls before interrupts come back (`napi_defer_hard_irqs`).
     pub(crate) defer: u64,
     /// Time from a round's end to the next poll (`gro_flush_timeout`).
@@ -121,7 +121,7 @@ const NAPI: NapiOptions = NapiOptions {
 
 const fn deferred(defer: u64, timeout_ns: u64, busy: Option<Busy>) -> NapiOptions {
     NapiOptions {
-        deferral: Some(Deferral { defer, timeout_ns }),
+        deferral: Some(HostDeferral { defer, timeout_ns }),
         busy,
         ..NAPI
     }

@@ -181,7 +181,10 @@ fn a_window_a_round_trip_is_what_comes_through() {
     let share = pair.delivered as f64 / expected as f64;
     assert!((0.93..=1.03).contains(&share), "{share}");
     let held = pair.sender.counts(pair.now_ns).held_ns;
-    assert!(held[super::Held::Buffer as usize] > 9 * SECOND, "{held:?}");
+    assert!(
+        held[super::SendLimit::Buffer as usize] > 9 * SECOND,
+        "{held:?}"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::machine::programs::Half;
 use crate::spec::options::SimError;
 use crate::spec::simulation::{PathLine, Simulation};
 use crate::spec::traffic::Pattern;
-use crate::tcp::{Held, SenderCounts};
+use crate::tcp::{SendLimit, SenderCounts};
 
 /// Runs a plan.
 ///
@@ -341,7 +341,7 @@ fn bytes(before: &ConnectionMark, after: &ConnectionMark) -> SimTcpBytes {
 }
 
 fn held(sender: &SenderCounts, whole_ns: u64) -> SimTcpHeld {
-    let share = |held: Held| sender.held_ns[held as usize] as f64 / whole_ns as f64;
+    let share = |held: SendLimit| sender.held_ns[held as usize] as f64 / whole_ns as f64;
     SimTcpHeld {
         program_ratio: share(Held::Program),
         send_buffer_ratio: share(Held::Buffer),

@@ -13,7 +13,7 @@ use crate::error::SwitchError;
 use crate::journal::Journal;
 use crate::kernel::{Interface, LinkInfo, Target, is_stacked, lowest};
 use crate::plan::{Needs, preconditions};
-use crate::request::{KnobValues, Name, Order, Part, did_you_mean};
+use crate::request::{InterfacePart, KnobValues, Name, Order, did_you_mean};
 
 /// The name that means every interface of a namespace that can be polled.
 const ALL: &str = "all";
@@ -41,7 +41,7 @@ pub struct Resolved {
 
 /// Whether the names are the single word `all`.
 pub fn is_all(names: &[Name]) -> bool {
-    matches!(names, [name] if name.interface == ALL && name.part == Part::Whole)
+    matches!(names, [name] if name.interface == ALL && name.part == InterfacePart::Whole)
 }
 
 /// Opens the namespace that ip-netns(8) named `netns`, or the caller's own.
@@ -108,7 +108,7 @@ impl Switch {
         // A stacked interface is left out: the interfaces below it are in the list themselves.
         let is_meant = |link: &&LinkInfo| link.is_up && !is_stacked(&link.interface.driver);
         for link in links.iter().filter(is_meant) {
-            let order = order(link, netns_inode, Part::Whole, values);
+            let order = order(link, netns_inode, InterfacePart::Whole, values);
             let refusal = match self.survey(std::slice::from_ref(&order)) {
                 Ok(facts) => preconditions(&facts, needs).err(),
                 Err(SwitchError::Refused(refusal)) => Some(refusal),
@@ -256,7 +256,7 @@ fn target(link: &LinkInfo, netns_inode: u64) -> Target {
     Target::new(netns_inode, link.interface.clone())
 }
 
-fn order(link: &LinkInfo, netns_inode: u64, part: Part, values: &KnobValues) -> Order {
+fn order(link: &LinkInfo, netns_inode: u64, part: InterfacePart, values: &KnobValues) -> Order {
     Order {
         target: target(link, netns_inode),
         part,

@@ -41,7 +41,7 @@ pub(crate) fn card() -> InterfaceFacts {
         },
         asked: Order {
             target,
-            part: Part::Whole,
+            part: InterfacePart::Whole,
             values: KnobValues::new(),
         },
         has_gro: true,

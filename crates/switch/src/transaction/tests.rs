@@ -12,7 +12,7 @@ use crate::kernel::{Interface, Napi};
 use crate::knob::{Knob, Scope, table};
 use crate::plan::tests::card;
 use crate::plan::{self, InterfaceFacts};
-use crate::request::{KnobValues, Order, Part};
+use crate::request::{InterfacePart, KnobValues, Order};
 
 /// A running timer, and the empty polls that keep it running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Model {
         ids.filter_map(Knob::napi_id).collect()
     }
 
-    fn facts(&self, asked: &KnobValues, part: &Part) -> InterfaceFacts {
+    fn facts(&self, asked: &KnobValues, part: &InterfacePart) -> InterfaceFacts {
         let own = self
             .values
             .iter()
@@ -165,7 +165,7 @@ fn set(
     journal: &Journal,
     kernel: &mut Model,
     request: &KnobValues,
-    part: &Part,
+    part: &InterfacePart,
 ) -> Result<(), SwitchError> {
     let writes = plan::settings(&kernel.facts(request, part)).unwrap();
     let mut transaction = Held::begin(journal, owner(), None, &[target()], &[])?;
@@ -237,8 +237,11 @@ fn requests() -> impl Strategy<Value = KnobValues> {
         })
 }
 
-fn parts() -> impl Strategy<Value = Part> {
-    prop_oneof![Just(Part::Whole), Just(Part::Napis(vec![300]))]
+fn parts() -> impl Strategy<Value = InterfacePart> {
+    prop_oneof![
+        Just(InterfacePart::Whole),
+        Just(InterfacePart::Napis(vec![300]))
+    ]
 }
 
 /// A NAPI may stay masked after restoring only if its own old values poll by a timer.

@@ -17,7 +17,7 @@ use super::data::{add_saved, json};
 use super::study::comparisons::with_interval;
 use super::study::run::{fold_sysctls, write_host, write_repeat};
 use super::switch::{named, value as value_text};
-use crate::page::{Document, Ink, Level, Medium, Page, Part, Scale, Span, Table};
+use crate::page::{Document, Ink, Medium, Page, Part, Rank, Scale, Span, Table};
 use crate::text::shortened_apart;
 
 const LABEL: usize = 18;
@@ -58,7 +58,7 @@ impl Document for LiveAb {
 }
 
 fn write_answer(part: &mut Part, compared: &LiveAb) {
-    part.title(Level::Title, title(compared));
+    part.title(Rank::Title, title(compared));
     let mut ink = Ink::of(compared.answer.verdict);
     for sentence in words::answer(compared) {
         part.paragraph(ink, sentence);

@@ -68,10 +68,10 @@ pub fn stands_for(compared: &LiveAb) -> Option<String> {
 }
 
 /// Writes, by interface.
-pub type Written = Vec<(String, Vec<String>)>;
+pub type WrittenValues = Vec<(String, Vec<String>)>;
 
 /// Returns the values that alternate: each under the reference and under the judged setting.
-pub fn turns(compared: &LiveAb) -> Written {
+pub fn turns(compared: &LiveAb) -> WrittenValues {
     grouped(compared.turns().into_iter().map(|turn| {
         let [one, other] = turn.values.map(|it| value(turn.name, it));
         let name = named(None, turn.name);
@@ -80,7 +80,7 @@ pub fn turns(compared: &LiveAb) -> Written {
 }
 
 /// Returns what both settings need: each value before and after.
-pub fn once(compared: &LiveAb) -> Written {
+pub fn once(compared: &LiveAb) -> WrittenValues {
     let changed = changed(&compared.prerequisites).into_iter();
     grouped(changed.map(|it| (it.write.interface.clone(), it.change())))
 }

@@ -19,7 +19,7 @@ use nicpoll_model::sim::{SimRun, SimSweep};
 use serde::Serialize;
 
 use super::data::{add_saved, json};
-use crate::page::{Block, Figure, Level, Medium, Page};
+use crate::page::{Block, Figure, Medium, Page, Rank};
 
 /// Returns a run as a page; `command` is the command line.
 pub fn sim_run_page(run: &SimRun, command: &[String]) -> Page {
@@ -42,9 +42,9 @@ fn page(command: &[String], plot: Option<String>, text: String, document: &impl 
     let title = "Simulated, not measured";
     let mut page = Page::new(title);
     page.linked(Medium::Html, ("answer", "Command"), |part| {
-        part.title(Level::Title, title);
+        part.title(Rank::Title, title);
         let lead = "What hosts in virtual time do. The same command gives the same figures.";
-        part.title(Level::Lead, lead);
+        part.title(Rank::Lead, lead);
         part.blocks.push(Block::Code(command.join(" ")));
     });
     if let Some(svg) = plot {

@@ -14,7 +14,7 @@ use super::comparisons::{found, margin_percent, to_find_margin, value};
 use super::phrases::{Shown, named, outcome};
 use super::trials::{SettingPair, TrialGroup};
 use crate::lists::{capital, distinct, grouped, joined, listed};
-use crate::page::{Block, Ink, IntervalBar, IntervalGroup, Intervals, Level, Part, Span};
+use crate::page::{Block, Ink, IntervalBar, IntervalGroup, Intervals, Part, Rank, Span};
 use nicpoll_model::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent, span};
 
 const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
@@ -23,7 +23,7 @@ const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
 pub fn write(part: &mut Part, study: &Study) {
     let pairs = SettingPair::of(study);
     let first = pairs.first().copied();
-    part.title(Level::Title, &study.question);
+    part.title(Rank::Title, &study.question);
     for sentence in answer(study, first) {
         part.paragraph(Ink::Strong, sentence);
     }

@@ -12,7 +12,7 @@ use nicpoll_model::{
 };
 
 use super::answer::intervals;
-use super::trials::{Arm, FigureOf, SettingPair, TrialGroup, arms};
+use super::trials::{FigureOf, SettingPair, StudyArm, TrialGroup, arms};
 use super::within;
 use super::workload::{AccountLine, Sums, account_unit, core_name, cores, cores_of, source};
 use crate::lists::{capital, joined};
@@ -54,7 +54,7 @@ const EVENTS: [TrialFigure; 3] = [
 
 impl TrialFigure {
     /// Returns the judged rate of a workload, in a unit that suits the greatest one.
-    fn rate(facts: &WorkloadFacts, arms: &[Arm]) -> Self {
+    fn rate(facts: &WorkloadFacts, arms: &[StudyArm]) -> Self {
         if facts.unit == WorkUnit::Transactions {
             let read: FigureOf = |it| Some(it.round_trip?.transactions_per_second);
             return TrialFigure("transactions a second", read, 1.0);
@@ -108,7 +108,7 @@ fn lane(block: u32) -> f64 {
 fn each_trial(
     study: &Study,
     facts: &WorkloadFacts,
-    arms: &[Arm],
+    arms: &[StudyArm],
     reading: &TrialFigure,
 ) -> Option<Figure> {
     let read = |figures: &TrialFigures| reading.of(figures);
@@ -120,7 +120,7 @@ fn each_trial(
     let axis = Axis::around(least, most);
     let mut strips = Strips::new();
     let mut rows = Vec::new();
-    for Arm { name, look, group } in arms {
+    for StudyArm { name, look, group } in arms {
         let median = group.median(read);
         let shown = figure_or_missing(median);
         let label = format!("{name}: median {shown} of {} trials", group.good.len());
@@ -161,7 +161,7 @@ type Ratios = BTreeMap<u32, f64>;
 
 /// Plots the basis of the verdict: the ratio of two settings in each block, and the study's interval. `None` if
 /// nothing was compared.
-fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[StudyArm]) -> Option<Figure> {
     let workload = &facts.workload;
     let mut pairs = SettingPair::of(study).into_iter();
     let metric = pairs.find_map(|pair| Some(intervals(study, pair, workload).ok()?.first()?.0))?;
@@ -277,7 +277,7 @@ fn strip(
 fn in_order(
     study: &Study,
     facts: &WorkloadFacts,
-    arms: &[Arm],
+    arms: &[StudyArm],
     reading: &TrialFigure,
 ) -> Option<Figure> {
     let series = arms.iter().map(|arm| {
@@ -333,7 +333,7 @@ const ONE_WAY: DrawnTimes = DrawnTimes {
 };
 
 /// Plots the share of the trials' times at or below each time; `None` if there are none.
-fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &DrawnTimes) -> Option<Figure> {
+fn distribution(facts: &WorkloadFacts, arms: &[StudyArm], times: &DrawnTimes) -> Option<Figure> {
     let curves = arms.iter().filter_map(|arm| {
         let each = arm.group.results();
         let each = each.filter_map(|figures| (times.of)(figures).cloned());
@@ -341,7 +341,7 @@ fn distribution(facts: &WorkloadFacts, arms: &[Arm], times: &DrawnTimes) -> Opti
         let samples: u64 = all.entries.iter().sum();
         Some((arm, all, samples))
     });
-    let curves: Vec<(&Arm, TimeDistribution, u64)> = curves.collect();
+    let curves: Vec<(&StudyArm, TimeDistribution, u64)> = curves.collect();
     let most = curves.iter().map(|(.., samples)| *samples).max()?;
     // A share is known only if at least one time is beyond it.
     let tells = |samples: u64, share: f64| (1.0 - share) * samples as f64 >= 1.0;
@@ -395,7 +395,7 @@ const STATES: [DrawnState; 4] = [
 const STATES_HIGH: f64 = 22.0;
 
 /// Plots each core's time by state: a bar for each setting. `None` if CPU time was not measured.
-fn cpu_time(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+fn cpu_time(study: &Study, facts: &WorkloadFacts, arms: &[StudyArm]) -> Option<Figure> {
     let groups = TrialGroup::of_workload(study, &facts.workload);
     let cores = cores(&groups);
     cores.first()?;
@@ -479,7 +479,7 @@ const UNEXPLAINED: &str = "what no counter explains";
 
 /// Draws where the packets went, from offered to delivered. The branches are the ledger's lines; their width is the
 /// share of the offered. `None` if no account closes.
-fn flow(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+fn flow(facts: &WorkloadFacts, arms: &[StudyArm]) -> Option<Figure> {
     let unit = account_unit(arms.iter().map(|arm| &arm.group));
     let caption = match unit {
         "bytes" => {
@@ -579,7 +579,7 @@ fn flow_rows(name: &str, sums: &Sums) -> Vec<Vec<String>> {
 
 /// Plots the predictions made before the study next to the measurements; nothing is simulated here. `None` if no
 /// prediction has a counterpart.
-fn predictions(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+fn predictions(study: &Study, facts: &WorkloadFacts, arms: &[StudyArm]) -> Option<Figure> {
     let Simulated { host, figures } = study.simulated.as_ref()?;
     let of_workload = figures.iter().filter(|it| it.workload == facts.workload);
     let compared = of_workload.filter_map(|told| {
@@ -589,7 +589,7 @@ fn predictions(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Option<Fig
         let ratio = positive.map(|measured| told.value / measured);
         Some((arm, told, measured, ratio.filter(|ratio| *ratio > 0.0)))
     });
-    let compared: Vec<(&Arm, &SimulatedFigure, Option<f64>, Option<f64>)> = compared.collect();
+    let compared: Vec<(&StudyArm, &SimulatedFigure, Option<f64>, Option<f64>)> = compared.collect();
     let ratios = compared.iter().filter_map(|(.., ratio)| *ratio);
     let most = ratios
         .map(|ratio| ratio.max(1.0 / ratio))

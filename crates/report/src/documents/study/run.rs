@@ -14,7 +14,7 @@ use super::trials::TrialGroup;
 use crate::documents::switch;
 use crate::fields::{cells, filled, stated, stated_or_missing};
 use crate::lists::{distinct, grouped, joined, listed};
-use crate::page::{Block, Ink, Level, Part, Table};
+use crate::page::{Block, Ink, Part, Rank, Table};
 
 /// Trials shown of the random order, enough to distinguish two orders.
 const ORDER_SHOWN: usize = 4;
@@ -389,7 +389,7 @@ fn quoted(word: &str) -> String {
 /// Writes a study's plan: comparisons, every written value, and duration.
 pub fn write_plan(part: &mut Part, study: &StudyPlan) {
     let plan = &study.plan;
-    part.title(Level::Title, &study.question);
+    part.title(Rank::Title, &study.question);
     part.fact("time", NAME, plan.time());
     part.fact("plan", NAME, self::plan(plan));
     if let Some(width) = plan.stop_width_ratio {

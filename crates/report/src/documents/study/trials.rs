@@ -167,7 +167,7 @@ impl<'a> TrialGroup<'a> {
 }
 
 /// A setting under a workload.
-pub struct Arm<'a> {
+pub struct StudyArm<'a> {
     /// The name of the setting.
     pub name: &'a str,
     /// Its colour and mark.
@@ -176,11 +176,11 @@ pub struct Arm<'a> {
 }
 
 /// The settings of a study under a workload, in the order of the study.
-pub fn arms<'a>(study: &'a Study, facts: &WorkloadFacts) -> Vec<Arm<'a>> {
+pub fn arms<'a>(study: &'a Study, facts: &WorkloadFacts) -> Vec<StudyArm<'a>> {
     let names = study.settings.iter().map(|it| it.setting.as_str());
     let names: Vec<&str> = names.collect();
     let arms = names.iter().zip(looks(&names));
-    arms.map(|(name, look)| Arm {
+    arms.map(|(name, look)| StudyArm {
         name,
         look,
         group: TrialGroup::of(study, &facts.workload, name),

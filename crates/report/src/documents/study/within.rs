@@ -31,7 +31,7 @@ struct SettingSeries<'a> {
 }
 
 /// Returns the settings whose trials have series.
-fn trials<'a>(facts: &WorkloadFacts, arms: &[Arm<'a>]) -> Vec<SettingSeries<'a>> {
+fn trials<'a>(facts: &WorkloadFacts, arms: &[StudyArm<'a>]) -> Vec<SettingSeries<'a>> {
     let trials = arms.iter().map(|arm| {
         let results = arm.group.results();
         SettingSeries {
@@ -113,7 +113,7 @@ fn middles(series: &TrialSeries, holds: Vec<bool>) -> Vec<f64> {
 }
 
 /// Plots the receiver's rates of a workload's trials; `None` if they have no series.
-pub fn rates(facts: &WorkloadFacts, arms: &[Arm]) -> Option<Figure> {
+pub fn rates(facts: &WorkloadFacts, arms: &[StudyArm]) -> Option<Figure> {
     let trials = trials(facts, arms);
     let points = || trials.iter().flat_map(SettingSeries::rates).flatten();
     let last = points().map(|(at, _)| at).reduce(f64::max)?;
@@ -237,7 +237,7 @@ type CoreShares = [f64; 3];
 
 /// Plots each core's busy share within the trials, and the part in interrupts. A point is the mean over all trials of
 /// a setting: a single step is too short for the kernel's clock tick.
-pub fn core_use(study: &Study, facts: &WorkloadFacts, arms: &[Arm]) -> Vec<Figure> {
+pub fn core_use(study: &Study, facts: &WorkloadFacts, arms: &[StudyArm]) -> Vec<Figure> {
     let trials = trials(facts, arms);
     let cores = trials.iter().flat_map(|one| &one.series);
     let cores = cores.flat_map(|series| series.cores.iter().map(|core| core.core));
