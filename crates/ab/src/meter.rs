@@ -23,7 +23,7 @@ use nicpoll_observe::{
 use nicpoll_stats::ab::{PollCount, STEP_SECONDS};
 use nicpoll_switch::Control;
 use nicpoll_sys::ethtool::{ReceiveStamps, receive_stamps};
-use nicpoll_sys::link::Link;
+use nicpoll_sys::link::LinkHandle;
 
 /// A NAPI instance of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -393,7 +393,7 @@ impl Stamps {
         let mut missing = Vec::new();
         let members: BTreeSet<u32> = instances.iter().map(|one| one.ifindex).collect();
         for ifindex in members {
-            let name = Link::of_index(ifindex).and_then(|link| link.name());
+            let name = LinkHandle::of_index(ifindex).and_then(|link| link.name());
             let member = name.unwrap_or_else(|_| format!("interface {ifindex}"));
             let number = clock_of(&member, receive_stamps(&member).ok());
             let place = number.and_then(|number| {

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use nicpoll_core::Knob;
 use nicpoll_model::engine::{EngineFacts, PollingOfCpu, SinkVariable};
-use nicpoll_sys::link::Link;
+use nicpoll_sys::link::LinkHandle;
 
 use crate::application::Helpers;
 use crate::device::port::{PacketInput, Port};
@@ -205,7 +205,7 @@ impl<I: PacketInput + Send + 'static> Engines<I> {
             .filter_map(|(cpu, engine)| Some((*cpu, Jobs(engine.jobs.as_ref()?.0.clone()))))
             .collect();
         let ended = |ended: EngineEnded| KnobError(ended.to_string());
-        let ifindex = Link::named(interface).map_or(0, |link| link.ifindex());
+        let ifindex = LinkHandle::named(interface).map_or(0, |link| link.ifindex());
         let served = KnobServer::start((interface, ifindex), move |request| {
             let copy = |(cpu, jobs): &(u32, Jobs<I>)| {
                 Ok((*cpu, jobs.ask(|runner| runner.poller().clone())?))

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nicpoll_core::{Knob, Poller};
-use nicpoll_sys::link::Link;
+use nicpoll_sys::link::LinkHandle;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::background::Background;
@@ -210,7 +210,7 @@ impl RunningEngine {
 
     /// Whether it is at the interface that has this name, or had it and nobody has it now.
     fn is_at(&self, wanted: &str) -> bool {
-        match Link::named(wanted) {
+        match LinkHandle::named(wanted) {
             Ok(link) => link.ifindex() == self.ifindex,
             Err(_) => self.interface == wanted,
         }

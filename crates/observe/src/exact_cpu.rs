@@ -10,7 +10,7 @@ use std::{fs, thread};
 use aya::EbpfLoader;
 use aya::maps::{HashMap, MapData, PerCpuArray, PerCpuValues};
 use nicpoll_model::{CpuStates, FoldBin};
-use nicpoll_sys::bpf_maps::{self, Cpu, FOLD_BINS, SourceInterrupts, Thread, state};
+use nicpoll_sys::bpf_maps::{self, CoreTimes, FOLD_BINS, SourceInterrupts, Thread, state};
 use nicpoll_sys::schedule;
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +71,7 @@ pub struct ExactCpu {
     // Declared first: the programs are detached before their maps are closed.
     /// The BPF programs.
     pub programs: Programs,
-    cpus: PerCpuArray<MapData, Cpu>,
+    cpus: PerCpuArray<MapData, CoreTimes>,
     sources: PerCpuArray<MapData, SourceInterrupts>,
     threads: HashMap<MapData, u32, Thread>,
     fold: PerCpuArray<MapData, bpf_maps::Fold>,
@@ -136,7 +136,7 @@ impl ExactCpu {
         if self.programs.is_attached() {
             return Ok(());
         }
-        let zeros = vec![Cpu::default(); self.copies()?.len()];
+        let zeros = vec![CoreTimes::default(); self.copies()?.len()];
         let zeros = PerCpuValues::try_from(zeros).or_refused(CPU_TIME)?;
         self.cpus.set(0, zeros, 0).or_refused(CPU_TIME)?;
         self.programs.attach()?;
@@ -225,7 +225,7 @@ impl ExactCpu {
         &self.unseen_vectors
     }
 
-    fn copies(&self) -> Result<PerCpuValues<Cpu>, BpfError> {
+    fn copies(&self) -> Result<PerCpuValues<CoreTimes>, BpfError> {
         self.cpus.get(&0, 0).or_refused(CPU_TIME)
     }
 }
@@ -251,7 +251,7 @@ pub const SOFTIRQ_NAMES: [&str; state::SOFTIRQ_VECTORS] = [
 /// One core's record in the kernel, with the time of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CpuCopy {
-    pub cpu: Cpu,
+    pub cpu: CoreTimes,
     pub at_ns: u64,
 }
 
@@ -616,10 +616,10 @@ mod tests {
     use super::*;
 
     fn copy(at_ns: u64, last_ns: u64, ns: &[(usize, u64)]) -> CpuCopy {
-        let mut cpu = Cpu {
+        let mut cpu = CoreTimes {
             start_ns: 1_000,
             last_ns,
-            ..Cpu::default()
+            ..CoreTimes::default()
         };
         for &(state, value) in ns {
             cpu.ns[state] = value;

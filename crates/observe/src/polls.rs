@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aya::EbpfLoader;
 use aya::maps::{Array, HashMap, MapData, PerCpuArray};
-use nicpoll_sys::bpf_maps::{CorePollCounts, NapiRhythm, Target};
+use nicpoll_sys::bpf_maps::{CorePollCounts, NapiRhythm, PollTarget};
 use serde::{Deserialize, Serialize};
 
 use crate::bpf::{self, BpfError, OrRefused, Programs, bucket_lower_ns, bucket_width_ns};
@@ -58,7 +58,7 @@ pub struct PollCounter {
     // Declared first: the program is detached before its maps are closed.
     /// The BPF program.
     pub programs: Programs,
-    target: Array<MapData, Target>,
+    target: Array<MapData, PollTarget>,
     reader: PollReader,
 }
 
@@ -105,7 +105,7 @@ impl PollCounter {
 
     /// Counts polls of one NAPI from now on; of every NAPI in the namespace if `napi_id` is `None`.
     pub fn watch(&mut self, netns_inode: u64, napi_id: Option<u32>) -> Result<(), BpfError> {
-        let target = Target {
+        let target = PollTarget {
             netns: netns_inode as u32,
             napi_id: napi_id.unwrap_or(0),
         };

@@ -18,7 +18,7 @@ use nicpoll_model::ab::{AbDelayKind, AbStamps};
 use nicpoll_observe::clock::monotonic_ns;
 use nicpoll_observe::{CardClock, Histogram, PacketDelays, Stamped};
 use nicpoll_switch::Control;
-use nicpoll_sys::link::Link;
+use nicpoll_sys::link::LinkHandle;
 use nicpoll_testkit::needs;
 use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::time::Timespec;
@@ -99,7 +99,7 @@ impl Watched {
         run(&pair.receiver, "ethtool -K em0 gro on");
         pair.listen(1 << 20);
         let napi = |_: &mut State| {
-            let ifindex = Link::named("em0").unwrap().ifindex();
+            let ifindex = LinkHandle::named("em0").unwrap().ifindex();
             Control::new().napis(ifindex).unwrap()[0].id
         };
         let napi_id = pair.receiver.run(napi).unwrap();
@@ -148,7 +148,7 @@ impl Watched {
             let program = ebpf.program_mut("deliver").unwrap();
             let program: &mut SchedClassifier = program.try_into().unwrap();
             program.load().unwrap();
-            let ifindex = Link::named("em0").unwrap().ifindex();
+            let ifindex = LinkHandle::named("em0").unwrap().ifindex();
             let mut context = [0; CONTEXT_BYTES];
             context[IFINDEX..][..4].copy_from_slice(&ifindex.to_ne_bytes());
             for _ in 0..PACKETS {

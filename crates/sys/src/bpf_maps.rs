@@ -6,7 +6,7 @@
 /// Polls to count.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Target {
+pub struct PollTarget {
     /// Inode number of the network namespace.
     pub netns: u32,
     /// Id of the NAPI instance; 0: every instance of the namespace.
@@ -41,7 +41,7 @@ pub mod state {
 /// Time of one core by state. A consistent copy has `ns` adding up to `last_ns - start_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Cpu {
+pub struct CoreTimes {
     pub last_ns: u64,
     pub task: u32,
     pub user: u32,
@@ -98,7 +98,7 @@ pub struct Fold {
 }
 
 // SAFETY: integers without padding: one of 8 bytes, 4 of 4, 22 of 8, 4 of 4; every bit pattern is valid.
-unsafe impl aya::Pod for Cpu {}
+unsafe impl aya::Pod for CoreTimes {}
 // SAFETY: six integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for SourceInterrupts {}
 // SAFETY: six integers of 8 bytes, two of 4 and 16 bytes, without padding; every bit pattern is valid.
@@ -187,7 +187,7 @@ pub const CLOCK_RATE_SHIFT: u32 = 32;
 // SAFETY: integers of one size without padding; every bit pattern is valid.
 unsafe impl aya::Pod for ClockLine {}
 // SAFETY: two integers without padding; every bit pattern is valid.
-unsafe impl aya::Pod for Target {}
+unsafe impl aya::Pod for PollTarget {}
 // SAFETY: four integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for CorePollCounts {}
 

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::net::UnixDatagram;
 
 use crate::kernel::{ifreq, ioctl};
-use crate::link::Link;
+use crate::link::LinkHandle;
 
 /// include/uapi/linux/sockios.h
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
@@ -97,7 +97,7 @@ pub fn link(interface: &str) -> io::Result<DriverLink> {
         speed_mbps: EthtoolSocket::of(interface)?.speed_mbps()?,
         is_virtual: driver.bus_address.is_none(),
         driver: driver.name,
-        mtu_bytes: Link::named(interface)?.mtu_bytes()?,
+        mtu_bytes: LinkHandle::named(interface)?.mtu_bytes()?,
     })
 }
 

@@ -22,13 +22,13 @@ pub enum LinkState {
 
 /// An interface of a network namespace, by index: that stays when the interface is renamed.
 #[derive(Debug)]
-pub struct Link {
+pub struct LinkHandle {
     /// Socket for requests only; it ties the link to its network namespace.
     control: OwnedFd,
     ifindex: u32,
 }
 
-impl Link {
+impl LinkHandle {
     /// Finds an interface of the calling thread's network namespace by name.
     ///
     /// # Errors
@@ -46,7 +46,7 @@ impl Link {
     pub fn of_index(ifindex: u32) -> io::Result<Self> {
         let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
         let control = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
-        Ok(Link { control, ifindex })
+        Ok(LinkHandle { control, ifindex })
     }
 
     /// Interface index.
@@ -114,13 +114,13 @@ mod tests {
 
     #[test]
     fn an_interface_that_is_not_there_is_gone() {
-        let loopback = Link::named("lo").unwrap();
+        let loopback = LinkHandle::named("lo").unwrap();
         assert_ne!(loopback.state(), LinkState::Gone);
         assert_eq!(loopback.name().unwrap(), "lo");
         assert!(loopback.mtu_bytes().unwrap() >= 1280);
-        let none = Link::of_index(1 << 30).unwrap();
+        let none = LinkHandle::of_index(1 << 30).unwrap();
         assert!(none.mtu_bytes().is_err());
         assert_eq!(none.state(), LinkState::Gone);
-        assert!(Link::named("no-such-if").is_err());
+        assert!(LinkHandle::named("no-such-if").is_err());
     }
 }

@@ -14,7 +14,7 @@ use netlink_socket2::NetlinkSocket;
 use nicpoll_model::engine::{BlastAccount, BlastCounts, PathRefused};
 use nicpoll_sys::bpf_maps::{Blasted, Template};
 use nicpoll_sys::ethtool::{self, Feature};
-use nicpoll_sys::link::Link;
+use nicpoll_sys::link::LinkHandle;
 use nicpoll_sys::packet::{Joining, PacketSender, Transmit};
 use nicpoll_wire::frame::ETHERNET_BYTES;
 use rustix::io::Errno;
@@ -416,7 +416,7 @@ impl Outlet for Live {
 /// What the driver sent and refused of the frames that XDP programs sent out by it; `None` where it does not count
 /// them, or they went with the interface.
 fn driver_counts(interface: &str, ifindex: u32) -> Option<(u64, u64)> {
-    let link = Link::named(interface).ok()?;
+    let link = LinkHandle::named(interface).ok()?;
     if link.ifindex() != ifindex {
         return None;
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::line::MAC_HEADER_BYTES;
-use nicpoll_sys::link::{Link, LinkState};
+use nicpoll_sys::link::{LinkHandle, LinkState};
 use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::io::Errno;
 
@@ -107,7 +107,7 @@ impl EthernetInterface {
 
 /// Looks now and then whether an interface is still up.
 pub(super) struct UpCheck {
-    link: Link,
+    link: LinkHandle,
     netlink: NetlinkSocket,
     /// As of the last look.
     carrier: Option<(u64, bool)>,
@@ -119,7 +119,7 @@ impl UpCheck {
     pub(super) fn new(ifindex: u32) -> io::Result<Self> {
         let mut netlink = NetlinkSocket::new();
         Ok(UpCheck {
-            link: Link::of_index(ifindex)?,
+            link: LinkHandle::of_index(ifindex)?,
             carrier: carrier(&mut netlink, ifindex),
             netlink,
             looked: None,

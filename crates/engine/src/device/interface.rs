@@ -13,7 +13,7 @@ use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg};
 use netlink_bindings::rt_neigh::{self, Ndmsg, NtfFlags, NudState};
 use netlink_bindings::rt_route::{self, RtmFlag, RtmType, Rtmsg};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_sys::link::Link;
+use nicpoll_sys::link::LinkHandle;
 use nicpoll_wire::frame::Mac;
 use rustix::io::Errno;
 
@@ -92,8 +92,8 @@ pub(crate) fn carrier(socket: &mut NetlinkSocket, ifindex: u32) -> Option<(u64, 
 }
 
 /// The interface of a name, to ask for its state over and over, and its longest packet in bytes.
-pub(crate) fn link_of(interface: &str) -> Result<(Link, u32), EngineError> {
-    let link = Link::named(interface).and_then(|link| {
+pub(crate) fn link_of(interface: &str) -> Result<(LinkHandle, u32), EngineError> {
+    let link = LinkHandle::named(interface).and_then(|link| {
         let mtu_bytes = link.mtu_bytes()?;
         Ok((link, mtu_bytes))
     });

@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use nicpoll_core::{Command, Device};
 use nicpoll_model::engine::{RefusedDevice, SinkFates};
-use nicpoll_sys::link::{Link, LinkState};
+use nicpoll_sys::link::{LinkHandle, LinkState};
 use nicpoll_sys::packet::ReceiverDrops;
 use nicpoll_sys::xdp::{AttachMode, XdpSendHalf};
 use nicpoll_wire::frame::{Frame, FramePayload, Transport};
@@ -248,14 +248,14 @@ pub struct Port<I> {
     pub has_interrupts: bool,
     /// The interface, as checks of status found it.
     pub watch: LinkWatch,
-    link: Link,
+    link: LinkHandle,
     /// As of the last check of status that found its counters.
     last_drops: ReceiverDrops,
 }
 
 impl<I: PacketInput> Port<I> {
     /// Of a queue that was just opened, at an interface that is up.
-    pub fn new(queue: impl ReceiveQueue<I> + 'static, link: Link, input: I) -> Self {
+    pub fn new(queue: impl ReceiveQueue<I> + 'static, link: LinkHandle, input: I) -> Self {
         let mut watch = LinkWatch::up();
         watch.observe(LinkState::Up, link.mtu_bytes().ok());
         Port {
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn arrivals_wake_nobody_without_interrupts_or_without_an_interface() {
         let (pipe, _other) = std::io::pipe().unwrap();
-        let link = Link::named("lo").unwrap();
+        let link = LinkHandle::named("lo").unwrap();
         let mut port = Port::new(Pipe(pipe), link, |_: &[u8]| ());
         assert!(port.wake_up().is_some());
         port.set_interrupts(false);
@@ -382,7 +382,7 @@ mod tests {
             assert_eq!(port.wake_up().is_some(), wakes, "{state:?}");
         }
         // No interface has this index.
-        (port.link, port.watch) = (Link::of_index(1 << 30).unwrap(), LinkWatch::up());
+        (port.link, port.watch) = (LinkHandle::of_index(1 << 30).unwrap(), LinkWatch::up());
         port.poll(Command::PollAndCheckStatus, 0);
         assert_eq!(port.watch.state, LinkState::Gone);
     }

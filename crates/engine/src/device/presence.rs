@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::engine::LinkEvent;
 use nicpoll_sys::ethtool;
-use nicpoll_sys::link::{Link, LinkState};
+use nicpoll_sys::link::{LinkHandle, LinkState};
 
 use crate::device::interface::takes_redirected;
 use crate::error::EngineError;
@@ -69,7 +69,7 @@ impl InterfaceShape {
 pub(crate) struct Presence {
     /// The name that it had last.
     pub(crate) name: String,
-    link: Link,
+    link: LinkHandle,
     policy: GonePolicy,
     began: Instant,
     is_there: bool,
@@ -86,7 +86,7 @@ impl Presence {
     /// # Errors
     /// When there is none of that name.
     pub(crate) fn of(name: &str, policy: GonePolicy) -> Result<Self, EngineError> {
-        let link = Link::named(name)
+        let link = LinkHandle::named(name)
             .map_err(|source| EngineError::io(&format!("watching '{name}'"), &source))?;
         let mut presence = Presence {
             name: name.to_owned(),
@@ -129,8 +129,8 @@ impl Presence {
             return None;
         }
         let found = match self.policy.by_index_only {
-            true => Link::of_index(self.link.ifindex()),
-            false => Link::named(&self.name),
+            true => LinkHandle::of_index(self.link.ifindex()),
+            false => LinkHandle::named(&self.name),
         };
         let found = found.ok().filter(|link| link.state() == LinkState::Up)?;
         self.link = found;
@@ -206,7 +206,7 @@ impl Presence {
 }
 
 /// What has become of an interface. While it is renamed, neither name finds it for a moment, and its index does.
-pub(crate) fn state_of(link: &Link) -> LinkState {
+pub(crate) fn state_of(link: &LinkHandle) -> LinkState {
     match link.state() {
         LinkState::Gone if link.name().is_ok() => LinkState::Down,
         state => state,

@@ -11,7 +11,7 @@ use aya::maps::{Array, Map, MapError, PerCpuArray, XskMap};
 use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use nicpoll_model::engine::SinkFates;
-use nicpoll_sys::link::Link;
+use nicpoll_sys::link::LinkHandle;
 use nicpoll_sys::packet::ReceiverDrops;
 use nicpoll_sys::xdp::{AttachMode, XdpConfig, XdpLink, XdpSendHalf, XdpSocket};
 use rustix::io::Errno;
@@ -73,7 +73,7 @@ impl XdpQueue {
     /// The port of a socket at an interface.
     pub(crate) fn port<I: PacketInput + Send + 'static>(
         socket: XdpSocket,
-        link: Link,
+        link: LinkHandle,
         input: I,
     ) -> Port<I> {
         let queue = XdpQueue {

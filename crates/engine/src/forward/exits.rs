@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_sys::link::tap::Tap;
-use nicpoll_sys::link::{Link, LinkState};
+use nicpoll_sys::link::{LinkHandle, LinkState};
 use nicpoll_sys::packet::Transmit;
 use nicpoll_sys::xdp::{XdpSendHalf, XdpSocket};
 use nicpoll_wire::frame::{ETHERNET_BYTES, Mac};
@@ -271,7 +271,7 @@ impl Router {
     }
 
     /// The port of the queue.
-    pub(super) fn port(self, socket: XdpSocket, link: Link) -> Port<Self> {
+    pub(super) fn port(self, socket: XdpSocket, link: LinkHandle) -> Port<Self> {
         XdpQueue::port(socket, link, self)
     }
 

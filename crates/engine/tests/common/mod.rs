@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::Controller;
 use nicpoll_engine::{Drive, Engine, Port, PortRunner, ReceiveQueue, RunnerSettings};
-use nicpoll_sys::link::Link;
+use nicpoll_sys::link::LinkHandle;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_sys::packet::ReceiverDrops;
 use nicpoll_sys::schedule;
@@ -114,7 +114,7 @@ impl<F: FnMut(u32) -> u32 + Send + 'static> FakePort<F> {
     /// Its runner.
     pub fn runner(self, settings: RunnerSettings) -> PortRunner<Nobody> {
         let nobody: Nobody = |_| ();
-        let port = Port::new(self, Link::named("lo").unwrap(), nobody);
+        let port = Port::new(self, LinkHandle::named("lo").unwrap(), nobody);
         PortRunner::new(settings, vec![port]).unwrap()
     }
 

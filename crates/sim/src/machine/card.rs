@@ -236,7 +236,7 @@ impl Gro {
 
 /// The packets that each level has to send.
 #[derive(Clone, Debug, Default)]
-pub struct Output([OutgoingPackets; LEVELS]);
+pub struct LevelOutput([OutgoingPackets; LEVELS]);
 
 #[derive(Clone, Debug, Default)]
 pub struct OutgoingPackets {
@@ -253,7 +253,7 @@ impl OutgoingPackets {
     }
 }
 
-impl Output {
+impl LevelOutput {
     pub fn of(&mut self, level: Level) -> &mut OutgoingPackets {
         &mut self.0[level as usize]
     }

@@ -8,7 +8,7 @@ use super::card::{Attachment, FarEnd};
 use super::cpu::Level;
 use super::kernel::PollRequest;
 use super::programs::Task;
-use super::state::{Machine, Setup};
+use super::state::{Setup, SimMachine};
 use crate::account::{FlowTally, Shared};
 use crate::link::{BoundedQueue, DeliveryCount, FAR, Flow, Wire};
 use crate::spec::discipline::ReceiveDiscipline;
@@ -18,7 +18,7 @@ use crate::spec::traffic::TrafficModel;
 
 /// A machine that is not booted: it has no ticks, and nobody sends to it.
 struct PolledCard {
-    machine: Machine,
+    machine: SimMachine,
     /// Packets that have arrived so far.
     sent: u64,
 }
@@ -66,7 +66,7 @@ impl PolledCard {
             discipline,
             host,
         };
-        let mut machine = Machine::new(setup);
+        let mut machine = SimMachine::new(setup);
         *machine.shared = Shared {
             wires: vec![wire; 2],
             flows: vec![FlowTally::new(0)],

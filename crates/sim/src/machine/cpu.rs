@@ -97,7 +97,7 @@ pub enum CpuStep {
 
 /// The CPU state that time counts as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum TimeState {
     User,
     System,
     Interrupt,
@@ -108,14 +108,14 @@ pub enum State {
 
 const STATES: usize = 5;
 
-impl State {
+impl TimeState {
     /// Returns the state that a step of a level counts as.
-    fn of(level: Level, step: CpuStep) -> State {
+    fn of(level: Level, step: CpuStep) -> TimeState {
         match level {
-            Level::Hard | Level::InterruptThread => State::Interrupt,
-            Level::Soft => State::SoftInterrupt,
-            Level::Program if step == CpuStep::Use => State::User,
-            Level::Kernel | Level::SoftThread | Level::Program | Level::Idle => State::System,
+            Level::Hard | Level::InterruptThread => TimeState::Interrupt,
+            Level::Soft => TimeState::SoftInterrupt,
+            Level::Program if step == CpuStep::Use => TimeState::User,
+            Level::Kernel | Level::SoftThread | Level::Program | Level::Idle => TimeState::System,
         }
     }
 }
@@ -129,11 +129,11 @@ const fn bit(level: Level) -> u8 {
 pub struct Times([u64; STATES]);
 
 impl Times {
-    pub fn of(&self, state: State) -> u64 {
+    pub fn of(&self, state: TimeState) -> u64 {
         self.0[state as usize]
     }
 
-    pub fn add(&mut self, state: State, time: u64) {
+    pub fn add(&mut self, state: TimeState, time: u64) {
         self.0[state as usize] += time;
     }
 
@@ -145,7 +145,7 @@ impl Times {
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     step: CpuStep,
-    state: State,
+    state: TimeState,
     /// Time left, with the switch and the refill that come before its work.
     remaining_ns: u64,
 }
@@ -258,7 +258,7 @@ impl Cpu {
     pub fn start(&mut self, level: Level, step: CpuStep, cost_ns: u64) {
         self.slots[level as usize] = Slot {
             step,
-            state: State::of(level, step),
+            state: TimeState::of(level, step),
             remaining_ns: cost_ns,
         };
         self.runnable |= bit(level);
@@ -369,14 +369,14 @@ impl Cpu {
     }
 
     /// Returns the state that a look sees which cannot see hard interrupts.
-    pub fn seen_state(&self) -> State {
+    pub fn seen_state(&self) -> TimeState {
         let seen = self.first_of(self.runnable & !bit(Level::Hard));
-        seen.map_or(State::Idle, |level| self.slots[level as usize].state)
+        seen.map_or(TimeState::Idle, |level| self.slots[level as usize].state)
     }
 
     /// Adds idle time.
     pub fn idle(&mut self, ns: u64) {
-        self.times.0[State::Idle as usize] += ns;
+        self.times.0[TimeState::Idle as usize] += ns;
     }
 
     /// Returns the level's step.
@@ -429,7 +429,7 @@ impl Clock {
 /// never seen. When the looking tick also wakes the poller, the look comes first, and polling that ends before the
 /// next tick is never seen either.
 #[derive(Clone, Debug)]
-pub struct Sampling {
+pub struct SampledCpu {
     /// Looks a second of its own clock; 0 when each tick looks.
     pub hz: u64,
     /// Looks of its own clock scheduled so far.
@@ -438,9 +438,9 @@ pub struct Sampling {
     pub seen: Times,
 }
 
-impl Sampling {
+impl SampledCpu {
     pub fn new(hz: u64) -> Self {
-        Sampling {
+        SampledCpu {
             hz,
             set: 0,
             seen: Times::default(),

@@ -7,8 +7,8 @@ use nicpoll_model::sim::{
 };
 
 use super::card::Card;
-use super::cpu::{State, Times};
-use super::state::Machine;
+use super::cpu::{TimeState, Times};
+use super::state::SimMachine;
 use crate::account::Tally;
 use crate::link::BoundedQueue;
 use crate::spec::discipline::Kernel;
@@ -25,7 +25,7 @@ pub struct Start {
     knobs: Vec<u32>,
 }
 
-impl Machine {
+impl SimMachine {
     /// Starts counting, after the warm-up.
     pub fn begin_counting(&mut self) -> Start {
         self.tally = Tally::new(self.cards.len());
@@ -115,10 +115,10 @@ impl Machine {
 
 /// Returns the figures of a host. Over its processors counts are summed, shares of time averaged, and of queues with
 /// the same name the fullest counts.
-pub fn host_figures(processors: &[Machine], starts: &[Start]) -> SimHostFigures {
+pub fn host_figures(processors: &[SimMachine], starts: &[Start]) -> SimHostFigures {
     let last = &processors[processors.len() - 1];
     let each = || processors.iter().zip(starts);
-    let sum = |of: fn(&Machine, &Start) -> u64| each().map(|(cpu, start)| of(cpu, start)).sum();
+    let sum = |of: fn(&SimMachine, &Start) -> u64| each().map(|(cpu, start)| of(cpu, start)).sum();
     let times = each().map(|(cpu, start)| shares(&cpu.cpu.times, &start.times));
     let cpus: Vec<_> = times.map(Option::unwrap_or_default).collect();
     let sampled = each().filter_map(|(cpu, start)| shares(&cpu.sampling.seen, &start.samples));
@@ -155,7 +155,7 @@ pub fn host_figures(processors: &[Machine], starts: &[Start]) -> SimHostFigures 
     }
 }
 
-fn losses(processors: &[Machine]) -> Vec<SimLoss> {
+fn losses(processors: &[SimMachine]) -> Vec<SimLoss> {
     let loss = |place| SimLoss {
         place,
         packets: processors.iter().map(|cpu| cpu.tally.lost(place)).sum(),
@@ -164,7 +164,7 @@ fn losses(processors: &[Machine]) -> Vec<SimLoss> {
 }
 
 /// Returns the figures of the cards, without the share of their lines.
-fn cards(processors: &[Machine]) -> Vec<SimCard> {
+fn cards(processors: &[SimMachine]) -> Vec<SimCard> {
     let card = |card: usize| {
         let tallies = || processors.iter().map(|cpu| &cpu.tally.cards[card].figures);
         SimCard {
@@ -178,7 +178,7 @@ fn cards(processors: &[Machine]) -> Vec<SimCard> {
 }
 
 /// Returns the fullest of each queue: all processors have the same queues, in the same order.
-fn queues(processors: &[Machine]) -> Vec<SimQueue> {
+fn queues(processors: &[SimMachine]) -> Vec<SimQueue> {
     let mut queues = processors[0].queue_figures();
     for cpu in processors {
         for (queue, other) in queues.iter_mut().zip(cpu.queue_figures()) {

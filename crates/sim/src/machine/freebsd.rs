@@ -14,12 +14,12 @@ use nicpoll_core::{Command, DeviceId, Knob, Pass, Time};
 
 use super::cpu::{CpuStep, Level};
 use super::kernel::{PollRequest, Turn};
-use super::state::Machine;
+use super::state::SimMachine;
 
 const THREAD: Level = Level::InterruptThread;
 
 /// Interrupt threads.
-impl Machine {
+impl SimMachine {
     pub fn wake_interrupt_thread(&mut self, card: usize) {
         let source = &mut self.freebsd.sources[card];
         if source.is_throttled {
@@ -144,7 +144,7 @@ impl Machine {
 }
 
 /// Netisr and the idle thread.
-impl Machine {
+impl SimMachine {
     pub fn tick_netisr(&mut self) {
         let now = Time::from_ns(self.now_ns);
         let poller = self.freebsd.poller.as_mut();

@@ -7,7 +7,7 @@
 
 use super::cpu::{CpuStep, Level, Of};
 use super::kernel::Softirq;
-use super::state::Machine;
+use super::state::SimMachine;
 use crate::spec::discipline::Busy;
 
 /// `MAX_SOFTIRQ_RESTART`: passes of one softirq.
@@ -15,7 +15,7 @@ const PASSES: u32 = 10;
 /// `MAX_SOFTIRQ_TIME`: time after which a softirq does not begin another pass.
 const SOFTIRQ_NS: u64 = 2_000_000;
 
-impl Machine {
+impl SimMachine {
     pub fn schedule_napi(&mut self, card: usize) {
         if !self.napi.is_scheduled(card) {
             self.napi.list.push_back(card);
@@ -184,7 +184,7 @@ impl Machine {
 }
 
 /// Busy polling.
-impl Machine {
+impl SimMachine {
     /// Lets a program read its socket; if that is empty, the program polls or waits.
     pub fn read_or_wait(&mut self, id: usize) {
         match self.napi.options.busy {

@@ -162,7 +162,7 @@ pub struct Program {
 
 /// The programs of a machine.
 #[derive(Clone, Debug, Default)]
-pub struct Programs {
+pub struct MachinePrograms {
     pub list: Vec<Program>,
     /// The program that runs.
     pub current: Option<usize>,
@@ -174,7 +174,7 @@ pub struct Programs {
     pub is_rescheduled: bool,
 }
 
-impl Programs {
+impl MachinePrograms {
     /// Whether a program neither runs nor is ready to.
     pub fn is_asleep(&self, id: usize) -> bool {
         self.current != Some(id) && !self.ready.contains(&id)

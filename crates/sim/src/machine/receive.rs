@@ -12,7 +12,7 @@ use nicpoll_model::line::IpVersion;
 
 use super::card::Hold;
 use super::cpu::{CpuStep, Level, Of};
-use super::state::{Machine, OTHER_PROCESSOR};
+use super::state::{OTHER_PROCESSOR, SimMachine};
 use crate::link::{DeliveryCount, Packet, PacketKind};
 use crate::spec::discipline::Kernel;
 use crate::spec::traffic::LINKS_MAX;
@@ -34,7 +34,7 @@ fn card_of(source: u32) -> usize {
 }
 
 /// Hard interrupts.
-impl Machine {
+impl SimMachine {
     pub fn raise_clock(&mut self) {
         self.raise(CLOCK);
     }
@@ -201,7 +201,7 @@ impl Machine {
 }
 
 /// From the line into the card.
-impl Machine {
+impl SimMachine {
     /// Sends the far end's next datagram.
     pub fn offer(&mut self, card: usize) {
         let now_ns = self.now_ns;
@@ -283,7 +283,7 @@ impl Machine {
 }
 
 /// From the ring to the socket.
-impl Machine {
+impl SimMachine {
     /// Whether a packet's way through the protocols ends here.
     fn is_own(&self, packet: &Packet) -> bool {
         usize::from(packet.to) == self.number || self.is_veth

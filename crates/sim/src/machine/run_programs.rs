@@ -8,7 +8,7 @@
 use super::cpu::{CpuStep, Level, Of};
 use super::programs::{Half, RequestParts, Task};
 use super::receive::kib_ns;
-use super::state::Machine;
+use super::state::SimMachine;
 use crate::link::{DeliveryCount, Packet};
 
 const LEVEL: Level = Level::Program;
@@ -17,7 +17,7 @@ const NS_PER_US: u64 = 1000;
 const CLUSTER_BYTES: u64 = 2048;
 
 /// Scheduling.
-impl Machine {
+impl SimMachine {
     pub fn start_programs(&mut self) {
         for id in 0..self.programs.list.len() {
             if self.programs.list[id].task.is_self_starting() {
@@ -130,7 +130,7 @@ impl Machine {
 }
 
 /// What programs do.
-impl Machine {
+impl SimMachine {
     /// Begins a program's next step.
     fn next_of(&mut self, id: usize) {
         match &self.programs.list[id].task {
@@ -316,7 +316,7 @@ impl Machine {
 }
 
 /// Calls that write or read a stream.
-impl Machine {
+impl SimMachine {
     /// Continues a program's call or begins the next one; the program waits when nothing can be moved.
     fn next_of_stream(&mut self, id: usize) {
         let (Task::Write(stream) | Task::Take(stream)) = &mut self.programs.list[id].task else {

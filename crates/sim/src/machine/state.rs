@@ -3,10 +3,10 @@
 use nicpoll_core::Poller;
 use nicpoll_model::LossPlace;
 
-use super::card::{Attachment, Card, Input, Output};
-use super::cpu::{Clock, Cpu, CpuStep, DueTimer, Level, Of, Sampling, Timers};
+use super::card::{Attachment, Card, Input, LevelOutput};
+use super::cpu::{Clock, Cpu, CpuStep, DueTimer, Level, Of, SampledCpu, Timers};
 use super::kernel::{Freebsd, NapiState};
-use super::programs::{Program, Programs, Task, TcpEnd};
+use super::programs::{MachinePrograms, Program, Task, TcpEnd};
 use crate::account::{Shared, Tally};
 use crate::link::{BoundedQueue, DeliveryCount, Flow, Packet};
 use crate::spec::discipline::{Kernel, NapiOptions};
@@ -37,21 +37,21 @@ pub struct Setup {
 
 /// A machine. Each part owns its state; the other files of this folder describe how the parts interact.
 #[derive(Debug)]
-pub struct Machine {
+pub struct SimMachine {
     /// The number in the world of the host whose processor it is.
     pub number: usize,
     pub host: HostModel,
     pub now_ns: u64,
     pub timers: Timers,
     pub clock: Clock,
-    pub sampling: Sampling,
+    pub sampling: SampledCpu,
     pub cpu: Cpu,
     pub cards: Vec<Card>,
     pub input: Input,
-    pub output: Output,
+    pub output: LevelOutput,
     /// Every flow of the world.
     pub flows: Vec<Flow>,
-    pub programs: Programs,
+    pub programs: MachinePrograms,
     /// Its ends of TCP connections.
     pub ends: Vec<TcpEnd>,
     pub kernel: Kernel,
@@ -69,7 +69,7 @@ pub struct Machine {
     pub shared: Box<Shared>,
 }
 
-impl Machine {
+impl SimMachine {
     pub fn new(setup: Setup) -> Self {
         let host = setup.host;
         let cards = setup.attachments.len();
@@ -87,19 +87,19 @@ impl Machine {
             }
         };
         let attachments = setup.attachments.into_iter();
-        Machine {
+        SimMachine {
             number: setup.number,
             now_ns: 0,
             timers: Timers::new(cards),
             clock: Clock::new(&host, setup.tick_phase_ns),
-            sampling: Sampling::new(host.cpu.stat_hz),
+            sampling: SampledCpu::new(host.cpu.stat_hz),
             cpu: Cpu::new(&host.cpu, has_soft_thread),
-            programs: Programs {
+            programs: MachinePrograms {
                 list: setup.tasks.into_iter().map(program).collect(),
-                ..Programs::default()
+                ..MachinePrograms::default()
             },
             input: Input::new(has_soft_thread, &host, setup.flows.len()),
-            output: Output::default(),
+            output: LevelOutput::default(),
             flows: setup.flows,
             ends: setup.ends,
             kernel,

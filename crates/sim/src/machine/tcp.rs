@@ -6,11 +6,11 @@
 use super::cpu::Level;
 use super::programs::Half;
 use super::receive::kib_ns;
-use super::state::Machine;
+use super::state::SimMachine;
 use crate::link::{Packet, PacketKind, Shape};
 use crate::tcp::{Now, line_bytes};
 
-impl Machine {
+impl SimMachine {
     fn now(&self) -> Now {
         Now {
             ns: self.now_ns,

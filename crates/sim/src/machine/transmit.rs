@@ -9,10 +9,10 @@ use nicpoll_model::line::IpVersion;
 use super::cpu::{CpuStep, Level, Of};
 use super::programs::RequestParts;
 use super::receive::kib_ns;
-use super::state::Machine;
+use super::state::SimMachine;
 use crate::link::{DeliveryCount, FAR, Packet};
 
-impl Machine {
+impl SimMachine {
     /// Returns the driver's work on a packet to send.
     fn transmit_ns(&self, packet: &Packet) -> u64 {
         let card = &self.host.card;

@@ -11,7 +11,7 @@ use crate::account::{FlowTally, Shared};
 use crate::link::{BoundedQueue, DeliveryCount, FAR, Flow, Wire};
 use crate::machine::card::{Attachment, FarEnd, LinePort};
 use crate::machine::programs::{Half, Pacer, StreamCalls, Task, TcpEnd};
-use crate::machine::state::{Machine, Setup};
+use crate::machine::state::{Setup, SimMachine};
 use crate::source::{Chance, Clients, LinkQueue};
 use crate::spec::host::HostModel;
 use crate::spec::options::SimError;
@@ -69,7 +69,7 @@ pub fn world(plan: &Simulation) -> Result<World, SimError> {
                     .kernel(&host, plan.cards(number))?,
                 host: host.clone(),
             };
-            machines.push(Machine::new(setup));
+            machines.push(SimMachine::new(setup));
         }
     }
     Ok(World::new(machines, processors, shared))

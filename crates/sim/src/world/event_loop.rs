@@ -10,11 +10,11 @@ use std::mem;
 use super::processors::Processors;
 use crate::account::Shared;
 use crate::machine::figures::Start;
-use crate::machine::state::{Machine, OTHER_PROCESSOR};
+use crate::machine::state::{OTHER_PROCESSOR, SimMachine};
 
 #[derive(Debug)]
 pub struct World {
-    pub machines: Vec<Machine>,
+    pub machines: Vec<SimMachine>,
     /// By host.
     pub processors: Vec<Processors>,
     /// Time of each machine's next event.
@@ -23,7 +23,7 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(machines: Vec<Machine>, processors: Vec<Processors>, shared: Shared) -> Self {
+    pub fn new(machines: Vec<SimMachine>, processors: Vec<Processors>, shared: Shared) -> Self {
         let mut world = World {
             next_ns: vec![0; machines.len()],
             machines,
@@ -37,7 +37,7 @@ impl World {
     }
 
     /// Lends a machine the shared state, and does `work` on it.
-    fn let_run(&mut self, number: usize, work: impl FnOnce(&mut Machine)) {
+    fn let_run(&mut self, number: usize, work: impl FnOnce(&mut SimMachine)) {
         let machine = &mut self.machines[number];
         mem::swap(&mut machine.shared, &mut self.shared);
         work(machine);
@@ -91,7 +91,7 @@ impl World {
     }
 
     /// Returns the machines of a host's processors.
-    pub fn of_host(&self, host: usize) -> &[Machine] {
+    pub fn of_host(&self, host: usize) -> &[SimMachine] {
         &self.machines[self.processors[host].machines()]
     }
 
@@ -103,16 +103,16 @@ impl World {
             starts: self
                 .machines
                 .iter_mut()
-                .map(Machine::begin_counting)
+                .map(SimMachine::begin_counting)
                 .collect(),
         }
     }
 
     /// Returns the number of datagrams under way.
     pub fn in_flight(&self) -> u64 {
-        let mut whole = self.machines.iter().map(Machine::owed).sum::<u64>();
+        let mut whole = self.machines.iter().map(SimMachine::owed).sum::<u64>();
         let mut cut = HashSet::new();
-        for packet in self.machines.iter().flat_map(Machine::each_packet) {
+        for packet in self.machines.iter().flat_map(SimMachine::each_packet) {
             match packet.fate() {
                 None => whole += 1,
                 Some(fate) if self.shared.fates.is_lost(fate) => {}

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::OnceLock;
 
 use crate::kernel::{ifreq, ioctl};
-use crate::link::Link;
+use crate::link::LinkHandle;
 use crate::packet::FrameFilter;
 
 /// Device that hands out the process's ends.
@@ -41,7 +41,7 @@ impl Tap {
     /// `EBUSY` if another program has it open; `EINVAL` if the name is invalid or belongs to an interface that is no
     /// TAP; `EPERM` without CAP_NET_ADMIN, and if the interface belongs to another user.
     pub fn open(interface: &str) -> io::Result<Self> {
-        let is_new = Link::named(interface).is_err();
+        let is_new = LinkHandle::named(interface).is_err();
         let device = File::options()
             .read(true)
             .write(true)
@@ -49,7 +49,7 @@ impl Tap {
             .open(CLONE)?;
         attach(&device, interface)?;
         if is_new {
-            Link::named(interface)?.bring_up()?;
+            LinkHandle::named(interface)?.bring_up()?;
         }
         let mut tap = Tap {
             device,

@@ -52,7 +52,10 @@ fn a_chain_of_interrupts_costs_the_thread_below_one_refill() {
     // Asked again, it is the same.
     assert_eq!(cpu.dispatch(), Some((Level::Program, left_ns)));
     cpu.run(Level::Program, left_ns);
-    assert_eq!(cpu.times.of(State::User), 700 + 2 * SWITCH_NS + REFILL_NS);
+    assert_eq!(
+        cpu.times.of(TimeState::User),
+        700 + 2 * SWITCH_NS + REFILL_NS
+    );
 }
 
 #[test]
