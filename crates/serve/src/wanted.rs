@@ -36,7 +36,7 @@ struct PageHead {
 /// What came of a page.
 pub(crate) enum PageResult {
     /// It was made.
-    StorePage(MadePage),
+    Page(MadePage),
     /// It was not, or there was no descriptor left to take it.
     Nothing,
     /// No more will be made.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nicpoll_lab::this_runner;
 use nicpoll_model::{Study, StudyKind};
-use nicpoll_serve::{CONNECTIONS_MAX, Page, StoreServer, answer_to, make_pages, pages_socket};
+use nicpoll_serve::{CONNECTIONS_MAX, StorePage, StoreServer, answer_to, make_pages, pages_socket};
 use nicpoll_store::{Recording, Store};
 use nicpoll_study::demo;
 
@@ -58,7 +58,7 @@ impl Running {
     /// With pages that `make` makes.
     fn with(
         token: Option<&str>,
-        make: impl FnMut(&Page) -> io::Result<(String, bool, File)> + Send + 'static,
+        make: impl FnMut(&StorePage) -> io::Result<(String, bool, File)> + Send + 'static,
     ) -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = StoreServer::bind(loopback, token.map(String::from)).unwrap();

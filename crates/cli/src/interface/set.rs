@@ -14,9 +14,10 @@ use nicpoll_switch::freebsd::{FreebsdChange, FreebsdTarget, variables};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::persist::{FileChange, HeldFiles, Persistence};
 use nicpoll_switch::{
-    Deferral, Guard, Journal, KnobValues, Name, Needs, Order, Owner, Part, Preview, Recovered,
-    Resolved, Switch, boottime_ns, confirm, drift_of, guard_of_this_program, is_all, needs_napi,
-    preview, prove, recover, require_privileges, similar, take_over, watch_time, writes_kept,
+    Deferral, Guard, InterfacePart, Journal, KnobValues, Name, Needs, Order, Owner, Preview,
+    Recovered, Resolved, Switch, boottime_ns, confirm, drift_of, guard_of_this_program, is_all,
+    needs_napi, preview, prove, recover, require_privileges, similar, take_over, watch_time,
+    writes_kept,
 };
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
@@ -394,7 +395,7 @@ impl LocalSetting<'_> {
     }
 
     fn check_names(&self) -> Result<(), Failure> {
-        let is_whole = |name: &Name| name.part == Part::Whole;
+        let is_whole = |name: &Name| name.part == InterfacePart::Whole;
         if self.names.iter().all(is_whole) && !is_all(&self.names) {
             return Ok(());
         }

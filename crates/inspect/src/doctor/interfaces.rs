@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use nicpoll_model::{Check, CheckGroup};
 use nicpoll_switch::knob::KnobRow;
 use nicpoll_switch::{
-    Control, Interface, Journal, KnobValues, LinkInfo, Needs, Order, POLLING_PERIOD_NS, Part,
-    Switch, SwitchError, Target, XdpAbilities, preview,
+    Control, Interface, InterfacePart, Journal, KnobValues, LinkInfo, Needs, Order,
+    POLLING_PERIOD_NS, Switch, SwitchError, Target, XdpAbilities, preview,
 };
 use nicpoll_sys::ethtool::{self, Driver};
 
@@ -69,7 +69,7 @@ pub fn look() -> Result<Vec<ExaminedInterface>, InspectError> {
 fn polling(switch: &mut Switch, target: Target) -> PollingAbility {
     let orders = [Order {
         target,
-        part: Part::Whole,
+        part: InterfacePart::Whole,
         values: KnobValues::polling(POLLING_PERIOD_NS),
     }];
     let asked = switch

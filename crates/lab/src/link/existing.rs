@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use nicpoll_model::line::Line;
 use nicpoll_switch::{
-    Control, Journal, KnobValues, Order, Part, Switch, SwitchError, Target, VETH_RING_SLOTS,
-    namespace_named,
+    Control, InterfacePart, Journal, KnobValues, Order, Switch, SwitchError, Target,
+    VETH_RING_SLOTS, namespace_named,
 };
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
@@ -194,7 +194,7 @@ impl ExistingEnd {
                 netns_inode,
                 interface: interface??,
             },
-            part: Part::Whole,
+            part: InterfacePart::Whole,
             values: KnobValues::default(),
         };
         Ok(switch.carries_own_ssh(netns_inode, &[order])?)
