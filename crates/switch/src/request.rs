@@ -35,11 +35,11 @@ pub enum InterfacePart {
 
 /// An interface by name, whole or in part: `eth0`, `eth0:rx0-3`, `eth0:napi257`.
 /// ```
-/// use nicpoll_switch::{Name, Part};
+/// use nicpoll_switch::{InterfacePart, Name};
 ///
 /// let name = Name::parse("eth0:rx0-2")?;
 /// assert_eq!(name.interface, "eth0");
-/// assert_eq!(name.part, Part::RxQueues(vec![0, 1, 2]));
+/// assert_eq!(name.part, InterfacePart::RxQueues(vec![0, 1, 2]));
 /// # Ok::<(), nicpoll_switch::ValueError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
