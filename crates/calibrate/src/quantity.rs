@@ -299,9 +299,9 @@ impl CostQuantity {
         let rate = *flow.get(&FlowQuantity::DeliveredRate)?;
         let host = outcome.host(HostOfPath::Receiver)?;
         let cost = match self {
-            Cost::Cpu => 1.0 - host.cpu.idle_ratio,
-            Cost::Interrupts => host.interrupts as f64 / outcome.seconds,
-            Cost::Switches => host.context_switches as f64 / outcome.seconds,
+            CostQuantity::Cpu => 1.0 - host.cpu.idle_ratio,
+            CostQuantity::Interrupts => host.interrupts as f64 / outcome.seconds,
+            CostQuantity::Switches => host.context_switches as f64 / outcome.seconds,
         };
         (rate > 0.0).then(|| cost / rate)
     }

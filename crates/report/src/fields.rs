@@ -35,7 +35,7 @@ pub(crate) fn section(file: &'static str, name: &str) -> &'static str {
     text.trim_end_matches('\n')
 }
 
-/// Fills lines. One after `?` is left out as [`known_sentences`] leaves out a sentence.
+/// Fills lines. One after `?` is left out as [`stated`] leaves out a sentence.
 pub(crate) fn filled_lines(lines: &str, document: &impl Serialize) -> String {
     let document = json(document);
     let lines = lines.lines().filter_map(|line| {

@@ -6,7 +6,7 @@ use nicpoll_model::engine::{
 use nicpoll_model::numbers::{counted, per_second};
 
 use super::stream::{IntervalColumn, PageTexts, heads, line, lines};
-use crate::fields::{filled, known_sentences};
+use crate::fields::{filled, stated};
 
 /// Texts of its parts.
 pub const BLAST_TEXTS: PageTexts<BlastStart, BlastInterval, BlastEnd> = PageTexts {

@@ -7,7 +7,7 @@ use nicpoll_model::engine::{
 use nicpoll_model::numbers::{count, per_second};
 
 use super::stream::{IntervalColumn, PageTexts, heads, line, lines, of_the_link, variables};
-use crate::fields::{filled, known_sentences};
+use crate::fields::{filled, stated};
 
 /// Texts of its parts.
 pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = PageTexts {

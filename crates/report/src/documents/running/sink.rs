@@ -9,7 +9,7 @@ use nicpoll_model::numbers::{MISSING, count, counted, per_second};
 
 use super::rr::PERCENTILES;
 use super::stream::{IntervalColumn, PageTexts, heads, line, lines, of_the_link, variables};
-use crate::fields::{filled, known_sentences};
+use crate::fields::{filled, stated};
 
 /// Texts of its parts.
 pub const SINK_TEXTS: PageTexts<SinkStart, SinkInterval, SinkEnd> = PageTexts {

@@ -7,7 +7,7 @@ use nicpoll_model::cpu::{SimTicks, TickReading, TickShares};
 use nicpoll_model::numbers::{MISSING, figure, time_figure};
 
 use super::run::{item, percent, template};
-use crate::fields::{filled, filled_lines, sentence_or_missing};
+use crate::fields::{filled, filled_lines, stated_or_missing};
 use crate::plots::chart::{Chart, Curve, Panel, plot_chart};
 
 /// Renders the load, the sampled figures, and the period of their error.

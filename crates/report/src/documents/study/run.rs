@@ -249,7 +249,7 @@ pub fn write_machine(part: &mut Part, study: &Study) {
 pub fn write_host(part: &mut Part, host: &HostFacts) {
     for line in include_str!("host.txt").lines() {
         let (name, template) = line.split_once(": ").unwrap_or((line, ""));
-        part.fact(name, 0, sentence_or_missing(host, template));
+        part.fact(name, 0, stated_or_missing(host, template));
     }
 }
 
