@@ -137,7 +137,7 @@ fn flow_outcome(
     received_rate: Option<f64>,
     frame_bits: Option<f64>,
     length: RunLength,
-) -> Flow {
+) -> FlowFigures {
     let of = flow.missing_datagrams + flow.delivered_datagrams;
     let mut figures = Q::rates(
         [

@@ -94,7 +94,7 @@ impl<'a> HostEvidence<'a> {
             .cpus
             .iter()
             .min_by(|a, b| a.idle_ratio.total_cmp(&b.idle_ratio));
-        Evidence {
+        HostEvidence {
             host: plan.stops[host].applied(),
             clients: plan.workload.clients,
             figures: of,
@@ -396,7 +396,7 @@ fn found_on_path(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottlene
 fn waiting(plan: &Simulation, figures: &SimFigures) -> (usize, SimBottleneck) {
     let busiest = busiest(figures);
     let busy = 1.0 - figures.hosts[busiest].cpu.idle_ratio;
-    let evidence = Evidence::of(plan, figures, busiest);
+    let evidence = HostEvidence::of(plan, figures, busiest);
     if busy >= 0.5 {
         return (busiest, evidence.found("request at work"));
     }

@@ -215,10 +215,10 @@ fn shares(end: &Times, start: &Times) -> Option<SimCpu> {
     let whole = end.sum() - start.sum();
     let share = |state| (end.of(state) - start.of(state)) as f64 / whole as f64;
     (whole > 0).then(|| SimCpu {
-        user_ratio: share(State::User),
-        system_ratio: share(State::System),
-        interrupt_ratio: share(State::Interrupt),
-        soft_interrupt_ratio: share(State::SoftInterrupt),
-        idle_ratio: share(State::Idle),
+        user_ratio: share(TimeState::User),
+        system_ratio: share(TimeState::System),
+        interrupt_ratio: share(TimeState::Interrupt),
+        soft_interrupt_ratio: share(TimeState::SoftInterrupt),
+        idle_ratio: share(TimeState::Idle),
     })
 }

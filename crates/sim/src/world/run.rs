@@ -343,10 +343,10 @@ fn bytes(before: &ConnectionMark, after: &ConnectionMark) -> SimTcpBytes {
 fn held(sender: &SenderCounts, whole_ns: u64) -> SimTcpHeld {
     let share = |held: SendLimit| sender.held_ns[held as usize] as f64 / whole_ns as f64;
     SimTcpHeld {
-        program_ratio: share(Held::Program),
-        send_buffer_ratio: share(Held::Buffer),
-        window_ratio: share(Held::Window),
-        congestion_ratio: share(Held::Congestion),
+        program_ratio: share(SendLimit::Program),
+        send_buffer_ratio: share(SendLimit::Buffer),
+        window_ratio: share(SendLimit::Window),
+        congestion_ratio: share(SendLimit::Congestion),
     }
 }
 

@@ -219,7 +219,7 @@ fn ratios(study: &Study, facts: &WorkloadFacts, arms: &[StudyArm]) -> Option<Fig
 
 /// Returns the ratios of the blocks in which all trials have a result; of several pairs of settings the mean of the
 /// logarithms.
-fn block_ratios(arms: &[Arm], pair: SettingPair, metric: Metric) -> Ratios {
+fn block_ratios(arms: &[StudyArm], pair: SettingPair, metric: Metric) -> Ratios {
     let of = |setting: &str| -> Ratios {
         let arm = arms.iter().find(|arm| arm.name == setting);
         let trials = arm.into_iter().flat_map(|arm| &arm.group.good);

@@ -9,7 +9,7 @@ use nicpoll_model::numbers::{MISSING, count, figure, percent};
 use nicpoll_model::{CoreSeries, Study, TrialSeries, WorkUnit, WorkloadFacts};
 use nicpoll_stats::Summary;
 
-use super::trials::Arm;
+use super::trials::StudyArm;
 use super::workload::core_name;
 use crate::page::Figure;
 use crate::plots::axis::Axis;

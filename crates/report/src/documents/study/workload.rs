@@ -185,7 +185,7 @@ type States = fn(&TrialFigures) -> &[CpuStates];
 fn cpu_rows(study: &Study, groups: &[TrialGroup]) -> Vec<Row> {
     let source = source(groups);
     let sampled: States = |trial| &trial.cpu_tick_sampled;
-    let mut states: Vec<(&str, States, Share)> = vec![
+    let mut states: Vec<(&str, States, StateShare)> = vec![
         ("  user + nice", cores_of, |cpu| {
             cpu.user_ratio + cpu.nice_ratio
         }),
