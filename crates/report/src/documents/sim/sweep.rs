@@ -9,7 +9,7 @@ use super::run::delivered_unit;
 use crate::fields::filled;
 use crate::lists::distinct;
 use crate::plots::axis::Axis;
-use crate::plots::curves::Frame;
+use crate::plots::curves::PlotFrame;
 use crate::plots::svg::{self, CurveLook, LEFT, LINE, RIGHT, TEXT, looks, mark, text, wrapped};
 use crate::text::aligned_lines;
 
@@ -72,9 +72,9 @@ fn heading(sweep: &SimSweep) -> (String, String) {
     )
 }
 
-fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
+fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> PlotFrame {
     let most = |of: fn(&SimPoint) -> f64| sweep.points.iter().map(of).fold(0.0, f64::max);
-    Frame {
+    PlotFrame {
         x: Axis::up_to(most(|point| point.value)),
         y: Axis::up_to(most(|point| point.figures.delivered_packets_per_second)),
         top,
@@ -83,7 +83,7 @@ fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
     }
 }
 
-fn curve(svg: &mut String, frame: &Frame, look: CurveLook, points: &[&SimPoint]) {
+fn curve(svg: &mut String, frame: &PlotFrame, look: CurveLook, points: &[&SimPoint]) {
     let points = points.iter();
     let figures = points.map(|point| (point.value, point.figures.delivered_packets_per_second));
     frame.curve(svg, figures.clone(), &svg::stroke(look.colour));

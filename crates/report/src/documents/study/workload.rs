@@ -11,7 +11,7 @@ use nicpoll_model::{
 use nicpoll_stats::Summary;
 
 use super::comparisons;
-use super::trials::TrialGroup;
+use super::trials::{FigureOf, TrialGroup};
 use crate::lists::{distinct, joined};
 use crate::page::{Align, Block, Figure, Ink, Part, Row, Table};
 
