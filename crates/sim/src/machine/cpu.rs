@@ -31,7 +31,7 @@ pub enum Level {
     /// Software interrupts.
     Soft,
     /// Kernel threads.
-    Kernel,
+    HostKernel,
     /// ksoftirqd, a thread that takes turns with the program.
     SoftThread,
     /// The program.

@@ -11,7 +11,7 @@ use super::cpu::{TimeState, Times};
 use super::state::SimMachine;
 use crate::account::Tally;
 use crate::link::BoundedQueue;
-use crate::spec::discipline::Kernel;
+use crate::spec::discipline::HostKernel;
 
 /// The state of a machine when the counted time began.
 #[derive(Clone, Debug)]
@@ -122,7 +122,7 @@ pub fn host_figures(processors: &[SimMachine], starts: &[Start]) -> SimHostFigur
     let times = each().map(|(cpu, start)| shares(&cpu.cpu.times, &start.times));
     let cpus: Vec<_> = times.map(Option::unwrap_or_default).collect();
     let sampled = each().filter_map(|(cpu, start)| shares(&cpu.sampling.seen, &start.samples));
-    let has_threads = last.kernel == Kernel::Freebsd && last.freebsd.poller.is_none();
+    let has_threads = last.kernel == HostKernel::Freebsd && last.freebsd.poller.is_none();
     SimHostFigures {
         host: last.host.name.clone(),
         cpu: mean(&cpus).unwrap_or_default(),
@@ -144,7 +144,7 @@ pub fn host_figures(processors: &[SimMachine], starts: &[Start]) -> SimHostFigur
         queues: queues(processors),
         storm: has_threads.then_some(last.tally.storm),
         polling: last.polling(&starts[starts.len() - 1]),
-        napi: (last.kernel == Kernel::Linux).then(|| SimNapi {
+        napi: (last.kernel == HostKernel::Linux).then(|| SimNapi {
             polls: sum(|cpu, _| cpu.tally.napi.polls),
             empty_polls: sum(|cpu, _| cpu.tally.napi.empty_polls),
             time_squeezes: sum(|cpu, _| cpu.tally.napi.time_squeezes),

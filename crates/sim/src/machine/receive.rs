@@ -14,7 +14,7 @@ use super::card::Hold;
 use super::cpu::{CpuStep, Level, Of};
 use super::state::{OTHER_PROCESSOR, SimMachine};
 use crate::link::{DeliveryCount, Packet, PacketKind};
-use crate::spec::discipline::Kernel;
+use crate::spec::discipline::HostKernel;
 use crate::spec::traffic::LINKS_MAX;
 
 const BYTES_PER_KIB: u64 = 1024;
@@ -62,8 +62,8 @@ impl SimMachine {
             _ => {
                 // Linux's handler reads the cause; FreeBSD leaves that to the interrupt thread.
                 let handler_ns = match self.kernel {
-                    Kernel::Linux => host.card.interrupt_ns,
-                    Kernel::Freebsd => 0,
+                    HostKernel::Linux => host.card.interrupt_ns,
+                    HostKernel::Freebsd => 0,
                 };
                 (
                     CpuStep::CardInterrupt,
@@ -92,7 +92,7 @@ impl SimMachine {
 
     /// Runs Linux's softirqs on the way out of the last hard interrupt.
     fn leave_interrupts(&mut self) {
-        if self.kernel == Kernel::Linux && !self.cpu.has_work(Level::Hard) {
+        if self.kernel == HostKernel::Linux && !self.cpu.has_work(Level::Hard) {
             self.softirq_on_exit();
         }
     }
@@ -102,11 +102,11 @@ impl SimMachine {
         self.tick_programs();
         self.tick_tcp();
         match self.kernel {
-            Kernel::Freebsd => {
+            HostKernel::Freebsd => {
                 self.tick_netisr();
                 self.end_throttling();
             }
-            Kernel::Linux => self.cpu.take_turns(),
+            HostKernel::Linux => self.cpu.take_turns(),
         }
     }
 
@@ -126,8 +126,8 @@ impl SimMachine {
     /// Notifies the driver of a card that has interrupted and is masked.
     fn driver_interrupted(&mut self, card: usize) {
         match self.kernel {
-            Kernel::Freebsd => self.wake_interrupt_thread(card),
-            Kernel::Linux => self.schedule_napi(card),
+            HostKernel::Freebsd => self.wake_interrupt_thread(card),
+            HostKernel::Linux => self.schedule_napi(card),
         }
     }
 

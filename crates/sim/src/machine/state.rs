@@ -9,7 +9,7 @@ use super::kernel::{Freebsd, NapiState};
 use super::programs::{MachinePrograms, Program, Task, TcpEnd};
 use crate::account::{Shared, Tally};
 use crate::link::{BoundedQueue, DeliveryCount, Flow, Packet};
-use crate::spec::discipline::{Kernel, NapiOptions};
+use crate::spec::discipline::{HostKernel, NapiOptions};
 use crate::spec::host::HostModel;
 
 /// Stands for a card's number: the packet goes to a program on another processor.
@@ -23,7 +23,7 @@ pub struct Setup {
     /// With the discipline's overrides.
     pub host: HostModel,
     /// How its kernel learns of packets: the kernel, the poller if it polls, and NAPI's options.
-    pub discipline: (Kernel, Option<Poller>, NapiOptions),
+    pub discipline: (HostKernel, Option<Poller>, NapiOptions),
     /// One for each card.
     pub attachments: Vec<Attachment>,
     /// Every flow of the world, with this machine's card for it.
@@ -54,7 +54,7 @@ pub struct SimMachine {
     pub programs: MachinePrograms,
     /// Its ends of TCP connections.
     pub ends: Vec<TcpEnd>,
-    pub kernel: Kernel,
+    pub kernel: HostKernel,
     /// Used by the kernel of that name.
     pub freebsd: Freebsd,
     pub napi: NapiState,
@@ -74,7 +74,7 @@ impl SimMachine {
         let host = setup.host;
         let cards = setup.attachments.len();
         let (kernel, poller, napi) = setup.discipline;
-        let has_soft_thread = kernel == Kernel::Freebsd;
+        let has_soft_thread = kernel == HostKernel::Freebsd;
         let program = |task: Task| {
             let flow = &setup.flows[task.flow()];
             // A program reads packets of the same length as it sends.
@@ -210,7 +210,7 @@ impl SimMachine {
             Level::Hard => self.interrupt_done(step),
             Level::Kernel => self.kernel_step_done(step),
             Level::Program => self.program_step_done(step),
-            _ if self.kernel == Kernel::Linux => self.softirq_done(level, step),
+            _ if self.kernel == HostKernel::Linux => self.softirq_done(level, step),
             Level::InterruptThread => self.interrupt_thread_done(step),
             Level::Idle => self.idle_poll_done(step),
             _ => self.netisr_done(step),

@@ -353,7 +353,7 @@ fn head_of(
         host,
         lab: lab.facts()?,
         simulated: identity.simulated,
-        confounders: confounders(design, &Seen::new()),
+        confounders: confounders(design, &SeenValues::new()),
         warnings,
         ..Study::default()
     })
