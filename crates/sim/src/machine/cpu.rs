@@ -31,7 +31,7 @@ pub enum Level {
     /// Software interrupts.
     Soft,
     /// Kernel threads.
-    HostKernel,
+    Kernel,
     /// ksoftirqd, a thread that takes turns with the program.
     SoftThread,
     /// The program.
