@@ -394,7 +394,7 @@ fn a_study_does_not_start_on_an_interface_that_is_set() {
     let refused = pair.near(move |_, target| {
         let orders = [nicpoll_switch::Order {
             target: target.clone(),
-            part: nicpoll_switch::Part::Whole,
+            part: nicpoll_switch::InterfacePart::Whole,
             values: nicpoll_switch::KnobValues::polling(200_000),
         }];
         let switch = nicpoll_switch::Switch::new(journal);
