@@ -79,7 +79,7 @@ impl Medians {
         let of = Outcome {
             fed: median(|it| it.fed),
             delivered: median(|it| it.delivered),
-            receiver_cpu: median(|it| it.receiver_cpu),
+            cpu: median(|it| it.cpu),
             busy: [median(|it| it.busy[0]), median(|it| it.busy[1])],
             spinner: spinner.then(|| median(|it| it.spinner.unwrap_or(0.0))),
             delay: None,
@@ -103,6 +103,7 @@ impl Row {
                     kernel: contender.kernel,
                     receiver: &contender.receiver,
                     feeder: contender.feeder.or(self.feeder),
+                    is_sender: contender.feeder.is_some(),
                     has_spinner: false,
                 };
                 outcomes.push(trial.run(course)?);
@@ -116,7 +117,7 @@ impl Target {
     /// Returns what was reached, and whether that meets the aim; `None` if nothing can be compared.
     pub fn reached(&self, medians: &[Medians]) -> Option<(f64, bool)> {
         let delivered = |index: &usize| medians[*index].of.delivered;
-        let cpu = |index: usize| medians[index].of.receiver_cpu;
+        let cpu = |index: usize| medians[index].of.cpu;
         let best = |of: &[usize]| of.iter().map(delivered).reduce(f64::max);
         match *self {
             Target::Delivers(least, ours, others) => {

@@ -122,6 +122,7 @@ impl Discipline {
             kernel: self.kernel,
             receiver: &self.receiver,
             feeder: Some(feeder),
+            is_sender: false,
             has_spinner: false,
         };
         trial.run(course).context(self.name)
@@ -143,7 +144,7 @@ impl Discipline {
             name: String::from(self.name),
             fed_pps: medians.fed,
             delivered_pps: medians.delivered,
-            program_cpu: medians.receiver_cpu,
+            program_cpu: medians.cpu,
             p50_ns,
             p99_ns,
             p999_ns,

@@ -1,5 +1,5 @@
 //! Helper programs of the benchmark: a receiver with a plain socket, one that waits for each packet, one that
-//! measures delays, a spinner, one that only sleeps, and one whose XDP program redirects all frames.
+//! measures delays, one that measures gaps, a spinner, one that only sleeps, and one whose XDP program redirects all frames.
 
 use std::hint;
 use std::io;
@@ -18,6 +18,7 @@ use nicpoll_engine::Work;
 use nicpoll_stats::Latencies;
 use nicpoll_switch::Control;
 use nicpoll_sys::schedule;
+use nicpoll_sys::socket::{ReceiveBatch, Wait, enable_arrival_times};
 use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use nicpoll_wire::frame::Mark;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -26,11 +27,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::trial::CPUS;
 
+const NS_PER_SECOND: u64 = 1_000_000_000;
 /// netreceive's receive buffer.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 
-/// Runs a helper: `socket PORT WORK_NS`, `poll PORT`, `delay PORT`, `spin MILLISECONDS`, `sleep HZ`, `redirect`.
-/// `delay` ends with a line of input, `spin` by itself, all others with their process.
+/// Runs a helper: `socket PORT WORK_NS`, `poll PORT`, `delay PORT`, `gaps PORT RATE`, `spin MILLISECONDS`,
+/// `sleep HZ`, `redirect`. `delay` and `gaps` end with a line of input, `spin` by itself, all others with their process.
 pub fn run(words: &[String]) -> Result<()> {
     let number = |index: usize| -> Result<u64> {
         let word = words.get(index).ok_or_else(|| anyhow!("too few words"))?;
@@ -40,6 +42,7 @@ pub fn run(words: &[String]) -> Result<()> {
         Some("socket") => receive(number(1)? as u16, number(2)?),
         Some("poll") => wait_for_each(number(1)? as u16),
         Some("delay") => tell_delay(number(1)? as u16),
+        Some("gaps") => tell_gaps(number(1)? as u16, number(2)?),
         Some("spin") => {
             println!("{:.4}", spin(Duration::from_millis(number(1)?)));
             Ok(())
@@ -81,19 +84,40 @@ fn wait_for_each(port: u16) -> Result<()> {
 
 /// Reports the delays of packets that carry their sending time.
 fn tell_delay(port: u16) -> Result<()> {
+    let mut datagram = [0; 2048];
+    tell(socket(port)?, move |socket| {
+        let bytes = socket.recv(&mut datagram)?;
+        let time = clock_gettime(ClockId::Monotonic);
+        let now_ns = time.tv_sec as u64 * NS_PER_SECOND + time.tv_nsec as u64;
+        Ok(Mark::parse(&datagram[..bytes]).and_then(|mark| mark.age_ns(now_ns)))
+    })
+}
+
+/// Reports by how much gaps between arrivals differ from those of a rate, by the kernel's time of arrival.
+fn tell_gaps(port: u16, rate: u64) -> Result<()> {
     let socket = socket(port)?;
+    enable_arrival_times(&socket)?;
+    let (mut batch, mut last_ns) = (ReceiveBatch::new(1, 2048)?, None);
+    tell(socket, move |socket| {
+        let came_ns = batch.receive(socket, Wait::ForFirst)?.next();
+        let came_ns = came_ns.and_then(|datagram| datagram.arrival_ns);
+        let before_ns = std::mem::replace(&mut last_ns, came_ns);
+        let gap_ns = came_ns.zip(before_ns).map(|(now, before)| now - before);
+        Ok(gap_ns.map(|gap_ns| gap_ns.abs_diff((NS_PER_SECOND / rate) as i64)))
+    })
+}
+
+/// Reports a time of each datagram, if it has one.
+fn tell(
+    socket: UdpSocket,
+    mut next_ns: impl FnMut(&UdpSocket) -> io::Result<Option<u64>> + Send + 'static,
+) -> Result<()> {
     let latencies = Arc::new(Mutex::new(Latencies::default()));
     let recorded = Arc::clone(&latencies);
     thread::spawn(move || {
-        let mut datagram = [0; 2048];
-        while let Ok(bytes) = socket.recv(&mut datagram) {
-            let time = clock_gettime(ClockId::Monotonic);
-            let now_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-            let mark = Mark::parse(&datagram[..bytes]);
-            if let Some(age_ns) = mark.and_then(|mark| mark.age_ns(now_ns)) {
-                let mut all = recorded.lock().unwrap_or_else(PoisonError::into_inner);
-                all.record_ns(age_ns);
-            }
+        while let Ok(ns) = next_ns(&socket) {
+            let mut all = recorded.lock().unwrap_or_else(PoisonError::into_inner);
+            ns.into_iter().for_each(|ns| all.record_ns(ns));
         }
     });
     io::stdin().read_line(&mut String::new())?;

@@ -175,7 +175,7 @@ fn print_row(row: &Row, medians: &[Medians]) {
         println!(
             "  {:32} {}{} ({} k)",
             contender.name,
-            figures(&medians.of),
+            figures(&medians.of) + &of_gaps(medians),
             if void {
                 ", VOID: not fed 1.3 times that"
             } else {
@@ -210,10 +210,20 @@ fn figures(of: &Outcome) -> String {
         "{:>9.0}/s of {:>9.0}/s, CPU {:>5.1} %, cores {:.0} and {:.0} % busy{spinner}",
         of.delivered,
         of.fed,
-        100.0 * of.receiver_cpu,
+        100.0 * of.cpu,
         100.0 * of.busy[0],
         100.0 * of.busy[1]
     )
+}
+
+/// Returns what the gaps between packets are off by, in words.
+fn of_gaps(medians: &Medians) -> String {
+    let rounds = medians.rounds.iter();
+    let p99 = rounds.filter_map(|it| it.delay.as_ref()?.p99_ns);
+    let p99: Vec<f64> = p99.map(|ns| ns as f64 / 1e3).collect();
+    nicpoll_stats::Summary::of(&p99).map_or_else(String::new, |summary| {
+        format!(", 99 % of gaps within {:.1} us", summary.median)
+    })
 }
 
 fn print_overload(all: &[Climbed]) {

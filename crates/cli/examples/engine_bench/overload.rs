@@ -181,6 +181,7 @@ fn run(course: &Course, contender: &Contender, load: u32) -> Result<Outcome> {
         kernel: contender.kernel,
         receiver: &contender.receiver,
         feeder: Some(&feeder),
+        is_sender: false,
         has_spinner: contender.name != ALONE,
     };
     trial.run(course)

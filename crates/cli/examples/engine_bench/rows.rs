@@ -30,6 +30,14 @@ const SINK_AS_IT_IS: Receiver = Receiver {
     command: sink!("--json --discipline polling --hz 1000"),
     ..SINK
 };
+const SINK_AT_4000: Receiver = Receiver {
+    command: sink!("--json --discipline polling --hz 4000"),
+    ..SINK
+};
+const SINK_AT_10000: Receiver = Receiver {
+    command: sink!("--json --discipline polling --hz 10000"),
+    ..SINK
+};
 /// nicpoll's sink in busy polling, like testpmd.
 const SINK_SPINS: Receiver = Receiver {
     command: sink!("--json --discipline busy-poll"),
@@ -69,6 +77,15 @@ const SLEEPS: Receiver = Receiver {
     command: "bench helper sleep 1000",
     ..NETRECEIVE
 };
+
+/// Measures the gaps between packets that are to come at a rate.
+const fn gaps(command: &'static str) -> Receiver {
+    Receiver {
+        command,
+        end: End::Enter,
+        ..NETRECEIVE
+    }
+}
 
 /// No receiver: senders are compared. The frames go to a hardware address that nobody has.
 const NOBODY: Receiver = Receiver {
@@ -127,6 +144,13 @@ const fn of(name: &'static str, kernel: Kernel, receiver: Receiver) -> Contender
     }
 }
 
+const fn paced(name: &'static str, gaps_of: &'static str, command: &'static str) -> Contender {
+    Contender {
+        receiver: gaps(gaps_of),
+        ..sender(name, command)
+    }
+}
+
 const fn sender(name: &'static str, command: &'static str) -> Contender {
     Contender {
         name,
@@ -137,7 +161,7 @@ const fn sender(name: &'static str, command: &'static str) -> Contender {
 }
 
 /// All comparisons except overload.
-pub const ROWS: [Row; 7] = [
+pub const ROWS: [Row; 8] = [
     Row {
         name: "sink-testpmd",
         title: "sink, packets/s delivered to user space: dpdk-testpmd rxonly over AF_XDP",
@@ -181,8 +205,10 @@ pub const ROWS: [Row; 7] = [
             of("sink, polling, 1000 Hz", Kernel::OfSender, SINK_AS_IT_IS),
             of("testpmd", Kernel::OfSender, TESTPMD),
             of("a loop of sleeps, 1000 Hz", Kernel::OfSender, SLEEPS),
+            of("sink, polling, 4000 Hz", Kernel::OfSender, SINK_AT_4000),
+            of("sink, polling, 10000 Hz", Kernel::OfSender, SINK_AT_10000),
         ],
-        targets: &[Target::TakesAtMost(0.02, 0)],
+        targets: &[Target::TakesAtMost(0.02, 0), Target::TakesAtMost(0.06, 3)],
     },
     Row {
         name: "light",
@@ -195,6 +221,46 @@ pub const ROWS: [Row; 7] = [
             of("poll(2) and a receive", Kernel::OfSender, POLL),
         ],
         targets: &[Target::TakesNoMore(0, 1)],
+    },
+    Row {
+        name: "paced",
+        title: "blast at a rate: CPU, and what gaps between packets are off by at the receiver",
+        place: Place::End,
+        feeder: None,
+        needs_surplus: false,
+        contenders: &[
+            paced(
+                "af-xdp, 1,000/s",
+                "bench helper gaps 9 1000",
+                blast!("--to 198.18.0.2 --port 9 --path af-xdp --rate 1000"),
+            ),
+            paced(
+                "af-xdp, 20,000/s",
+                "bench helper gaps 9 20000",
+                blast!("--to 198.18.0.2 --port 9 --path af-xdp --rate 20000"),
+            ),
+            paced(
+                "af-xdp, 100,000/s",
+                "bench helper gaps 9 100000",
+                blast!("--to 198.18.0.2 --port 9 --path af-xdp --rate 100000"),
+            ),
+            paced(
+                "af-packet, 1,000/s",
+                "bench helper gaps 9 1000",
+                blast!("--to 198.18.0.2 --port 9 --path af-packet --rate 1000"),
+            ),
+            paced(
+                "af-packet, 20,000/s",
+                "bench helper gaps 9 20000",
+                blast!("--to 198.18.0.2 --port 9 --path af-packet --rate 20000"),
+            ),
+            paced(
+                "af-packet, 100,000/s",
+                "bench helper gaps 9 100000",
+                blast!("--to 198.18.0.2 --port 9 --path af-packet --rate 100000"),
+            ),
+        ],
+        targets: &[Target::TakesAtMost(0.05, 1)],
     },
     Row {
         name: "blast",

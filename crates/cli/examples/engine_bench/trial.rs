@@ -73,13 +73,13 @@ pub struct Outcome {
     pub fed: f64,
     /// Packets delivered to the program, or behind a router.
     pub delivered: f64,
-    /// CPU time of the receiver's threads, in seconds.
-    pub receiver_cpu: f64,
+    /// CPU time of the contender's threads, in seconds.
+    pub cpu: f64,
     /// Busy share of each core, the sender's first, by the kernel's clock tick.
     pub busy: [f64; 2],
     /// Share of the receiver's core that a spinner got; `None` without one.
     pub spinner: Option<f64>,
-    /// Delays up to the program, if it reports them.
+    /// Delays up to the program, or what gaps between packets are off by, if it reports them.
     pub delay: Option<Latency>,
 }
 
@@ -91,6 +91,8 @@ pub struct Trial<'a> {
     pub receiver: &'a Receiver,
     /// The feeder, until it is ended; `None` leaves the link idle.
     pub feeder: Option<&'a str>,
+    /// Whether the feeder is the contender, whose CPU time counts.
+    pub is_sender: bool,
     /// Whether an ordinary program computes on the receiver's core.
     pub has_spinner: bool,
 }
@@ -173,9 +175,11 @@ impl Trial<'_> {
         let spinner = spinner.transpose()?;
         thread::sleep(SETTLE);
         let counted = self.receiver.delivered;
-        let before = Reading::take(course, receiver, counted)?;
+        let sender = feeder.as_ref().filter(|_| self.is_sender);
+        let contender = sender.unwrap_or(&receiver.child).id();
+        let before = Reading::take(course, contender, counted)?;
         thread::sleep(WINDOW);
-        let after = Reading::take(course, receiver, counted)?;
+        let after = Reading::take(course, contender, counted)?;
         let spinner = spinner.map(said_by).transpose()?;
         let mut outcome = after.since(&before);
         outcome.spinner = spinner.and_then(|share| share.trim().parse().ok());
@@ -206,17 +210,17 @@ struct Reading {
     at: Instant,
     frames: f64,
     delivered: f64,
-    receiver_cpu: f64,
+    cpu: f64,
     busy: CpuSample,
 }
 
 impl Reading {
-    fn take(course: &Course, receiver: &Program, counted: Delivered) -> Result<Self> {
+    fn take(course: &Course, contender: u32, counted: Delivered) -> Result<Self> {
         Ok(Reading {
             at: Instant::now(),
             frames: frames(course)?,
             delivered: delivered(course, counted)?,
-            receiver_cpu: receiver.cpu_seconds()?,
+            cpu: cpu_seconds(contender)?,
             busy: CpuSample::now()?,
         })
     }
@@ -231,7 +235,7 @@ impl Reading {
         Outcome {
             fed: (self.frames - before.frames) / seconds,
             delivered: (self.delivered - before.delivered) / seconds,
-            receiver_cpu: (self.receiver_cpu - before.receiver_cpu) / seconds,
+            cpu: (self.cpu - before.cpu) / seconds,
             busy: CPUS.map(busy),
             spinner: None,
             delay: None,
@@ -263,18 +267,6 @@ impl Program {
         Ok(Program { child, said })
     }
 
-    /// Returns the CPU time of its threads.
-    fn cpu_seconds(&self) -> Result<f64> {
-        let mut used = 0.0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            // A thread that has just ended has none.
-            let times = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-            let ns = times.split(' ').next().and_then(|ns| ns.parse().ok());
-            used += ns.unwrap_or(0.0) / 1e9;
-        }
-        Ok(used)
-    }
-
     /// Ends it, and returns what it printed.
     fn end(mut self, how: End) -> Result<Said> {
         match how {
@@ -290,6 +282,18 @@ impl Program {
         self.child.wait()?;
         Ok(said)
     }
+}
+
+/// Returns the CPU time of a process's threads.
+fn cpu_seconds(pid: u32) -> Result<f64> {
+    let mut used = 0.0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread that has just ended has none.
+        let times = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        let ns = times.split(' ').next().and_then(|ns| ns.parse().ok());
+        used += ns.unwrap_or(0.0) / 1e9;
+    }
+    Ok(used)
 }
 
 fn terminate(child: &Child) -> Result<()> {
