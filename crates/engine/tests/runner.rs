@@ -83,6 +83,47 @@ fn a_storm_is_throttled_when_there_is_a_threshold_and_never_without() {
     assert!(with.counts.polls <= with.events.ticks + 25, "{with:?}");
 }
 
+#[test]
+fn in_a_lull_ticks_are_slept_over_and_counted_until_a_packet_comes() {
+    for idle_poll in [0, 1] {
+        let polls = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&polls);
+        let port = FakePort::new(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            0
+        });
+        let mut wire = port.wire.1.try_clone().unwrap();
+        let mut runner = port.runner(settings(Drive::Polling, Controller::Freebsd));
+        // Each tick is one poll.
+        for (knob, value) in [(Knob::EachBurst, 150), (Knob::IdlePoll, idle_poll)] {
+            runner.poller_mut().write(knob, value).unwrap();
+        }
+        let engine = Engine::start(runner, last_cpu()).unwrap();
+        let ticks = || engine.ask(|runner| runner.tallies().events.ticks).unwrap();
+        await_that("a lull", || ticks() >= 500);
+        let (seen, asked) = (ticks(), polls.load(Ordering::Relaxed));
+        assert_eq!(asked < seen / 2, idle_poll == 0, "{asked} of {seen}");
+        assert_eq!(
+            engine.ask(|runner| runner.ports()[0].has_interrupts),
+            Ok(false)
+        );
+        // The level stands: each rest ends at once.
+        wire.write_all(b"!").unwrap();
+        let woken = || {
+            engine
+                .ask(|runner| runner.tallies().counts.wake_up_events)
+                .unwrap()
+        };
+        let seen = ticks();
+        match idle_poll {
+            0 => await_that("it is woken", || woken() >= 3),
+            _ => await_that("ticks", || ticks() >= seen + 100),
+        }
+        assert_eq!(woken() > 0, idle_poll == 0);
+        assert_eq!(engine.end().unwrap().poller().read(Knob::Handlers), 1);
+    }
+}
+
 /// Threads of the kernel that receive when they are told to; how often they were.
 struct Threads(Arc<AtomicU64>);
 

@@ -326,7 +326,7 @@ pub struct SinkCounts {
     pub wake_up_events: u64,
     /// How often an interrupt storm was throttled for a tick.
     pub throttled_passes: u64,
-    /// CPU time of the receiving threads, without the kernel's own work for arrivals.
+    /// CPU time of the receiving threads and of the one that attends them, without the kernel's own work for arrivals.
     pub cpu_ns: u64,
     /// CPU time of interrupts, soft interrupts and NAPI threads on the same CPUs between the cycles of `polling`, which
     /// is charged to the cycles; null when it was not counted.

@@ -117,6 +117,11 @@ impl Charges {
         }
     }
 
+    /// So many cycles were slept over, which used nothing.
+    pub(crate) fn pass(&mut self, cycles: u32) {
+        self.unread = self.unread.saturating_add(cycles);
+    }
+
     /// Until when the kernel's threads may run in a tick that began at `tick_ns` and leaves the network `share_ns`; `None`
     /// when nobody holds them back.
     pub(crate) fn kernel_until_ns(&self, tick_ns: u64, share_ns: u64) -> Option<u64> {

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use nicpoll_sys::schedule::{self, Policy};
 use rustix::thread::gettid;
 
-use crate::runner::clock::sleep_until;
+use crate::runner::clock::{own_cpu_ns, sleep_until};
 
 /// How the kernel schedules the thread that receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +120,8 @@ pub(crate) struct Rest {
     thread: u32,
     before: Policy,
     resting_until: Arc<AtomicU64>,
+    /// CPU time of the thread that gives it back.
+    waker_cpu_ns: Arc<AtomicU64>,
     alarms: Option<mpsc::Sender<u64>>,
     waker: Option<JoinHandle<()>>,
 }
@@ -131,6 +133,8 @@ impl Rest {
         let resting_until = Arc::new(AtomicU64::new(NOT_RESTING));
         let (alarms, alarm) = mpsc::channel::<u64>();
         let until = Arc::clone(&resting_until);
+        let waker_cpu_ns = Arc::new(AtomicU64::new(0));
+        let used_ns = Arc::clone(&waker_cpu_ns);
         // It inherits the CPU, the policy and the exact timer of the caller.
         let waker = thread::Builder::new()
             .name(String::from("nicpoll-tick"))
@@ -141,15 +145,22 @@ impl Rest {
                     if take(&until, at_ns) {
                         let _ = schedule::set_policy(thread, before);
                     }
+                    used_ns.store(own_cpu_ns(), Ordering::Relaxed);
                 }
             })?;
         Ok(Rest {
             thread,
             before,
             resting_until,
+            waker_cpu_ns,
             alarms: Some(alarms),
             waker: Some(waker),
         })
+    }
+
+    /// CPU time that it took besides the caller's.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.waker_cpu_ns.load(Ordering::Relaxed)
     }
 
     /// Runs `work` at idle priority; whatever it does, the thread has its priority back at `until_ns`.

@@ -4,8 +4,9 @@
 //! hands the core each tick that has come meanwhile, with the time at which it was due. A tick that comes during work thus
 //! counts as a lost poll, and more than a hundred as a stall, as in the original.
 //!
-//! The core hears of every tick once, in order. Under `polling` no arrival wakes the thread. A turn ends soon, whatever the
-//! load, so requests are heard. A new way to learn of packets is a row of [`Drive`] and a turn.
+//! The core hears of every tick once, in order. Under `polling` no arrival wakes the thread but the first one after a lull:
+//! then it sleeps over ticks, and tells the core of each when it is awake. A turn ends soon, whatever the load, so requests
+//! are heard. A new way to learn of packets is a row of [`Drive`] and a turn.
 
 pub mod charge;
 pub mod clock;
@@ -31,7 +32,7 @@ use crate::runner::idle::{IdlePolling, Rest, Scheduling};
 /// A way to learn of packets, chosen by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drive {
-    /// At each tick, as FreeBSD's polling does. No arrival wakes the program.
+    /// At each tick, as FreeBSD's polling does. Only the first arrival after a lull wakes the program.
     #[default]
     Polling,
     /// An arrival wakes the program, which then reads until nothing is left.
@@ -81,6 +82,11 @@ const ATTENTION: Duration = Duration::from_millis(20);
 /// Ticks that came longer ago are not made up for: the machine was suspended.
 const CATCH_UP_NS: u64 = 10_000_000_000;
 
+/// A lull begins when no frame came for so long, and for so many ticks. The thread sleeps for so long then, at most.
+const LULL_NS: u64 = 20_000_000;
+const QUIET_TICKS: u64 = 32;
+const REST_NS: u64 = 10_000_000;
+
 /// A cycle that takes more than this part of a tick is a long one.
 const LONG_CYCLE_DIVISOR: u64 = 8;
 
@@ -127,6 +133,10 @@ pub struct PortRunner<I> {
     /// The packets that were counted when the last cycle began.
     packets_before_cycle: u64,
     chunk_ended_ns: u64,
+    /// When frames were last seen.
+    busy_ns: u64,
+    /// How long the last tick before a lull took, and what it was charged; `None` while there is none.
+    empty_tick: Option<(u64, u64)>,
     charges: Charges,
     idle_polling: IdlePolling,
     /// Made when idle polling is turned on.
@@ -176,6 +186,8 @@ impl<I: PacketInput> PortRunner<I> {
             cycle_began_ns: 0,
             packets_before_cycle: 0,
             chunk_ended_ns: 0,
+            busy_ns: 0,
+            empty_tick: None,
             charges: Charges::at(hz),
             idle_polling: IdlePolling::ShareCheck,
             rest: None,
@@ -234,9 +246,9 @@ impl<I: PacketInput> PortRunner<I> {
         self.tallies
     }
 
-    /// Takes note of the CPU time of the calling thread, which is the runner's.
+    /// Takes note of the CPU time of the calling thread, which is the runner's, and of the one that helps it.
     pub(crate) fn note_cpu_time(&mut self) {
-        self.tallies.counts.cpu_ns = own_cpu_ns();
+        self.tallies.counts.cpu_ns = own_cpu_ns() + self.rest.as_ref().map_or(0, Rest::cpu_ns);
         self.tallies.counts.kernel_ns = self.charges.kernel_charged_ns();
     }
 
@@ -246,7 +258,7 @@ impl<I: PacketInput> PortRunner<I> {
         self.idle_polling = IdlePolling::here(scheduling);
         let now_ns = now_ns();
         self.next_tick_ns = now_ns + self.period_ns;
-        self.next_status_ns = now_ns;
+        (self.next_status_ns, self.busy_ns) = (now_ns, now_ns);
         self.set_polling(self.settings.drive == Drive::Polling);
         if self.settings.drive.busy_polls() {
             for port in &mut self.ports {
@@ -286,8 +298,73 @@ impl<I: PacketInput> PortRunner<I> {
         } else if !self.let_kernel_receive(now_ns)
             && !self.poll_when_idle(now_ns)
             && !self.poll_unclaimed(now_ns)
+            && !self.sleep_over_ticks(now_ns)
         {
             sleep_until(self.next_tick_ns);
+        }
+    }
+
+    /// Sleeps over ticks in a lull, until the last of them or the first arrival. Returns whether there is one.
+    fn sleep_over_ticks(&mut self, now_ns: u64) -> bool {
+        let ticks = REST_NS / self.period_ns;
+        let quiet_ns = now_ns.saturating_sub(self.busy_ns);
+        let cycle_ns = self.chunk_ended_ns - self.cycle_began_ns;
+        if ticks < 2
+            || self.poller.read(Knob::IdlePoll) != 0
+            || quiet_ns < LULL_NS.max(QUIET_TICKS * self.period_ns)
+            || cycle_ns > self.period_ns / LONG_CYCLE_DIVISOR
+        {
+            return false;
+        }
+        let until_ns = self.next_tick_ns + (ticks - 1) * self.period_ns;
+        self.arm(true);
+        // Whatever arrives is brought by the kernel's threads, which nothing holds back meanwhile.
+        self.charges.let_kernel_run(true);
+        self.await_arrivals(Duration::from_nanos(until_ns - now_ns));
+        self.charges.let_kernel_run(false);
+        self.arm(false);
+        let woken_ns = clock::now_ns();
+        // One after a sleep takes longer.
+        let empty_tick = *self
+            .empty_tick
+            .get_or_insert((cycle_ns, self.charges.last_ns()));
+        self.run_empty_ticks(
+            until_ns.min(woken_ns.saturating_sub(self.period_ns / 2)),
+            empty_tick,
+        );
+        if woken_ns < until_ns {
+            (self.busy_ns, self.empty_tick) = (woken_ns, None);
+        }
+        true
+    }
+
+    /// Tells the core of the ticks before that time that were slept over: nothing waited then. Each takes so long, and is
+    /// charged so much. The interface's status is checked once if one of them is to.
+    fn run_empty_ticks(&mut self, before_ns: u64, (cycle_ns, charge_ns): (u64, u64)) {
+        let (mut slept_over, mut command) = (0, Command::PollOnly);
+        let mut nothing = |_: DeviceId, asked: Command, _: u32| {
+            if asked == Command::PollAndCheckStatus {
+                command = asked;
+            }
+            0
+        };
+        while self.next_tick_ns < before_ns {
+            let mut began = Time::from_ns(self.next_tick_ns);
+            let ended = Time::from_ns(self.next_tick_ns + cycle_ns);
+            slept_over += 1;
+            if !self.bring_tick() {
+                continue;
+            }
+            self.poller.charge(charge_ns);
+            self.poller.netisr_poll(began, &mut nothing);
+            while self.poller.netisr_pollmore(ended) {
+                began = ended;
+                self.poller.netisr_poll(began, &mut nothing);
+            }
+        }
+        self.charges.pass(slept_over);
+        if command == Command::PollAndCheckStatus {
+            self.check_ports();
         }
     }
 
@@ -335,7 +412,7 @@ impl<I: PacketInput> PortRunner<I> {
         let now_ns = now_ns();
         self.pass_ticks(now_ns);
         if !self.pending.contains(&true) {
-            self.await_arrivals();
+            self.await_arrivals(ATTENTION);
         }
         let command = self.command(now_ns);
         let mut is_throttled = false;
@@ -403,7 +480,7 @@ impl<I: PacketInput> PortRunner<I> {
 
     /// Registers all ports and turns their interrupts off, or the other way round.
     fn set_polling(&mut self, polling: bool) {
-        for (index, port) in self.ports.iter_mut().enumerate() {
+        for index in 0..self.ports.len() {
             let id = DeviceId(index as u32);
             if polling {
                 // There are no more ports than places, and none is registered twice.
@@ -411,12 +488,19 @@ impl<I: PacketInput> PortRunner<I> {
             } else {
                 let _ = self.poller.deregister(id);
             }
-            port.set_interrupts(!polling);
-            // An interrupt that came before is one that may be missed; a level that stands is seen again.
-            self.pending[index] = false;
         }
+        self.arm(!polling);
         // What was used before is nobody's cycle's.
         self.charges.end(true);
+    }
+
+    /// Turns the interrupts of all ports on or off.
+    fn arm(&mut self, on: bool) {
+        self.ports
+            .iter_mut()
+            .for_each(|port| port.set_interrupts(on));
+        // An interrupt that came before is one that may be missed; a level that stands is seen again.
+        self.pending.fill(false);
     }
 
     /// Tells the core of each tick up to `now_ns`. Returns whether the software interrupt is to run.
@@ -424,11 +508,16 @@ impl<I: PacketInput> PortRunner<I> {
         let mut schedules = false;
         self.next_tick_ns = self.next_tick_ns.max(now_ns.saturating_sub(CATCH_UP_NS));
         while self.next_tick_ns <= now_ns {
-            schedules |= self.poller.hardclock(Time::from_ns(self.next_tick_ns));
-            self.next_tick_ns += self.period_ns;
-            self.tallies.events.ticks += 1;
+            schedules |= self.bring_tick();
         }
         schedules
+    }
+
+    fn bring_tick(&mut self) -> bool {
+        let due = Time::from_ns(self.next_tick_ns);
+        self.next_tick_ns += self.period_ns;
+        self.tallies.events.ticks += 1;
+        self.poller.hardclock(due)
     }
 
     /// Counts the ticks up to `now_ns`, which nobody waits for.
@@ -455,6 +544,9 @@ impl<I: PacketInput> PortRunner<I> {
         );
         let now_ns = now_ns();
         self.chunk_ended_ns = now_ns;
+        if self.tallies.counts.received_packets != self.packets_before_cycle {
+            (self.busy_ns, self.empty_tick) = (now_ns, None);
+        }
         let is_scheduled = self.bring_ticks(now_ns);
         let runs_again = self.poller.netisr_pollmore(Time::from_ns(now_ns));
         if self.poller.read(Knob::ResidualBurst) == 0 {
@@ -487,8 +579,7 @@ impl<I: PacketInput> PortRunner<I> {
         let Some(rest) = &self.rest else {
             return self.charges.leave_out(|| poller.idle_poll(&mut devices));
         };
-        let mut poll =
-            || while poller.idle_poll(&mut devices) && crate::runner::clock::now_ns() < until_ns {};
+        let mut poll = || while poller.idle_poll(&mut devices) && clock::now_ns() < until_ns {};
         self.charges.leave_out(|| rest.until(until_ns, &mut poll));
         true
     }
@@ -516,7 +607,7 @@ impl<I: PacketInput> PortRunner<I> {
         let mut has_polled = false;
         let (poller, ports, tallies) = (&mut self.poller, &mut self.ports, &mut self.tallies);
         self.charges.leave_out(|| {
-            while crate::runner::clock::now_ns() < until_ns
+            while clock::now_ns() < until_ns
                 && waiting(ports) > 0
                 && poller.poll_unclaimed(&mut counted(ports, tallies))
             {
@@ -565,10 +656,10 @@ impl<I: PacketInput> PortRunner<I> {
     }
 
     /// Sleeps until frames wait at a port whose interrupts are on, or it is time to look at something else.
-    fn await_arrivals(&mut self) {
+    fn await_arrivals(&mut self, most: Duration) {
         let timeout = Timespec {
             tv_sec: 0,
-            tv_nsec: ATTENTION.as_nanos() as _,
+            tv_nsec: most.as_nanos() as _,
         };
         let armed = self.ports.iter().enumerate();
         let (indices, mut fds): (Vec<_>, Vec<_>) = armed
@@ -674,6 +765,58 @@ impl Adapt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nicpoll_core::State;
+
+    const HZ: u32 = 1000;
+    const TICKS: u64 = 70;
+    const PERIOD_NS: u64 = 1_000_000;
+
+    /// What the core says after so many ticks without a frame, each run for itself.
+    fn ticked(mut poller: Poller, (cycle_ns, charge_ns): (u64, u64)) -> State {
+        for tick in 1..=TICKS {
+            let due = Time::from_ns(tick * PERIOD_NS);
+            let ended = Time::from_ns(tick * PERIOD_NS + cycle_ns);
+            assert!(poller.hardclock(due));
+            poller.charge(charge_ns);
+            poller.netisr_poll(due, &mut |_: DeviceId, _: Command, _: u32| 0);
+            while poller.netisr_pollmore(ended) {
+                poller.netisr_poll(ended, &mut |_: DeviceId, _: Command, _: u32| 0);
+            }
+        }
+        poller.state()
+    }
+
+    #[test]
+    fn ticks_that_were_slept_over_leave_the_core_as_if_each_had_been_run() {
+        // A cycle within its share, and one that its charge takes beyond it.
+        for (controller, user_frac, charge_ns, changes) in [
+            (Controller::Freebsd, 50, 30_000, i64::from(TICKS as u32)),
+            (Controller::Freebsd, 90, 90_000, -4),
+            (Controller::Share, 50, 30_000, 145),
+        ] {
+            let cycle_ns = 20_000;
+            let settings = RunnerSettings {
+                drive: Drive::Polling,
+                hz: HZ,
+                controller,
+                storm_threshold: 0,
+            };
+            let mut runner = PortRunner::<fn(&[u8])>::new(settings, Vec::new()).unwrap();
+            runner.poller.write(Knob::UserFrac, user_frac).unwrap();
+            let _ = runner.poller.register(DeviceId(0)).unwrap();
+            let (before, expected) = (
+                runner.poller.state(),
+                ticked(runner.poller.clone(), (cycle_ns, charge_ns)),
+            );
+            runner.next_tick_ns = PERIOD_NS;
+            runner.run_empty_ticks(TICKS * PERIOD_NS + 1, (cycle_ns, charge_ns));
+            assert_eq!(runner.poller.state(), expected);
+            assert_eq!(runner.next_tick_ns, (TICKS + 1) * PERIOD_NS);
+            assert_eq!(runner.tallies.events.ticks, TICKS);
+            let grown = i64::from(expected.burst) - i64::from(before.burst);
+            assert_eq!((grown, expected.lost_polls), (changes, 0), "{controller:?}");
+        }
+    }
 
     #[test]
     fn a_load_that_lasts_begins_polling_and_a_lull_that_lasts_ends_it() {

@@ -26,7 +26,7 @@ use crate::knob_socket::KnobServer;
 use crate::knobs::{is_counter, over_all_cpus};
 use crate::names::Named;
 use crate::runner::PortRunner;
-use crate::runner::clock::{Work, await_end, now_ns};
+use crate::runner::clock::{Work, await_end, now_ns, own_cpu_ns};
 use crate::sink::check::{CheckedStreams, PacketCheck};
 
 /// How often it is looked whether the rings are empty at the end.
@@ -234,6 +234,8 @@ pub struct Sink {
     start: SinkStart,
     began: Instant,
     last: SinkInterval,
+    /// CPU time of the thread that attends the sink, when it first did.
+    attended_ns: Option<u64>,
 }
 
 impl Sink {
@@ -255,7 +257,14 @@ impl Sink {
             start,
             began: Instant::now(),
             last: SinkInterval::default(),
+            attended_ns: None,
         })
+    }
+
+    /// CPU time of the thread that attends the sink, which calls this, since it first did.
+    fn attendance_ns(&mut self) -> u64 {
+        let now_ns = own_cpu_ns();
+        now_ns.saturating_sub(*self.attended_ns.get_or_insert(now_ns))
     }
 
     /// Leaves an interface that is gone, or is to be opened again. Its knobs stay as they are.
@@ -294,6 +303,7 @@ impl EngineApplication for Sink {
     }
 
     fn attend(&mut self, helpers: &dyn Helpers) -> Result<Vec<LinkEvent>, EngineError> {
+        self.attendance_ns();
         let Some(found) = self.presence.look() else {
             return Ok(Vec::new());
         };
@@ -320,7 +330,8 @@ impl EngineApplication for Sink {
                 ..SinkInterval::default()
             },
         };
-        let now = together(&self.past.look, now);
+        let mut now = together(&self.past.look, now);
+        now.counts.cpu_ns += self.attendance_ns();
         let interval = since(&now, &self.last);
         self.last = now;
         Ok(interval)
@@ -338,6 +349,7 @@ impl EngineApplication for Sink {
             )?;
             self.past.add(received, &self.start.cpus);
         }
+        self.past.look.counts.cpu_ns += self.attendance_ns();
         let past = self.past;
         let outcome = past.busy_polling.map(BusyPolling::name);
         Ok(SinkEnd {
