@@ -14,7 +14,7 @@ use nicpoll_model::engine::{BlastEnd, BlastFrames};
 use nicpoll_model::{Origin, Rate};
 use nicpoll_sys::schedule;
 use nicpoll_sys::socket::set_receive_buffer;
-use nicpoll_testkit::needs;
+use nicpoll_testkit::{assert_has, needs};
 use nicpoll_wire::frame::Mark;
 
 use common::{PATIENCE, PORT, Pair, RECEIVER, attach, await_that, run};
@@ -169,10 +169,7 @@ fn frames_are_handed_over_joined_only_where_the_kernel_cuts_them_up() {
     let apart = facts(&Pair::new());
     assert!(!apart.is_cut_by_kernel);
     let why = apart.not_joined.unwrap();
-    assert!(
-        why.contains("'ethtool -K em0 tx-udp-segmentation off'"),
-        "{why}"
-    );
+    assert_has(&why, "'ethtool -K em0 tx-udp-segmentation off'");
     let pair = prepared();
     let together = facts(&pair);
     assert!(together.is_cut_by_kernel);

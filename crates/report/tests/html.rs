@@ -9,6 +9,7 @@ use nicpoll_model::{
     CpuStates, SettingChanges, SettingFacts, Study, Sweep, SwitchValue, SwitchWrite,
 };
 use nicpoll_report::{TextOptions, brief_page, render_html, render_text};
+use nicpoll_testkit::assert_has;
 
 /// Returns a page's visible text: no tags, no style, one blank between words.
 fn words(html: &str) -> String {
@@ -108,10 +109,7 @@ fn every_value_that_a_setting_changed_has_what_was_there_before() {
          gro_flush_timeout 0 -> 178000 ns";
     assert!(text.contains(changed), "{text}");
     let markdown = nicpoll_report::render_markdown(&study);
-    assert!(
-        markdown.contains("gro\\_flush\\_timeout 0 -> 178000 ns"),
-        "{markdown}"
-    );
+    assert_has(&markdown, "gro\\_flush\\_timeout 0 -> 178000 ns");
 }
 
 /// Makes the fixture's study over four links, with one more setting.

@@ -7,7 +7,7 @@ use std::thread;
 use kept::{Kit, append, parts};
 use nicpoll_model::{Study, StudyKind, StudyState};
 use nicpoll_store::{Reason, Store, StoreError, StorePlace, Which};
-use nicpoll_testkit::{PostgresServer, needs};
+use nicpoll_testkit::{PostgresServer, assert_has, needs};
 use postgres::{Client, NoTls};
 use rusqlite::Connection;
 
@@ -197,10 +197,7 @@ fn what_cannot_be_used_is_refused(url: &str) {
         .execute("UPDATE nicpoll.version SET version = 99", &[])
         .unwrap();
     let newer = refused(url).to_string();
-    assert!(
-        newer.contains("version 99, and this program knows 2"),
-        "{newer}"
-    );
+    assert_has(&newer, "version 99, and this program knows 2");
     server.execute("DROP TABLE nicpoll.version", &[]).unwrap();
     assert!(matches!(refused(url), Reason::Foreign));
 }

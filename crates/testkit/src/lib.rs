@@ -1,5 +1,5 @@
 //! What the tests share: what one needs of the machine it runs on (root, another program, a kernel feature),
-//! and outputs that are recorded as a whole.
+//! outputs that are recorded as a whole, and a check of a text's part.
 //!
 //! A test states its needs in one line, `needs!(Root, Iperf);`. Where one is missing, the test
 //! fails if `NICPOLL_REQUIRE` names the need, and is skipped otherwise. A skipped test never counts as
@@ -15,6 +15,7 @@ mod port;
 mod postgres;
 mod programs;
 
+use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 
@@ -29,6 +30,13 @@ pub use postgres::PostgresServer;
 
 /// The variable with the file that lists what was skipped, one `test: reason` a line.
 pub const SKIPPED: &str = "NICPOLL_SKIPPED";
+
+/// Fails, with the whole text, if it lacks a part.
+#[track_caller]
+pub fn assert_has(text: impl Display, part: impl AsRef<str>) {
+    let (text, part) = (text.to_string(), part.as_ref());
+    assert!(text.contains(part), "no {part:?} in:\n{text}");
+}
 
 /// Returns from the test, as skipped, where one of these needs is not met.
 ///

@@ -211,7 +211,7 @@ impl EndBooks {
 }
 
 /// The combined counts of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Books {
     /// Datagrams offered and delivered, without duplicates; `None` for a stream.
     pub packets: Option<(u64, u64)>,

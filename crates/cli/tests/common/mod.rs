@@ -30,7 +30,9 @@ pub mod prelude {
     pub use nicpoll_model::Side;
     pub use nicpoll_observe::{HostCounters, HostSnapshot};
     pub use nicpoll_sys::netns::NetnsThread;
-    pub use nicpoll_testkit::{Need, free_port, free_ports, needs, shell, skip, test_name};
+    pub use nicpoll_testkit::{
+        Need, assert_has, free_port, free_ports, needs, shell, skip, test_name,
+    };
     pub use rustix::process::{Pid, Signal, kill_process};
     pub use serde_json::{Value, json};
     pub use tempfile::TempDir;

@@ -86,12 +86,11 @@ impl CommandWorkload {
                 "there is no capability '{name}'; capabilities(7) lists them, such as net_raw or net_admin"
             )));
         }
-        let why = if self.output == Side::Receiver && self.receiver.is_empty() {
-            String::from("output = \"receiver\" needs a receiver = [...] to read it from")
-        } else {
-            return wrong_parser(self).map_or(Ok(()), |why| Err(Refused(why)));
-        };
-        Err(Refused(why))
+        if self.output == Side::Receiver && self.receiver.is_empty() {
+            let why = "output = \"receiver\" needs a receiver = [...] to read it from";
+            return Err(Refused(String::from(why)));
+        }
+        wrong_parser(self).map_or(Ok(()), |why| Err(Refused(why)))
     }
 
     /// Replaces the names of a setting's variant in its words.
@@ -246,12 +245,6 @@ const SHOWN: usize = 200;
 
 /// Parsers that read transactions as well.
 const RESPONDERS: [&str; 2] = ["netperf", "sockperf"];
-
-/// The buffer of another program's socket is unknown.
-const NO_BUFFER: SocketBuffer = SocketBuffer {
-    asked_bytes: None,
-    granted_bytes: 0,
-};
 
 const NO_ACCOUNT: &str = "a program of its own made the traffic, and its packets cannot be counted";
 
@@ -470,7 +463,8 @@ impl PreparedCommand {
             packets: (self.workload.unit() == WorkUnit::Datagrams).then_some(0),
             bytes: 0,
         };
-        EndBooks::of_sender(nothing, self.seconds as f64, NO_BUFFER)
+        // The buffer of another program's socket is unknown.
+        EndBooks::of_sender(nothing, self.seconds as f64, SocketBuffer::default())
     }
 
     fn books(&self, output: &str) -> Result<EndBooks, WorkloadError> {

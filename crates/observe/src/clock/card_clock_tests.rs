@@ -1,5 +1,7 @@
 //! Lines through invented readings, and kernel clocks in the place of a card's.
 
+use nicpoll_testkit::assert_has;
+
 use rustix::time::{ClockId, clock_gettime};
 
 use super::*;
@@ -166,10 +168,7 @@ fn a_clock_that_cannot_be_relied_on_is_refused_with_the_reason() {
     });
     assert_eq!(stopped, "its clock /dev/ptp0 does not run steadily");
     let broken = refused(|| Err(io::Error::from_raw_os_error(5)));
-    assert!(
-        broken.contains("cannot be read (Input/output error"),
-        "{broken}"
-    );
+    assert_has(&broken, "cannot be read (Input/output error");
     let missing = CardClock::open(999_999).err().unwrap().to_string();
     assert!(
         missing.starts_with("its clock /dev/ptp999999 cannot be read (No such file"),
@@ -183,8 +182,5 @@ fn a_clock_that_cannot_be_relied_on_is_refused_with_the_reason() {
         ))?)
     });
     let no_clock = no_clock.err().unwrap().to_string();
-    assert!(
-        no_clock.contains("/dev/null cannot be read (Invalid argument"),
-        "{no_clock}"
-    );
+    assert_has(&no_clock, "/dev/null cannot be read (Invalid argument");
 }

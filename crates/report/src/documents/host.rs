@@ -291,21 +291,14 @@ fn write_doctor(part: &mut Part, doctor: &Doctor) {
     }
     part.blank();
     let bad = doctor.checks.iter().filter(|it| it.status.is_bad());
-    let (ink, bad) = match bad.count() {
-        0 => (
-            Ink::Good,
-            "Nothing is missing, and nothing found disturbs measurements.",
-        ),
-        1 => (
-            Ink::Unsure,
-            "One thing is missing or disturbs measurements.",
-        ),
-        count => (
-            Ink::Unsure,
-            &*format!("{count} things are missing or disturb measurements."),
-        ),
+    let bad = bad.count();
+    let text = match bad {
+        0 => "Nothing is missing, and nothing found disturbs measurements.",
+        1 => "One thing is missing or disturbs measurements.",
+        count => &*format!("{count} things are missing or disturb measurements."),
     };
-    part.paragraph(ink, bad);
+    let ink = if bad == 0 { Ink::Good } else { Ink::Unsure };
+    part.paragraph(ink, text);
 }
 
 fn write_check(part: &mut Part, check: &Check) {

@@ -9,6 +9,7 @@ use nicpoll_model::{
     Warning, WarningName,
 };
 use nicpoll_report::{TextOptions, brief_page, render_text};
+use nicpoll_testkit::assert_has;
 
 fn plain(study: &Study) -> String {
     render_text(study, &TextOptions::default())
@@ -324,10 +325,7 @@ fn the_first_screen_explains_the_words_that_stand_there_and_no_others() {
             judged(&mut study, "udp64", reference).verdict = Some(word);
         }
         let text = flat(&render_text(&brief_page(&study), &TextOptions::default()));
-        assert!(
-            text.contains(&format!("(veth); {said} measure verdict")),
-            "{text}"
-        );
+        assert_has(&text, format!("(veth); {said} measure verdict"));
     }
 }
 

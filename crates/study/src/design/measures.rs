@@ -79,6 +79,7 @@ fn is_paced(request: &WorkloadRequest) -> bool {
 #[cfg(test)]
 mod tests {
     use nicpoll_stats::order::Seed;
+    use nicpoll_testkit::assert_has;
 
     use crate::design::file::StudyFile;
     use crate::design::file::tests::{TWO, assert_refused};
@@ -147,9 +148,6 @@ mod tests {
             r#"traffic = { kind = "netrate", payload_bytes = 64 }"#,
         );
         let error = StudyFile::parse(&blast).unwrap_err();
-        assert!(
-            error.message.contains("theirs are rate, cost, loss"),
-            "{error}"
-        );
+        assert_has(&error.message, "theirs are rate, cost, loss");
     }
 }

@@ -472,7 +472,7 @@ fn cpu_of(
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::{SocketBuffers, WindowRates};
+    use nicpoll_model::WindowRates;
     use nicpoll_observe::{CpuSample, CpuTimes, PollCounts};
 
     use super::*;
@@ -533,14 +533,8 @@ mod tests {
         Ledger {
             offered_packets: Some(offered),
             delivered_packets: Some(offered),
-            offered_bytes: None,
-            delivered_bytes: None,
-            duplicate_packets: None,
-            lines: vec![],
-            control: vec![],
             residual_packets: Some(residual),
-            residual_bytes: None,
-            cross_checks: vec![],
+            ..Ledger::default()
         }
     }
 
@@ -640,19 +634,7 @@ mod tests {
             delivered_bytes: bytes,
             sender: rates,
             receiver: rates,
-            jitter_seconds: None,
-            one_way_delays: None,
-            out_of_order_packets: None,
-            round_trip: None,
-            round_trip_distribution: None,
-            control: vec![],
-            socket_buffers: SocketBuffers {
-                send_asked_bytes: None,
-                send_granted_bytes: 0,
-                receive_asked_bytes: None,
-                receive_granted_bytes: 0,
-            },
-            undrained: None,
+            ..Books::default()
         }
     }
 

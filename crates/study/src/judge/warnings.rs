@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use nicpoll_model::numbers::counted;
 use nicpoll_model::{
     Comparison, Confounder, MetricKind, Plan, SettingFindings, Study, Trial, Verdict, Warning,
     WarningName,
@@ -202,10 +203,7 @@ fn large_effects(study: &Study) -> Option<String> {
         }
         None => String::from("the differences that it finds are unknown"),
     };
-    let blocks = match blocks {
-        1 => String::from("1 block"),
-        blocks => format!("{blocks} blocks"),
-    };
+    let blocks = counted(blocks, "block");
     Some(format!("with {blocks} of each workload {what}"))
 }
 

@@ -182,6 +182,8 @@ fn name(curve: &LoadCurve) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nicpoll_testkit::assert_has;
+
     use super::*;
 
     fn delays() -> Delays {
@@ -211,10 +213,7 @@ mod tests {
         assert_eq!(svg.matches("<polygon").count(), 3 + 2);
         assert!(svg.contains("a &lt; b") && svg.contains("10,000 packets/s"));
         let table = delays_as_markdown(&delays());
-        assert!(
-            table.contains("| polling | 9.00 | 90.0 | - | 0 % | 5.0 % |"),
-            "{table}"
-        );
+        assert_has(&table, "| polling | 9.00 | 90.0 | - | 0 % | 5.0 % |");
     }
 
     #[test]
@@ -240,13 +239,7 @@ mod tests {
         assert_eq!(names(0), ["napi", "simulated: napi"]);
         assert_eq!(names(1), ["napi"]);
         let table = overload_as_markdown(&overload);
-        assert!(
-            table.contains("| simulated: napi | 200,000 | 100,000 | - |"),
-            "{table}"
-        );
-        assert!(
-            table.contains("| napi | 200,000 | 100,000 | 50 % |"),
-            "{table}"
-        );
+        assert_has(&table, "| simulated: napi | 200,000 | 100,000 | - |");
+        assert_has(&table, "| napi | 200,000 | 100,000 | 50 % |");
     }
 }

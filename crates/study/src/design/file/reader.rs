@@ -540,6 +540,7 @@ mod tests {
     use crate::design::file::tests::assert_refused;
     use nicpoll_model::Side;
     use nicpoll_stats::order::Seed;
+    use nicpoll_testkit::assert_has;
 
     const ENGINES: &str = r#"
 question = "What does the engine's polling cost?"
@@ -564,11 +565,7 @@ traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 }
         let words = "polling at 2000 Hz, burst_max=1000";
         let write = (Side::Receiver, String::from("engine"), String::from(words));
         assert_eq!(plan.settings[1].writes, [write]);
-        assert!(
-            plan.workloads[0]
-                .description
-                .contains("has a program compute")
-        );
+        assert_has(&plan.workloads[0].description, "has a program compute");
         // The run with a computing program takes time, too.
         let without = StudyFile::parse(&ENGINES.replace("spinner = true\n", "")).unwrap();
         let without = without.plan(Seed(1)).unwrap().plan;

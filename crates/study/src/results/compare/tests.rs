@@ -2,6 +2,7 @@ use std::fs;
 
 use nicpoll_model::{ComparedMethod, Measure, Side, Trial, Verdict};
 use nicpoll_store::StoreError;
+use nicpoll_testkit::assert_has;
 
 use super::*;
 use crate::results::read::OpenResult;
@@ -117,12 +118,7 @@ fn what_cannot_be_compared_is_refused() {
     assert_eq!(table(Some(2)).unwrap().numbers().unwrap(), [5.0, 6.0]);
     assert!(table(None).is_err());
     let folder = read(folder.path().to_str().unwrap(), None);
-    assert!(
-        folder
-            .unwrap_err()
-            .to_string()
-            .contains("it is a directory")
-    );
+    assert_has(folder.unwrap_err(), "it is a directory");
 }
 
 #[test]
@@ -157,10 +153,7 @@ fn a_name_that_a_study_does_not_have_is_told_with_those_that_it_has() {
         both.contains("both results are study 7: name another study, or two settings of this one"),
         "{both}"
     );
-    assert!(
-        both.contains("'nicpoll study compare 7:interrupt 7:polling'"),
-        "{both}"
-    );
+    assert_has(&both, "'nicpoll study compare 7:interrupt 7:polling'");
     assert!(same("7:polling", "7").contains("name one as in 7:SETTING"));
     assert!(same("7:polling", "7:polling").contains("is both results"));
 }
@@ -416,10 +409,7 @@ fn a_name_that_means_two_things_is_refused_and_other_differences_come_first() {
         refused.starts_with("the setting polling is without that in 1 and"),
         "{refused}"
     );
-    assert!(
-        refused.contains("gro_flush_timeout = 1ms' in 5"),
-        "{refused}"
-    );
+    assert_has(&refused, "gro_flush_timeout = 1ms' in 5");
     let found = compared("5", true).unwrap().differences;
     assert!(found[0].starts_with("the setting polling is "), "{found:?}");
     assert!(found[1].ends_with("and 6.1.0 in 5"), "{found:?}");
