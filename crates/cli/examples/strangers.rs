@@ -32,6 +32,8 @@ use nicpoll_wire::rr::Message;
 const PEERS_AT_ONCE: u32 = 200;
 /// Time to wait for answers.
 const PATIENCE: Duration = Duration::from_millis(400);
+/// Longer than a server takes a stranger to be no idle one.
+const IDLE_AFTER: Duration = Duration::from_millis(1500);
 /// A server of either kind, with its client for as short a test as there is.
 const SERVERS: [(&str, &[&str], &[&str]); 2] = [
     ("iperf", &["-s", "-u"], &["-u", "-n", "10K"]),
@@ -76,7 +78,7 @@ fn main() -> Result<ExitCode> {
     for (name, options, client) in [("iperf", &["-s"][..], &["-n", "10K"][..]), SERVERS[1]] {
         let server = Server::start(name, options)?;
         let _strangers = strangers(server.address, &[0; 20])?;
-        thread::sleep(PATIENCE);
+        thread::sleep(IDLE_AFTER);
         let peak = peak_kib(server.child.id()).context("the server has ended")?;
         let is_served = server.serves(name, client)?;
         println!("| `{name} -s` | 1 | {} | {is_served} |", mib(peak));

@@ -1,7 +1,8 @@
 //! Options and files that several commands take: the store of studies, host files of the simulator, times.
 
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeBounds, RangeInclusive};
 use std::path::Path;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -122,6 +123,43 @@ pub fn time_within(
         .contains(&time)
         .then_some(time)
         .ok_or_else(|| String::from(expected))
+}
+
+/// Returns the parser of a whole number within the bounds, which is named when something else was given.
+pub fn number<T: TryFrom<u64> + 'static>(
+    bounds: impl RangeBounds<u64> + 'static,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    let least = match bounds.start_bound() {
+        Bound::Included(least) => *least,
+        _ => 0,
+    };
+    let most = match bounds.end_bound() {
+        Bound::Included(most) => *most,
+        _ => u64::MAX >> (u64::BITS - 8 * size_of::<T>() as u32),
+    };
+    move |text: &str| {
+        let number: Option<u64> = text.parse().ok();
+        let number = number.filter(|number| (least..=most).contains(number));
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| format!("a whole number from {least} to {most} was expected"))
+    }
+}
+
+/// Returns the parser of a value that reads itself; the error is that it was `expected`.
+pub fn parsed<T: FromStr + 'static>(
+    expected: &'static str,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text: &str| {
+        let value = text.parse();
+        value.map_err(|_| format!("{expected} was expected"))
+    }
+}
+
+/// Parses an interval. Shorter ones would be most of the load, and nobody waits for longer ones.
+pub fn parse_interval(text: &str) -> Result<Duration, String> {
+    let bounds = Duration::from_millis(100)..=Duration::from_secs(3600);
+    time_within(text, bounds, "an interval is 100ms to an hour")
 }
 
 /// Returns a time in ns, saturated.

@@ -102,7 +102,12 @@ fn judge(draft: &mut Draft, to_judge: ToJudge) -> Result<(), OptionError> {
     let side = match draft.is_client {
         Some(true) => "client",
         Some(false) => "server",
-        None => return Err(OptionError::usage(None)),
+        None => {
+            let mut left_out = to_judge
+                .iter()
+                .filter_map(|(spec, source)| Some(OptionError::left_out(source, spec.instead?)));
+            return Err(left_out.next().unwrap_or_else(|| OptionError::usage(None)));
+        }
     };
     for (spec, source) in to_judge {
         if spec.side != "both" && spec.side != side {

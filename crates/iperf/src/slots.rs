@@ -4,15 +4,15 @@
 //! stranger until it proves to exist: over UDP by a second datagram, over TCP by a complete header.
 //!
 //! Whatever strangers send, there are at most [`CLIENTS_MAX`] streams, at most [`CLIENTS_PER_ADDRESS`] for one
-//! address; all streams together use at most [`ROOM_BYTES`] beyond [`STRANGER_BYTES`] each; and while a client
-//! waits for a slot, streams that send almost nothing are ended.
+//! address; all streams together use at most [`ROOM_BYTES`] beyond [`STRANGER_BYTES`] each; and a client without a
+//! slot replaces the oldest stream that sends almost nothing.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nicpoll_traffic::{AddressShares, Caller, ClientRefusal};
+use nicpoll_traffic::{Admission, Slot, SlotLimits};
 
 /// Most streams that a listener serves at a time.
 pub const CLIENTS_MAX: usize = 256;
@@ -28,25 +28,13 @@ pub(crate) const STRANGER_BYTES: usize = 64 << 10;
 const ROOM_BYTES: usize = 24 << 20;
 /// How long a server keeps a stranger that has not proved to exist.
 pub(crate) const STRANGER_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same while other clients wait.
-const STRANGER_TIMEOUT_CROWDED: Duration = Duration::from_millis(500);
-/// How long a refused client counts as waiting.
-const WAIT_LASTS: Duration = Duration::from_secs(1);
-/// While clients wait, a stream that receives fewer bytes than this
+/// After this one a newcomer may replace it.
+const STRANGER_IDLE_AFTER: Duration = Duration::from_millis(500);
+/// A newcomer may replace a stream that receives fewer bytes than this
 const LEAST_BYTES: u64 = 1_000;
-/// within this time is ended. A waiting TCP client has sent a short test long before, and gives up when the
+/// within this time. A waiting TCP client has sent a short test long before, and gives up when the
 /// server has not closed after [`CLOSE_LIMIT_MIN`], so it must be served by then.
 const LEAST_WINDOW: Duration = Duration::from_secs(1);
-
-/// The refusal of a client when all streams are in use.
-fn full(peer: Caller) -> ClientRefusal {
-    const { assert!(CLIENTS_MAX == 256) };
-    ClientRefusal::Full {
-        peer,
-        in_use: "all 256 streams are in use",
-        rule: "has to wait; streams of less than 1 kB/s are ended meanwhile",
-    }
-}
 
 /// The stream slots of one listener.
 #[derive(Clone, Debug)]
@@ -54,91 +42,45 @@ pub(crate) struct Slots(Arc<SharedSlots>);
 
 #[derive(Debug)]
 struct SharedSlots {
-    counts: Mutex<SlotCounts>,
+    admission: Admission,
     /// Unused part of [`ROOM_BYTES`].
     room_bytes: AtomicUsize,
     is_closing: AtomicBool,
 }
 
-#[derive(Debug)]
-struct SlotCounts {
-    of_address: AddressShares,
-    /// When a client was last refused for lack of a slot.
-    waited: Option<Instant>,
-    refusal: Option<ClientRefusal>,
-}
-
-impl SharedSlots {
-    fn counts(&self) -> MutexGuard<'_, SlotCounts> {
-        // The counts stay valid when another thread panics.
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Slots {
     /// For a server; or for a client that accepts streams from one server, which may use all slots.
     pub(crate) fn new(is_for_one_server: bool) -> Self {
-        let of_address_max = match is_for_one_server {
-            true => CLIENTS_MAX,
-            false => CLIENTS_PER_ADDRESS,
+        const { assert!(CLIENTS_MAX == 256) };
+        let limits = SlotLimits {
+            all: CLIENTS_MAX,
+            of_address: match is_for_one_server {
+                true => CLIENTS_MAX,
+                false => CLIENTS_PER_ADDRESS,
+            },
+            in_use: "all 256 streams are in use",
+            rule: "has to wait; it replaces the first stream of less than 1 kB/s",
+            what: "streams",
         };
         Slots(Arc::new(SharedSlots {
-            counts: Mutex::new(SlotCounts {
-                of_address: AddressShares::new(of_address_max),
-                waited: None,
-                refusal: None,
-            }),
+            admission: Admission::new(limits),
             room_bytes: AtomicUsize::new(ROOM_BYTES),
             is_closing: AtomicBool::new(false),
         }))
     }
 
-    /// Whether all slots are in use.
-    pub(crate) fn are_taken(&self) -> bool {
-        self.0.counts().of_address.taken() >= CLIENTS_MAX
+    /// Who gets a slot, and who does not.
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.0.admission
     }
 
     /// Takes a slot for a client that may ask for `streams` of them; records the refusal when there is no room.
     pub(crate) fn take(&self, peer: SocketAddr, streams: usize) -> Option<Ticket> {
-        let address = peer.ip();
-        let mut counts = self.0.counts();
-        if counts.of_address.taken() + streams > CLIENTS_MAX {
-            counts.waited = Some(Instant::now());
-            counts.refusal = Some(full(peer.into()));
-            return None;
-        }
-        if !counts.of_address.has_room(address, streams) {
-            counts.refusal = Some(ClientRefusal::Share {
-                peer: peer.into(),
-                most: counts.of_address.most(),
-                what: "streams",
-            });
-            return None;
-        }
-        counts.of_address.take(address);
-        drop(counts);
         Some(Ticket {
+            slot: self.0.admission.admit(peer, streams)?,
             shared: Arc::clone(&self.0),
-            address,
             proof: Proof::default(),
         })
-    }
-
-    /// Records that an unknown client waits for a slot.
-    pub(crate) fn wait(&self) {
-        let mut counts = self.0.counts();
-        counts.waited = Some(Instant::now());
-        counts.refusal = Some(full(Caller(None)));
-    }
-
-    /// Records the refusal of a client.
-    pub(crate) fn refuse(&self, refusal: ClientRefusal) {
-        self.0.counts().refusal = Some(refusal);
-    }
-
-    /// Takes the last refusal that was not yet reported.
-    pub(crate) fn refusal(&self) -> Option<ClientRefusal> {
-        self.0.counts().refusal.take()
     }
 
     /// Ends the streams of strangers: the server is closing.
@@ -159,29 +101,11 @@ impl Proof {
 }
 
 /// A slot, held by each stream. A clone takes another slot for the same client.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ticket {
+    slot: Slot,
     shared: Arc<SharedSlots>,
-    address: IpAddr,
     proof: Proof,
-}
-
-impl Clone for Ticket {
-    fn clone(&self) -> Self {
-        self.shared.counts().of_address.take(self.address);
-        Ticket {
-            shared: Arc::clone(&self.shared),
-            address: self.address,
-            proof: self.proof.clone(),
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let mut counts = self.shared.counts();
-        counts.of_address.give_back(self.address);
-    }
 }
 
 impl Ticket {
@@ -197,8 +121,7 @@ impl Ticket {
 
     /// Whether the client may have one more stream.
     pub(crate) fn has_room_for_another(&self) -> bool {
-        let counts = self.shared.counts();
-        counts.of_address.taken() < CLIENTS_MAX && counts.of_address.has_room(self.address, 1)
+        self.slot.has_room_for_another()
     }
 
     /// Takes `bytes` of room beyond a stranger's buffer; `None` when less is left.
@@ -220,11 +143,6 @@ impl Ticket {
             None => (STRANGER_BYTES, None),
         }
     }
-
-    fn is_waited_for(&self) -> bool {
-        let waited = self.shared.counts().waited;
-        waited.is_some_and(|waited| waited.elapsed() < WAIT_LASTS)
-    }
 }
 
 /// Room given to a fast stream; returned when dropped.
@@ -241,12 +159,13 @@ impl Drop for Grown {
     }
 }
 
-/// Decides whether a stream receives enough to be kept while others wait.
+/// Decides whether a stream receives enough to be kept when others need its slot.
 #[derive(Debug)]
 pub(crate) struct LeastRate {
     begun: Instant,
     window_begun: Instant,
     bytes_at_window: u64,
+    is_missed: bool,
 }
 
 impl LeastRate {
@@ -256,24 +175,29 @@ impl LeastRate {
             begun: now,
             window_begun: now,
             bytes_at_window: 0,
+            is_missed: false,
         }
     }
 
-    /// Whether a stream that has received `bytes` by `now` must make room.
-    pub(crate) fn is_missed(&mut self, ticket: &Ticket, bytes: u64, now: Instant) -> bool {
+    /// Whether it received too little when it was looked at last.
+    pub(crate) fn is_missed(&self) -> bool {
+        self.is_missed
+    }
+
+    /// Looks at a stream that has received `bytes` by `now`; returns whether it must end.
+    pub(crate) fn look(&mut self, ticket: &Ticket, bytes: u64, now: Instant) -> bool {
         // Half of the client's patience is left for a busy host.
         const { assert!(2 * LEAST_WINDOW.as_millis() <= CLOSE_LIMIT_MIN.as_millis()) };
-        if !ticket.proof.is_given() {
-            let age = now.duration_since(self.begun);
-            return age >= STRANGER_TIMEOUT_CROWDED
-                && (ticket.is_waited_for() || ticket.shared.is_closing.load(Ordering::Relaxed));
+        let is_stranger = !ticket.proof.is_given();
+        if is_stranger {
+            self.is_missed = now.duration_since(self.begun) >= STRANGER_IDLE_AFTER;
+        } else if now.duration_since(self.window_begun) >= LEAST_WINDOW {
+            self.is_missed = bytes - self.bytes_at_window < LEAST_BYTES;
+            (self.window_begun, self.bytes_at_window) = (now, bytes);
         }
-        if now.duration_since(self.window_begun) < LEAST_WINDOW {
-            return false;
-        }
-        let moved = bytes - self.bytes_at_window;
-        (self.window_begun, self.bytes_at_window) = (now, bytes);
-        moved < LEAST_BYTES && ticket.is_waited_for()
+        ticket.slot.set_idle(self.is_missed);
+        let is_closing = is_stranger && ticket.shared.is_closing.load(Ordering::Relaxed);
+        ticket.slot.is_replaced() || self.is_missed && is_closing
     }
 }
 
@@ -283,26 +207,6 @@ mod tests {
 
     fn peer(host: u8, port: u16) -> SocketAddr {
         ([192, 0, 2, host], port).into()
-    }
-
-    #[test]
-    fn one_address_leaves_room_for_others() {
-        let slots = Slots::new(false);
-        let own: Vec<_> = (0..CLIENTS_PER_ADDRESS)
-            .map(|_| slots.take(peer(1, 1), 1).unwrap())
-            .collect();
-        assert!(slots.take(peer(1, 2), 1).is_none());
-        assert!(matches!(slots.refusal(), Some(ClientRefusal::Share { .. })));
-        assert!(!own[0].has_room_for_another());
-        let others: Vec<_> = (CLIENTS_PER_ADDRESS..CLIENTS_MAX)
-            .map(|_| slots.take(peer(2, 1), 1).unwrap())
-            .collect();
-        assert!(slots.are_taken());
-        assert!(slots.take(peer(3, 1), 1).is_none());
-        assert!(matches!(slots.refusal(), Some(ClientRefusal::Full { .. })));
-        assert!(slots.refusal().is_none());
-        drop((own, others));
-        assert_eq!(slots.0.counts().of_address.taken(), 0);
     }
 
     #[test]
@@ -323,23 +227,32 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_next_to_nothing_goes_when_somebody_waits() {
-        let slots = Slots::new(false);
-        let ticket = slots.take(peer(1, 1), 1).unwrap();
+    fn who_sends_next_to_nothing_makes_room() {
         let begun = Instant::now();
-        let mut rate = LeastRate::new(begun);
         let at = |ms| begun + Duration::from_millis(ms);
-        // Nobody waits.
-        assert!(!rate.is_missed(&ticket, 1, at(600)));
-        slots.wait();
-        assert!(!rate.is_missed(&ticket, 1, at(499)));
-        assert!(rate.is_missed(&ticket, 1, at(500)));
-        ticket.prove();
-        assert!(!rate.is_missed(&ticket, 1, at(999)));
-        assert!(rate.is_missed(&ticket, 999, at(1_000)));
-        assert!(!rate.is_missed(&ticket, 1_998, at(1_999)));
-        assert!(rate.is_missed(&ticket, 1_998, at(2_000)));
-        assert!(!rate.is_missed(&ticket, 2_998, at(3_000)));
+        // Whether a newcomer replaces a stream that has received the last of these bytes by then.
+        let is_replaced = |is_proved, looks: &[(u64, u64)]| {
+            let slots = Slots::new(false);
+            let ticket = slots.take(peer(1, 1), CLIENTS_PER_ADDRESS).unwrap();
+            if is_proved {
+                ticket.prove();
+            }
+            let mut rate = LeastRate::new(begun);
+            for (ms, bytes) in looks {
+                assert!(!rate.look(&ticket, *bytes, at(*ms)));
+            }
+            let newcomer = slots.take(peer(1, 2), CLIENTS_PER_ADDRESS);
+            let (ms, bytes) = looks[looks.len() - 1];
+            assert_eq!(newcomer.is_some(), rate.look(&ticket, bytes, at(ms)));
+            newcomer.is_some()
+        };
+        assert!(!is_replaced(false, &[(499, 1)]));
+        assert!(is_replaced(false, &[(500, 1)]));
+        assert!(!is_replaced(true, &[(999, 0)]));
+        assert!(is_replaced(true, &[(1_000, 999)]));
+        assert!(!is_replaced(true, &[(1_000, 1_000)]));
+        assert!(is_replaced(true, &[(1_000, 1_998), (2_000, 1_998)]));
+        assert!(!is_replaced(true, &[(1_000, 999), (2_000, 1_999)]));
     }
 
     #[test]
@@ -350,7 +263,7 @@ mod tests {
         let begun = Instant::now();
         slots.close();
         let later = begun + LEAST_WINDOW;
-        assert!(LeastRate::new(begun).is_missed(&stranger, 0, later));
-        assert!(!LeastRate::new(begun).is_missed(&client, 0, later));
+        assert!(LeastRate::new(begun).look(&stranger, 0, later));
+        assert!(!LeastRate::new(begun).look(&client, 0, later));
     }
 }

@@ -1,16 +1,17 @@
 //! Admission of clients to a server: slots per address, refusals, and how often refusals are reported.
 //!
 //! However many slots one address asks for, some remain for others; the addresses that one IPv6 host may choose
-//! from share one limit. A connection for which no descriptor is left is closed at once with the help of a
+//! from share one limit. A client for whom there is no slot replaces the oldest idle one: of its own address where
+//! that has its share, otherwise of any. A connection for which no descriptor is left is closed at once with the help of a
 //! spare one, so its client learns of it. Refused clients cannot flood a log.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::{Discriminant, discriminant};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,52 +83,175 @@ impl From<SocketAddr> for Caller {
 /// Bits of an IPv6 address that one host may choose freely.
 const HOST_BITS_IPV6: u32 = 64;
 
-/// Slots in use, by address.
-#[derive(Debug)]
-pub struct AddressShares {
-    most: usize,
-    taken: BTreeMap<IpAddr, usize>,
+/// How many slots a server has, and its words for them.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotLimits {
+    /// Most at a time,
+    pub all: usize,
+    /// and for one address.
+    pub of_address: usize,
+    /// All of them in words.
+    pub in_use: &'static str,
+    /// What happens to a client for whom there is none.
+    pub rule: &'static str,
+    /// What they are for.
+    pub what: &'static str,
 }
 
-impl AddressShares {
-    /// No slots in use; an address may have `most`.
-    pub fn new(most: usize) -> Self {
-        AddressShares {
-            most,
-            taken: BTreeMap::new(),
+/// The slots of a server. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    limits: SlotLimits,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The holders, the oldest first.
+    held: Vec<Arc<Holder>>,
+    refusal: Option<ClientRefusal>,
+}
+
+#[derive(Debug)]
+struct Holder {
+    address: IpAddr,
+    is_idle: AtomicBool,
+    is_replaced: AtomicBool,
+}
+
+impl State {
+    fn of_address(&self, address: IpAddr) -> usize {
+        let own = self.held.iter().filter(|it| it.address == address);
+        own.count()
+    }
+
+    /// Takes its slot from the oldest idle holder, who learns of it. Returns whether there was one.
+    fn replace_idle(&mut self, may_go: impl Fn(&Holder) -> bool) -> bool {
+        let may_go = |it: &Arc<Holder>| it.is_idle.load(Ordering::Relaxed) && may_go(it);
+        let oldest = self.held.iter().position(may_go);
+        if let Some(oldest) = oldest {
+            let holder = self.held.remove(oldest);
+            holder.is_replaced.store(true, Ordering::Relaxed);
         }
+        oldest.is_some()
+    }
+}
+
+impl Admission {
+    /// Without any slot in use.
+    pub fn new(limits: SlotLimits) -> Self {
+        let state = Arc::default();
+        Admission { limits, state }
     }
 
-    /// The limit per address.
-    pub fn most(&self) -> usize {
-        self.most
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state stays valid when another thread panics.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether an address may have this many more slots.
-    pub fn has_room(&self, address: IpAddr, places: usize) -> bool {
-        let own = self.taken.get(&holder(address)).copied().unwrap_or(0);
-        own + places <= self.most
+    /// Whether all slots are in use, none of them by an idle holder.
+    pub fn is_full(&self) -> bool {
+        let held = &self.state().held;
+        held.len() >= self.limits.all && !held.iter().any(|it| it.is_idle.load(Ordering::Relaxed))
     }
 
-    /// Takes a slot for an address.
-    pub fn take(&mut self, address: IpAddr) {
-        *self.taken.entry(holder(address)).or_default() += 1;
-    }
-
-    /// Returns a slot.
-    pub fn give_back(&mut self, address: IpAddr) {
-        let address = holder(address);
-        if let Some(own) = self.taken.get_mut(&address) {
-            *own -= 1;
-            if *own == 0 {
-                self.taken.remove(&address);
+    /// Takes a slot for a client that may ask for `places` of them; records the refusal when there is no room.
+    pub fn admit(&self, peer: SocketAddr, places: usize) -> Option<Slot> {
+        let address = holder(peer.ip());
+        let limits = self.limits;
+        let mut state = self.state();
+        loop {
+            let is_full = state.held.len() + places > limits.all;
+            let has_share = state.of_address(address) + places > limits.of_address;
+            if !is_full && !has_share {
+                break;
+            }
+            if !state.replace_idle(|it| !has_share || it.address == address) {
+                state.refusal = Some(if is_full {
+                    limits.full(peer.into())
+                } else {
+                    ClientRefusal::Share {
+                        peer: peer.into(),
+                        most: limits.of_address,
+                        what: limits.what,
+                    }
+                });
+                return None;
             }
         }
+        Some(Slot::take(self, &mut state, address))
     }
 
-    /// Slots in use, over all addresses.
-    pub fn taken(&self) -> usize {
-        self.taken.values().sum()
+    /// Records that an unknown client waits for a slot.
+    pub fn wait(&self) {
+        self.refuse(self.limits.full(Caller(None)));
+    }
+
+    /// Records the refusal of a client.
+    pub fn refuse(&self, refusal: ClientRefusal) {
+        self.state().refusal = Some(refusal);
+    }
+
+    /// Takes the last refusal that was not yet reported.
+    pub fn refusal(&self) -> Option<ClientRefusal> {
+        self.state().refusal.take()
+    }
+}
+
+impl SlotLimits {
+    fn full(&self, peer: Caller) -> ClientRefusal {
+        let (in_use, rule) = (self.in_use, self.rule);
+        ClientRefusal::Full { peer, in_use, rule }
+    }
+}
+
+/// A slot in use, until it is dropped. A clone takes another one for the same client.
+#[derive(Debug)]
+pub struct Slot {
+    admission: Admission,
+    holder: Arc<Holder>,
+}
+
+impl Slot {
+    fn take(admission: &Admission, state: &mut State, address: IpAddr) -> Self {
+        let holder = Arc::new(Holder {
+            address,
+            is_idle: AtomicBool::new(false),
+            is_replaced: AtomicBool::new(false),
+        });
+        state.held.push(Arc::clone(&holder));
+        let admission = admission.clone();
+        Slot { admission, holder }
+    }
+
+    /// Whether the client may have one more.
+    pub fn has_room_for_another(&self) -> bool {
+        let (limits, state) = (self.admission.limits, self.admission.state());
+        state.held.len() < limits.all && state.of_address(self.holder.address) < limits.of_address
+    }
+
+    /// Says whether its client makes room for another one if need be.
+    pub fn set_idle(&self, is_idle: bool) {
+        self.holder.is_idle.store(is_idle, Ordering::Relaxed);
+    }
+
+    /// Whether another client has the slot: the holder ends.
+    pub fn is_replaced(&self) -> bool {
+        self.holder.is_replaced.load(Ordering::Relaxed)
+    }
+}
+
+impl Clone for Slot {
+    fn clone(&self) -> Self {
+        let mut state = self.admission.state();
+        Slot::take(&self.admission, &mut state, self.holder.address)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let held = &mut self.admission.state().held;
+        held.retain(|it| !Arc::ptr_eq(it, &self.holder));
     }
 }
 
@@ -213,24 +337,57 @@ mod tests {
         assert_ne!(address("192.0.2.1"), address("192.0.2.2"));
     }
 
+    const LIMITS: SlotLimits = SlotLimits {
+        all: 4,
+        of_address: 3,
+        in_use: "all 4 streams are in use",
+        rule: "has to wait",
+        what: "streams",
+    };
+
+    fn peer(host: u8) -> SocketAddr {
+        ([192, 0, 2, host], 1).into()
+    }
+
     #[test]
     fn an_address_has_its_share_and_no_more_until_it_gives_some_back() {
-        let [own, other] = [1, 2].map(|host| IpAddr::from([192, 0, 2, host]));
-        let mut shares = AddressShares::new(14);
-        assert_eq!(shares.most(), 14);
-        for _ in 0..13 {
-            shares.take(own);
-        }
-        assert!(shares.has_room(own, 1) && !shares.has_room(own, 2));
-        shares.take(own);
-        assert!(!shares.has_room(own, 1) && shares.has_room(other, 14));
-        shares.take(other);
-        shares.give_back(own);
-        assert!(shares.has_room(own, 1));
-        assert_eq!(shares.taken(), 14);
-        (0..13).for_each(|_| shares.give_back(own));
-        shares.give_back(other);
-        assert!(shares.taken.is_empty());
+        let slots = Admission::new(LIMITS);
+        let first = slots.admit(peer(1), 1).unwrap();
+        assert!(slots.admit(peer(1), 4).is_none());
+        let own = [first.clone(), first.clone()];
+        assert!(!first.has_room_for_another());
+        assert!(slots.admit(peer(1), 1).is_none());
+        assert!(matches!(slots.refusal(), Some(ClientRefusal::Share { .. })));
+        let other = slots.admit(peer(2), 1).unwrap();
+        assert!(slots.is_full() && slots.admit(peer(3), 1).is_none());
+        assert!(matches!(slots.refusal(), Some(ClientRefusal::Full { .. })));
+        assert!(slots.refusal().is_none());
+        drop(own);
+        assert!(!slots.is_full() && first.has_room_for_another());
+        drop((first, other));
+        assert!(slots.state().held.is_empty());
+    }
+
+    #[test]
+    fn a_newcomer_replaces_the_oldest_idle_one() {
+        let slots = Admission::new(LIMITS);
+        let held = [2, 1, 1, 1].map(|host| slots.admit(peer(host), 1).unwrap());
+        assert!(slots.is_full());
+        held.iter().skip(2).for_each(|slot| slot.set_idle(true));
+        held[0].set_idle(true);
+        assert!(!slots.is_full());
+        // An address with its share replaces one of its own, others the oldest of all.
+        let replaced = || held.each_ref().map(Slot::is_replaced);
+        let own = slots.admit(peer(1), 1).unwrap();
+        assert_eq!(replaced(), [false, false, true, false]);
+        let other = slots.admit(peer(3), 1).unwrap();
+        assert_eq!(replaced(), [true, false, true, false]);
+        held[3].set_idle(false);
+        assert!(slots.admit(peer(3), 1).is_none());
+        // Who was replaced holds nothing that could come back.
+        drop(held);
+        assert_eq!(slots.state().held.len(), 2);
+        drop((own, other));
     }
 
     #[test]

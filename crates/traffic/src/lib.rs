@@ -20,7 +20,9 @@ mod timing;
 pub mod udp_server;
 pub mod workload;
 
-pub use admission::{AddressShares, Caller, ClientRefusal, Notices, Spare, is_exhausted};
+pub use admission::{
+    Admission, Caller, ClientRefusal, Notices, Slot, SlotLimits, Spare, is_exhausted,
+};
 pub use losses::CloseAccount;
 pub use signals::{Cancelled, LOOK_EVERY, Signals};
 pub use sockets::{RefusedSends, SocketBuffer};

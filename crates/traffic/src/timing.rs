@@ -96,12 +96,21 @@ impl Shortfall {
         let tolerance = (asked / TOLERANCE_PART).clamp(TOLERANCE_MIN, TOLERANCE_MAX);
         (obtained.saturating_add(tolerance) < asked).then_some(Shortfall { asked, obtained })
     }
+
+    fn seconds(&self) -> String {
+        let [obtained, asked] = [self.obtained, self.asked].map(|time| time.as_secs_f64());
+        format!("after {obtained:.1} of {asked:.1} s")
+    }
+
+    /// In words, when datagrams were sent for the whole time.
+    pub fn while_sending(&self) -> String {
+        format!("no datagram got through {}", self.seconds())
+    }
 }
 
 impl fmt::Display for Shortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [obtained, asked] = [self.obtained, self.asked].map(|time| time.as_secs_f64());
-        write!(f, "ended after {obtained:.1} of {asked:.1} s")
+        write!(f, "ended {}", self.seconds())
     }
 }
 

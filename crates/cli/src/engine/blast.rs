@@ -19,6 +19,7 @@ use nicpoll_wire::frame::Mac;
 
 use super::options::{RunningArgs, cpus_allowed};
 use crate::failure::{EXIT_FAILED, Failure};
+use crate::options::{number, parsed};
 use crate::output::origin;
 
 /// Options of `nicpoll blast`.
@@ -39,10 +40,10 @@ pub struct BlastArgs {
     )]
     to: Vec<String>,
     /// Port of the receiver, unless ADDRESS has one
-    #[arg(long, value_name = "PORT", default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", default_value_t = 9, value_parser = number::<u16>(1..))]
     port: u16,
     /// Source address [default: the kernel's choice]
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "replay")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "replay", value_parser = parsed::<IpAddr>("an IPv4 or IPv6 address"))]
     from: Option<IpAddr>,
     /// Hardware address of the receiver or the next router [default: found by the kernel]
     #[arg(long, value_name = "MAC")]
@@ -56,7 +57,7 @@ pub struct BlastArgs {
     )]
     size: FrameLengths,
     /// Number of flows, sent in turn: they differ in source port
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows, conflicts_with = "replay")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::<u16>(1..=FLOW_PORTS.len() as u64), conflicts_with = "replay")]
     flows: u16,
     /// Send the frames of a pcap file instead, at their recorded times
     #[arg(long, value_name = "FILE")]
@@ -65,28 +66,20 @@ pub struct BlastArgs {
     #[arg(long, value_name = "RATE", value_parser = frame_rate)]
     rate: Option<Rate>,
     /// Frames sent back to back; '--rate' stays the average
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "rate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "rate", value_parser = number::<u32>(1..=100_000))]
     burst: u32,
     /// End after N frames of each interface
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::<u64>(1..))]
     count: Option<u64>,
     /// How frames leave: live, af-xdp, af-packet or auto, the fastest that works here
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = Choice::<BlastPath>::by_name)]
     path: Choice<BlastPath>,
     /// CPUs of the sending threads, one for each interface [default: the first allowed ones]
-    #[arg(long, value_name = "N", value_delimiter = ',')]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = number::<u32>(..))]
     cpu: Vec<u32>,
     /// Duration and output.
     #[command(flatten)]
     running: RunningArgs,
-}
-
-fn flows(text: &str) -> Result<u16, String> {
-    let most = FLOW_PORTS.len();
-    let flows = text.parse().ok();
-    flows
-        .filter(|flows| (1..=most).contains(&usize::from(*flows)))
-        .ok_or_else(|| format!("1 to {most} are possible"))
 }
 
 fn frame_rate(text: &str) -> Result<Rate, String> {

@@ -18,7 +18,7 @@ use nicpoll_traffic::signals::Stop;
 use serde::Serialize;
 
 use crate::failure::{EXIT_GONE, Failure, over};
-use crate::options::time_within;
+use crate::options::{number, parse_interval, time_within};
 use crate::output::print;
 
 /// How an engine runs.
@@ -28,7 +28,7 @@ pub struct EngineArgs {
     #[arg(long, value_name = "NAME", value_parser = Drive::by_name)]
     discipline: Option<Drive>,
     /// Ticks a second [default: 1000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    #[arg(long, value_name = "N", value_parser = number::<u32>(100..=10_000))]
     hz: Option<u32>,
     /// How the burst follows the load: freebsd (a packet more or less each tick) or share (by the clock) [default:
     /// freebsd]
@@ -39,16 +39,16 @@ pub struct EngineArgs {
     set: Vec<(Knob, u32)>,
     /// Throttle an interrupt after N passes back to back (hw.intr_storm_threshold), not with polling; 0: never
     /// [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u32>(..))]
     storm_threshold: Option<u32>,
     /// CPUs of the engine's threads, such as 0,1; queues are dealt out to them [default: the last allowed one]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = number::<u32>(..))]
     cpu: Vec<u32>,
     /// How the kernel receives meanwhile: as-is, threaded (in kernel threads) or polling (a timer begins its rounds)
     #[arg(long, value_name = "NAME", default_value = "as-is", value_parser = KernelSide::by_name)]
     pub kernel_side: KernelSide,
     /// CPUs of the kernel's threads with '--kernel-side threaded' [default: those that the engine leaves free]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = number::<u32>(..))]
     pub kernel_cpu: Vec<u32>,
 }
 
@@ -253,12 +253,6 @@ pub fn cpus_allowed(option: &str, cpus: &[u32]) -> Result<Vec<u32>, Failure> {
         "{option} {other}: there is no such CPU, or this program may not run on it; these are: {}",
         allowed.join(", ")
     )))
-}
-
-/// Shorter intervals have too few packets; nobody waits for longer ones.
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let bounds = Duration::from_millis(100)..=Duration::from_secs(3600);
-    time_within(text, bounds, "0.1 s to an hour are possible")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use nicpoll_traffic::signals::Stop;
 
 use super::options::{EngineArgs, RunningArgs};
 use crate::failure::Failure;
+use crate::options::number;
 use crate::output::origin;
 
 /// Options of `nicpoll sink`.
@@ -30,7 +31,7 @@ pub struct SinkArgs {
         value_name = "PORT",
         value_delimiter = ',',
         default_value = "9,5001",
-        value_parser = clap::value_parser!(u16).range(1..),
+        value_parser = number::<u16>(1..),
         conflicts_with = "all_udp"
     )]
     port: Vec<u16>,
@@ -40,7 +41,7 @@ pub struct SinkArgs {
     #[command(flatten)]
     engine: EngineArgs,
     /// CPU time to spend on each packet, in ns, like an application
-    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = number::<u64>(..=1_000_000))]
     work: u64,
     /// Count lost, doubled and late packets by the numbers in them: netrate (netblast, netsend), iperf (iperf 2) or
     /// mark (nicpoll blast, with the latency)

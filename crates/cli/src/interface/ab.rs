@@ -17,7 +17,7 @@ use nicpoll_traffic::signals::Stop;
 
 use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, POLLING};
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
-use crate::options::{StoreFile, usage};
+use crate::options::{StoreFile, number, usage};
 use crate::output::{self, origin};
 use crate::progress::Spinner;
 
@@ -50,7 +50,7 @@ pub struct AbArgs {
     #[arg(long, value_name = "TIME/TIME", value_parser = parse_duty)]
     pub duty: Option<Duty>,
     /// Give up when the other setting loses this many times the usual
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = number::<u32>(..))]
     pub loss_limit: u32,
     /// Network namespace, by its name for 'ip netns'
     #[arg(long, value_name = "NAME")]
@@ -59,7 +59,7 @@ pub struct AbArgs {
     #[arg(long)]
     pub disruptive: bool,
     /// Seed of the random order [default: random; it is printed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u64>(..))]
     pub seed: Option<u64>,
     /// Print the plan and each write without writing
     #[arg(long)]

@@ -10,7 +10,7 @@ use nicpoll_switch::knob::{KnobOption, KnobRow, KnobUnit, Value, ValueError, opt
 use nicpoll_switch::{KnobValues, Name, POLLING_PERIOD_NS};
 
 use crate::failure::Failure;
-use crate::options::usage;
+use crate::options::{number, usage};
 
 /// The word that switches polling on.
 pub const POLLING: &str = "polling";
@@ -98,9 +98,9 @@ impl Args for KnobArgs {
         let far = variables().map(|variable| {
             option(variable.option, variable.help)
                 .value_name("N")
-                .value_parser(
-                    clap::value_parser!(u32).range(..=i64::from(variable.max.unwrap_or(u32::MAX))),
-                )
+                .value_parser(ValueParser::new(number::<u32>(
+                    ..=u64::from(variable.max.unwrap_or(u32::MAX)),
+                )))
                 .help_heading("FreeBSD hosts (HOST:IF)")
         });
         let args: Vec<Arg> = own.chain(lists).chain(far).collect();

@@ -455,8 +455,10 @@ fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
             return wrong(&no_word(last, POLLING));
         }
         if OF_LINKS.contains(&last) {
-            let by_ip = format!("; 'ip link set {} {last}' does that", names[0]);
-            return wrong(&(no_word(last, POLLING) + &by_ip));
+            return wrong(&format!(
+                "there is no word '{last}': did you mean 'ip link set {} {last}', or '{POLLING}'?",
+                names[0]
+            ));
         }
     }
     if is_polling && (args.no_polling || args.confirm || args.no_persist) {

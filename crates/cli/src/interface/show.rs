@@ -13,7 +13,7 @@ use nicpoll_sys::tell;
 
 use super::freebsd;
 use crate::failure::Failure;
-use crate::options::{time_within, usage};
+use crate::options::{number, time_within, usage};
 use crate::output::{origin, print, print_document};
 
 /// Runs the command and returns its exit code.
@@ -79,7 +79,7 @@ pub struct ShowArgs {
     )]
     pub values: Vec<String>,
     /// Back-to-back handler entries that count as a storm (hw.intr_storm_threshold); 0: off
-    #[arg(long, value_name = "N", default_value_t = STORM_THRESHOLD)]
+    #[arg(long, value_name = "N", default_value_t = STORM_THRESHOLD, value_parser = number::<u64>(..))]
     pub storm_threshold: u64,
     /// Network namespace to show: a name from 'ip netns', or a path
     #[arg(long, value_name = "NAME")]

@@ -26,7 +26,7 @@ use signal_hook::consts::SIGINT;
 use signal_hook::low_level::raise;
 
 use crate::failure::{Failure, over};
-use crate::options::time_within;
+use crate::options::{number, parse_interval};
 use crate::output::{self, in_locale, origin, print};
 
 /// How often the loop checks for a signal.
@@ -268,13 +268,13 @@ pub struct WatchArgs {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
     /// Exit after N intervals
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::<u64>(1..))]
     pub count: Option<u64>,
     /// Unit of rates: bits, bytes or packets
     #[arg(long, value_name = "SCALE", default_value = "bits", value_parser = parse_scale)]
     pub scale: WatchScale,
     /// Back-to-back handler entries that count as a storm (hw.intr_storm_threshold); 0: off
-    #[arg(long, value_name = "N", default_value_t = STORM_THRESHOLD)]
+    #[arg(long, value_name = "N", default_value_t = STORM_THRESHOLD, value_parser = number::<u64>(..))]
     pub storm_threshold: u64,
     /// Network namespace to watch: a name from 'ip netns', or a path
     #[arg(long, value_name = "NAME")]
@@ -290,16 +290,6 @@ impl WatchArgs {
             storm_threshold: self.storm_threshold,
         }
     }
-}
-
-/// At shorter intervals the watch itself would be most of the load.
-const INTERVAL_MIN: Duration = Duration::from_millis(100);
-/// The longest interval.
-const INTERVAL_MAX: Duration = Duration::from_secs(3600);
-
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let bounds = INTERVAL_MIN..=INTERVAL_MAX;
-    time_within(text, bounds, "an interval is 100ms to an hour")
 }
 
 fn parse_scale(text: &str) -> Result<WatchScale, String> {

@@ -18,7 +18,7 @@ use nicpoll_sim::{
 };
 
 use crate::failure::Failure;
-use crate::options::{nanos, read_host, usage};
+use crate::options::{nanos, number, read_host, usage};
 use crate::output;
 
 /// Length and seed of runs.
@@ -31,7 +31,7 @@ pub struct Length {
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub warmup: Option<Duration>,
     /// Seed of all random numbers
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::<u64>(..))]
     pub seed: u64,
     /// Allow runs of more than ten minutes, or of more than 4 GiB of memory
     #[arg(long)]
@@ -66,7 +66,7 @@ pub struct RunArgs {
     pub length: Length,
     /// Also report N equal parts of the counted time, each with every knob at its end; with --peer each TCP
     /// connection
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::<u32>(0..=1000))]
     pub slices: u32,
     /// Also write one page that a browser shows (docs/report.md); what FILE holds is replaced
     #[arg(long, value_name = "FILE")]

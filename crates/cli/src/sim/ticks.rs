@@ -9,7 +9,7 @@ use nicpoll_report::{plot_ticks, render_sim_ticks, sim_ticks_page};
 use nicpoll_sim::{Ticks, sample_ticks};
 
 use crate::failure::Failure;
-use crate::options::{nanos, usage};
+use crate::options::{nanos, number, usage};
 use crate::output;
 
 /// Options of `nicpoll sim ticks`.
@@ -22,7 +22,7 @@ pub struct TicksArgs {
     #[arg(long, value_name = "PPM", default_value = "60", value_parser = parse_drift)]
     ppm: u32,
     /// Ticks a second
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = number::<u32>(..))]
     hz: u32,
     /// Percentage of the time for which the kernel works, from the start of each pulse
     #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = parse_percent)]

@@ -8,7 +8,7 @@ use nicpoll_study::{CompareOptions, FailOn, OpenResult, ResultSource, compare_re
 use nicpoll_sys::tell;
 
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
-use crate::options::StoreFile;
+use crate::options::{StoreFile, number};
 use crate::output;
 use crate::reading::confined;
 
@@ -41,7 +41,7 @@ pub struct CompareArgs {
     #[arg(long, conflicts_with = "ministat")]
     pub anyway: bool,
     /// Column of a table of numbers, from 1 [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<usize>(1..))]
     pub column: Option<usize>,
     /// Print what ministat(1) prints of the same values
     #[arg(

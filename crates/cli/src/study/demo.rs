@@ -10,6 +10,7 @@ use nicpoll_study::{DemoOptions, plan};
 
 use super::run::{StudyRunArgs, run_planned};
 use crate::failure::Failure;
+use crate::options::number;
 
 /// Options of `nicpoll demo`.
 #[derive(Args, Debug)]
@@ -37,7 +38,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, conflicts_with = "resume")]
     pub duration: Option<Duration>,
     /// Blocks: how often every workload runs under every setting [default: 16, quick 11]
-    #[arg(long, value_name = "N", conflicts_with = "resume")]
+    #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = number::<u32>(..))]
     pub repeats: Option<u32>,
     /// Workloads: tcp, udp1470, udp64, rr [default: all, quick: udp64, rr]
     #[arg(

@@ -20,7 +20,7 @@ use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
 
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
-use crate::options::{StoreFile, read_host};
+use crate::options::{StoreFile, number, read_host};
 use crate::output;
 use crate::progress::StudyLine;
 use crate::reading::confined;
@@ -67,7 +67,7 @@ pub struct StudyRunArgs {
     #[arg(long, value_name = "LIMIT")]
     pub fail_on: Option<FailOn>,
     /// Seed of the random order [default: random; it is printed]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u64>(..))]
     pub seed: Option<u64>,
     /// Print the answer alone: one screen of 24 lines
     #[arg(long, conflicts_with = "json")]

@@ -20,7 +20,7 @@ use nicpoll_traffic::signals::Stop;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::failure::{Failure, over};
-use crate::options::{StoreFile, read_text};
+use crate::options::{StoreFile, parsed, read_text};
 use crate::output;
 use crate::reading::{confined, confined_within};
 
@@ -37,7 +37,7 @@ const TOKEN_MAX: usize = 256;
 #[command(after_help = include_str!("../help/serve-examples.txt"))]
 pub struct ServeArgs {
     /// Address and port of the pages. At other addresses than loopback a browser needs the printed token
-    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LISTEN)]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LISTEN, value_parser = parsed::<SocketAddr>("an address with a port, such as 127.0.0.1:8077 or [::1]:8077"))]
     listen: SocketAddr,
     /// File with the token that a browser needs, on loopback too: at least 16 letters, digits, '-' or '_' [default: a
     /// new one; none on loopback]

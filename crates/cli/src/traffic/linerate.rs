@@ -13,7 +13,7 @@ use nicpoll_report::render_line_rates;
 use nicpoll_sys::ethtool;
 
 use crate::failure::Failure;
-use crate::options::usage;
+use crate::options::{number, usage};
 use crate::output;
 
 /// The frame sizes of RFC 2544, section 9.1.
@@ -35,10 +35,10 @@ pub struct LinerateArgs {
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = parse_frame)]
     frame: Vec<Packet>,
     /// Payload bytes of UDP datagrams; above the MTU they are fragmented
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = number::<u32>(..))]
     udp: Vec<u32>,
     /// Bytes of TCP writes, each sent alone
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = number::<u32>(..))]
     tcp: Vec<u32>,
     /// Add TCP's timestamps option, 12 bytes a segment, Linux's default
     #[arg(long, requires = "tcp")]
@@ -47,10 +47,10 @@ pub struct LinerateArgs {
     #[arg(long, value_name = "VERSION", value_parser = parse_ip)]
     ip: Option<IpVersion>,
     /// VLAN tags in each frame
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = number::<u8>(0..=2))]
     vlan: u8,
     /// The longest IP packet in a frame [default: 1500, or the interface's]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(68..=65_535))]
+    #[arg(long, value_name = "BYTES", value_parser = number::<u32>(68..=65_535))]
     mtu: Option<u32>,
     /// A rate to compare with the line: packets/s (70kpps) or bit/s of payload, with --frame of frames
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]

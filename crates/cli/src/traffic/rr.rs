@@ -3,6 +3,7 @@
 use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::num::{NonZeroU32, NonZeroU64};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use nicpoll_traffic::signals::on_signal;
 use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 
 use crate::failure::Failure;
+use crate::options::number;
 use crate::output::{now, print};
 
 /// The default duration of a client.
@@ -142,10 +144,12 @@ fn resolve(host: &str, port: u16, wants_ipv6: bool) -> anyhow::Result<SocketAddr
 const PORT: u16 = 5018;
 /// The shortest message.
 const HEAD_BYTES: u32 = Message::BYTES as u32;
+/// Lengths of a message.
+const MESSAGE_BYTES: RangeInclusive<u64> = HEAD_BYTES as u64..=MESSAGE_BYTES_MAX as u64;
 /// The longest UDP payload over both versions of IP.
 const DATAGRAM_BYTES_MAX: u32 = 65_507;
 /// The most requests in flight; more would be a stream.
-const DEPTH_MAX: i64 = 1024;
+const DEPTH_MAX: u64 = 1024;
 /// The longest time in the histogram.
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
@@ -167,7 +171,7 @@ pub struct RrArgs {
     #[arg(short, long)]
     pub udp: bool,
     /// Port of the server
-    #[arg(short, long, default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(short, long, default_value_t = PORT, value_parser = number::<u16>(1..))]
     pub port: u16,
     /// Local address
     #[arg(short = 'B', long, value_name = "ADDRESS")]
@@ -179,7 +183,7 @@ pub struct RrArgs {
     #[arg(short, long, value_name = "TIME", value_parser = parse_seconds)]
     pub time: Option<Duration>,
     /// How many requests to send; with -t whichever ends first
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = number::<u64>(1..))]
     pub requests: Option<u64>,
     /// Print each interval when it ends
     #[arg(short, long, value_name = "TIME", value_parser = parse_seconds)]
@@ -188,16 +192,16 @@ pub struct RrArgs {
     #[arg(long, value_name = "RATE", value_parser = parse_count_rate, conflicts_with = "depth")]
     pub rate: Option<Rate>,
     /// Closed loop: requests in flight at a time
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::<u32>(1..=DEPTH_MAX))]
     pub depth: u32,
     /// Time after which a request counts as lost, up to 60s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_seconds)]
     pub timeout: Duration,
     /// Bytes of a request, at least 64
-    #[arg(long, value_name = "BYTES", default_value_t = HEAD_BYTES, value_parser = message_bytes())]
+    #[arg(long, value_name = "BYTES", default_value_t = HEAD_BYTES, value_parser = number::<u32>(MESSAGE_BYTES))]
     pub request_bytes: u32,
     /// Bytes of a response, at least 64; over UDP no more than of the request
-    #[arg(long, value_name = "BYTES", default_value_t = HEAD_BYTES, value_parser = message_bytes())]
+    #[arg(long, value_name = "BYTES", default_value_t = HEAD_BYTES, value_parser = number::<u32>(MESSAGE_BYTES))]
     pub response_bytes: u32,
     /// Print one JSON object instead of text (docs/rr.md)
     #[arg(long)]
@@ -205,11 +209,6 @@ pub struct RrArgs {
     /// Print a line of JSON for each event as it happens
     #[arg(long, conflicts_with = "json")]
     json_stream: bool,
-}
-
-fn message_bytes() -> clap::builder::RangedI64ValueParser<u32> {
-    let [least, most] = [HEAD_BYTES, MESSAGE_BYTES_MAX].map(i64::from);
-    clap::value_parser!(u32).range(least..=most)
 }
 
 impl RrArgs {

@@ -89,6 +89,24 @@ fn help_of_a_tool_shows_its_options() {
     }
 }
 
+#[test]
+fn paragraphs_of_help_fill_the_lines_of_a_terminal() {
+    for (command, columns) in [("watch", 60), ("watch", 80), ("demo", 100)] {
+        let help = nicpoll([command, "--help"]).env("COLUMNS", columns.to_string());
+        let help = stdout(&help.output().unwrap());
+        let (about, _) = help.split_once("\n\nUsage: ").unwrap();
+        for paragraph in about.split("\n\n").skip(1) {
+            let mut lines: Vec<usize> = paragraph.lines().map(str::len).collect();
+            lines.pop();
+            let is_full = |letters: &usize| (columns - 20..=columns).contains(letters);
+            assert!(
+                lines.iter().all(is_full),
+                "{command} {columns}: {paragraph}"
+            );
+        }
+    }
+}
+
 /// Returns the options that a page or a help text lists between two headings.
 fn options(text: &str, from: &str, to: &str) -> Vec<String> {
     let section = text
@@ -184,6 +202,23 @@ fn an_archive_has_no_commit_even_within_another_repository() {
     let git = git.args(["init", "--quiet"]).status();
     if git.is_ok_and(|status| status.success()) {
         assert_eq!(build::commit(&unpacked), None);
+    }
+}
+
+#[test]
+fn what_is_no_number_here_is_refused_with_those_that_are() {
+    for (line, expected) in [
+        ("blast lo --count x", "from 1 to 18446744073709551615"),
+        ("sink lo --port 70000", "from 1 to 65535"),
+        ("sink lo --cpu 0,x", "from 0 to 4294967295"),
+        ("rr -s --request-bytes 1k", "from 64 to 1048576"),
+        ("set HOST:em0 --idle-poll 2", "from 0 to 1"),
+        ("ab lo --seed -1.5", "from 0 to 18446744073709551615"),
+    ] {
+        let output = nicpoll(words(line)).output().unwrap();
+        assert_code(&output, 2);
+        let told = format!("a whole number {expected} was expected");
+        assert_has(stderr(&output), told);
     }
 }
 

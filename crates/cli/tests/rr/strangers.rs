@@ -90,6 +90,15 @@ fn one_address_does_not_get_all_connections() {
 }
 
 #[test]
+fn silent_connections_make_room_for_a_client_of_their_address() {
+    let server = Server::start();
+    let _crowd = server.connections(1, OF_ALL);
+    thread::sleep(Duration::from_millis(1500));
+    assert!(server.serves());
+    server.end();
+}
+
+#[test]
 fn without_descriptors_a_client_is_refused_and_the_server_goes_on() {
     let server = Server::start();
     limit(&server.running.child, Resource::Nofile, 24);

@@ -58,7 +58,7 @@ const STORIES: &str = r#"
     2 set em0 polling --nice 40 | give -20 to 19
     2 set em0 poling | did you mean 'polling'?
     2 set em0 -pollin | did you mean '-polling'?
-    2 set em0 up | did you mean 'polling'?; 'ip link set em0 up' does that
+    2 set em0 up | did you mean 'ip link set em0 up', or 'polling'?
     1 set em0 poling --period 50us | did you mean 'polling'?
     1 set em1 polling | did you mean 'em0'?
     restored

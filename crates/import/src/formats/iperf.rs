@@ -238,14 +238,13 @@ fn run(line: usize, object: &Value) -> Result<ToolRun, FileError> {
     let lost = figure(&end["sum"]["lost_percent"]).map(|percent| percent / 100.0);
     run.loss_ratio = lost.filter(|share| *share <= 1.0);
     run.jitter_seconds = figure(&end["sum"]["jitter_ms"]).map(|ms| ms / 1e3);
-    // A server that sent has no receiver figures and states 0.
-    let received = figure(&end["sum_received"]["bits_per_second"]).filter(|it| *it > 0.0);
-    let sent = || figure(&end["sum_sent"]["bits_per_second"]);
+    let of = |sum: &str| figure(&end[sum]["bits_per_second"]);
     // Old releases have one sum for datagrams: what was sent, and the share lost.
-    let summed = || figure(&end["sum"]["bits_per_second"]);
+    let sent = of("sum_sent").or_else(|| of("sum"));
+    // A server that sent has no receiver figures and states 0.
+    let received = of("sum_received").filter(|it| *it > 0.0 || sent.is_none());
     run.is_sent = received.is_none() && run.loss_ratio.is_none();
-    run.value =
-        received.or_else(|| Some(sent().or_else(summed)? * (1.0 - run.loss_ratio.unwrap_or(0.0))));
+    run.value = received.or_else(|| Some(sent? * (1.0 - run.loss_ratio.unwrap_or(0.0))));
     run.series = intervals(&object["intervals"]);
     Ok(run)
 }

@@ -48,7 +48,7 @@ pub struct ToolRun {
     pub line: usize,
     /// The quantity of `value` and `series`.
     pub quantity: MeasuredQuantity,
-    /// The figure of the whole run; `None` when it was cut off.
+    /// The figure of the whole run; `None` when the text does not state it.
     pub value: Option<f64>,
     /// The figures of its intervals, without a final partial one.
     pub series: Vec<f64>,

@@ -257,9 +257,11 @@ impl<'a> ClientStreams<'a> {
         match stream.amount {
             Amount::ENDLESS => None,
             Amount::Time(asked) => {
-                let obtained = total.flowed_seconds.unwrap_or(total.whole.end);
-                let obtained = Duration::from_secs_f64(obtained);
-                Shortfall::of(asked, obtained).map(|short| short.to_string())
+                let of = |seconds| Shortfall::of(asked, Duration::from_secs_f64(seconds));
+                match total.flowed_seconds {
+                    Some(flowed) => of(flowed).map(|short| short.while_sending()),
+                    None => of(total.whole.end).map(|short| short.to_string()),
+                }
             }
             Amount::Bytes(asked) => {
                 let obtained = total.whole.bytes;

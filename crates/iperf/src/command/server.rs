@@ -119,7 +119,7 @@ impl<'a> Server<'a> {
         let mut has_warned = false;
         let served = self.each_client(|patience| {
             let taken = listener.accept(self.signals, patience)?;
-            if let Some(refusal) = notices.due(slots.refusal()) {
+            if let Some(refusal) = notices.due(slots.admission().refusal()) {
                 tell!("{SPEAKER}{refusal}");
             }
             if let Some(client) = listener.not_allowed().filter(|_| !has_warned) {
@@ -159,7 +159,9 @@ impl<'a> Server<'a> {
             }),
             Err(source) => {
                 let peer = taken.peer.into();
-                slots.refuse(ClientRefusal::Thread { peer, source });
+                slots
+                    .admission()
+                    .refuse(ClientRefusal::Thread { peer, source });
                 None
             }
         }

@@ -184,7 +184,7 @@ impl<'a> TcpStreamReader<'a> {
                     {
                         return Err(self.broken(source));
                     }
-                    if read < FEW_BYTES {
+                    if read < FEW_BYTES || self.least_rate.is_missed() {
                         self.stop_if_in_the_way()?;
                     }
                     return Ok(ReadProgress::Read(read));
@@ -208,16 +208,16 @@ impl<'a> TcpStreamReader<'a> {
         }
     }
 
-    /// Ends a stream that sends almost nothing while others wait for a slot.
+    /// Ends a stream that sends almost nothing and whose slot another client has.
     fn stop_if_in_the_way(&mut self) -> Result<(), Error> {
         let Some(ticket) = &self.connection.ticket else {
             return Ok(());
         };
         let (peer, bytes) = (self.connection.peer, self.counted.bytes);
-        if self.least_rate.is_missed(ticket, bytes, Instant::now()) {
+        if self.least_rate.look(ticket, bytes, Instant::now()) {
             let seconds = self.elapsed().as_secs_f64();
             return Err(Error::Because(format!(
-                "{peer} sent {bytes} bytes in {seconds:.1} s while others waited for a stream; send at least 1 kB/s"
+                "{peer} sent {bytes} bytes in {seconds:.1} s and makes room for another client; send at least 1 kB/s"
             )));
         }
         Ok(())

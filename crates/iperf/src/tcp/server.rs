@@ -139,6 +139,7 @@ impl Listener {
                 self.spare.turn_away(&self.listener);
                 let peer = Caller(None);
                 self.slots
+                    .admission()
                     .refuse(ClientRefusal::Descriptor { peer, source });
                 return Ok(None);
             }
@@ -150,7 +151,7 @@ impl Listener {
 
     /// Takes the reason of the last refusal that was not yet reported.
     pub fn refusal(&self) -> Option<ClientRefusal> {
-        self.slots.refusal()
+        self.slots.admission().refusal()
     }
 }
 
@@ -170,7 +171,7 @@ impl Listen for Listener {
         let begun = Instant::now();
         loop {
             signals.check()?;
-            let is_full = self.slots.are_taken();
+            let is_full = self.slots.admission().is_full();
             if !is_full
                 && let Some((socket, peer)) = self.accept_one().map_err(failed)?
                 // Closes connections from hosts other than the expected server, and from clients with too many.
@@ -202,13 +203,13 @@ impl Listen for Listener {
                 let at_once = [&self.listener];
                 let is_awaited = sockets::poll_any(&at_once, PollFlags::IN, Duration::ZERO);
                 if is_full && is_awaited.map_err(failed)? {
-                    self.slots.wait();
+                    self.slots.admission().wait();
                 }
                 return Ok(None);
             }
             let is_awaited = sockets::poll_once(&self.listener, PollFlags::IN).map_err(failed)?;
             if is_full && is_awaited {
-                self.slots.wait();
+                self.slots.admission().wait();
                 // A poll would return at once.
                 thread::sleep(LOOK_EVERY);
             }

@@ -292,7 +292,7 @@ impl UdpStreamReceiver<'_> {
             };
             let is_in_the_way = ticket.is_some_and(|ticket| {
                 let bytes = self.session.as_ref().map_or(0, |session| session.bytes);
-                least_rate.is_missed(ticket, bytes, now)
+                least_rate.look(ticket, bytes, now)
             });
             if is_in_the_way {
                 return Ok(End::Idle);

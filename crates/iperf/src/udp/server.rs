@@ -136,6 +136,7 @@ impl Listener {
             Err(Error::Bind { source, .. } | Error::Io { source, .. }) => {
                 let peer = peer.into();
                 self.slots
+                    .admission()
                     .refuse(ClientRefusal::Descriptor { peer, source });
                 return Ok(None);
             }
@@ -204,7 +205,7 @@ impl Listener {
 
     /// Takes the reason of the last refusal that was not yet reported.
     pub fn refusal(&self) -> Option<ClientRefusal> {
-        self.slots.refusal()
+        self.slots.admission().refusal()
     }
 }
 

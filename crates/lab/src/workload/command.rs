@@ -376,8 +376,8 @@ impl CommandWorkload {
         let run = runs
             .last()
             .ok_or_else(|| absent("there is no result in it"))?;
-        let cut_off = || Refused(format!("its run at line {} was cut off", run.line));
-        let number = run.value.ok_or_else(cut_off)?;
+        let lacks = || absent("its last run has no figure of the whole run");
+        let number = run.value.ok_or_else(lacks)?;
         let is_asked = self.unit == Some(FigureUnit::Transactions);
         let unit = match run.quantity {
             MeasuredQuantity::TransactionsPerSecond if !is_asked => {

@@ -1,7 +1,7 @@
 //! Comparisons and verdicts: of two settings of a study, and of any two sets of results.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::document::named;
 use crate::study::trial::TrialFigures;
@@ -225,7 +225,7 @@ pub struct Ends {
     /// Lower end: a ratio, or a difference of shares.
     #[serde(rename = "low_ratio")]
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end; null like the lower end, and where there is none.
     #[serde(rename = "high_ratio")]
     pub high: Option<f64>,
 }
@@ -374,15 +374,18 @@ pub struct ComparedSide {
     pub name: String,
     /// Source of the values: the format of a file, or "study".
     pub read_as: String,
-    /// The values in order, in the comparison's quantity.
+    /// The values in order, in the comparison's quantity; null for a time without end, in which nothing was
+    /// answered.
+    #[serde(deserialize_with = "endless")]
+    #[schemars(with = "Vec<Option<f64>>")]
     pub values: Vec<f64>,
     /// Whether the values are intervals of one run: neighbours may be correlated, and the run counts as one.
     pub are_intervals: bool,
     /// Whether only senders counted: fewer may have arrived.
     pub is_sent: bool,
-    /// The median; null without values.
+    /// The median; null without values, or without end.
     pub median: Option<f64>,
-    /// The mean.
+    /// The mean; null without values, or without end.
     pub mean: Option<f64>,
     /// The standard deviation, with n - 1; null with fewer than two values.
     pub standard_deviation: Option<f64>,
@@ -391,6 +394,13 @@ pub struct ComparedSide {
     /// Whether the values are homogeneous over time.
     #[serde(flatten)]
     pub order: SeriesTests,
+}
+
+/// Reads values, of which JSON has those without end as null.
+fn endless<'de, D: Deserializer<'de>>(values: D) -> Result<Vec<f64>, D::Error> {
+    let values = Vec::<Option<f64>>::deserialize(values)?;
+    let with_end = |value: Option<f64>| value.unwrap_or(f64::INFINITY);
+    Ok(values.into_iter().map(with_end).collect())
 }
 
 /// Two sets of values compared.
@@ -522,4 +532,22 @@ pub struct RateOverTime {
     pub step_at_seconds: Option<f64>,
     /// The first block after a step between trials. Null otherwise.
     pub step_at_block: Option<u32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_without_end_is_null_in_json_and_comes_back() {
+        let side = serde_json::json!({
+            "name": "a", "read_as": "study", "values": [1.0, null], "are_intervals": false,
+            "is_sent": false, "median": null, "mean": null, "standard_deviation": null,
+            "outliers": [], "drift_p": null, "step_at": null, "step_p": null,
+            "dependence_p": null, "is_uneven": false,
+        });
+        let read: ComparedSide = serde_json::from_value(side.clone()).unwrap();
+        assert_eq!(read.values, [1.0, f64::INFINITY]);
+        assert_eq!(serde_json::to_value(read).unwrap(), side);
+    }
 }

@@ -40,17 +40,19 @@ impl StudyFile {
     /// # Errors
     /// When there is neither.
     pub fn text_of(path: &Path) -> Result<String, Refused> {
-        let unread = |error| Refused(format!("cannot read {}: {error}", path.display()));
+        let shown = path.display();
         match read_text(path, BYTES_MAX as u64) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 ready(path).map(String::from).ok_or_else(|| {
                     let known = READY.map(|(name, _)| name);
                     let meant = did_you_mean(&path.to_string_lossy(), known);
                     let known = known.join(", ");
-                    unread(format!("{error}; ready studies are {known}{meant}"))
+                    Refused(format!(
+                        "there is no file and no ready study '{shown}'; ready studies are {known}{meant}"
+                    ))
                 })
             }
-            read => read.map_err(|error| unread(error.to_string())),
+            read => read.map_err(|error| Refused(format!("cannot read {shown}: {error}"))),
         }
     }
 
@@ -138,8 +140,8 @@ mod tests {
     fn a_study_that_is_not_there_is_told_with_those_that_are() {
         let error = find(Path::new("no-such-study")).unwrap_err();
         let told = error.to_string();
-        assert!(told.contains("cannot read no-such-study: "), "{told}");
-        assert!(told.contains("ready studies are demo, "), "{told}");
+        let words = "there is no file and no ready study 'no-such-study'; ready studies are demo, ";
+        assert!(told.starts_with(words), "{told}");
         let error = find(Path::new("priod")).unwrap_err();
         assert!(error.0.ends_with("did you mean 'period'?"), "{error}");
     }

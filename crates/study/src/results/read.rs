@@ -475,9 +475,8 @@ fn values_of(runs: &[ToolRun], format: &ResultFormat) -> Result<ValueSet, FileEr
         Some(series) => series,
         None => {
             let whole = |run: &ToolRun| {
-                let cut =
-                    "the run that begins here was cut off: there is no figure of the whole run";
-                run.value.ok_or_else(|| fails(run.line, cut))
+                let lacks = "the run that begins here has no figure of the whole run; leave it out";
+                run.value.ok_or_else(|| fails(run.line, lacks))
             };
             runs.iter().map(whole).collect::<Result<_, _>>()?
         }

@@ -206,7 +206,8 @@ impl Reach {
             ),
             None => String::from("nothing left this host any more; see whether the link is up"),
         };
-        Some(format!("{}: {why}", Shortfall { asked, obtained }))
+        let shortfall = Shortfall { asked, obtained };
+        Some(format!("{}: {why}", shortfall.while_sending()))
     }
 }
 

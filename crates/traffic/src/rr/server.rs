@@ -3,13 +3,12 @@
 //!
 //! A datagram gets no longer answer than itself, so a request with a forged address cannot amplify traffic.
 //! Connections are limited in number, in memory, and in how long they may be silent or leave responses unread.
-//! While clients are refused for lack of a connection, idle ones are closed much sooner; and no address may use
-//! all of them. Whatever arrives, the service goes on.
+//! When all are in use, a newcomer replaces the oldest idle one; and no address may use all of them. Whatever
+//! arrives, the service goes on.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,7 +18,7 @@ use nicpoll_wire::rr::{Decoder, Message, MessageKind};
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use crate::admission::{AddressShares, Caller, ClientRefusal, Spare, is_exhausted};
+use crate::admission::{Admission, Caller, ClientRefusal, Slot, SlotLimits, Spare, is_exhausted};
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, RefusedSends};
 use crate::udp_server::BoundUdp;
@@ -143,13 +142,14 @@ impl Responder {
     }
 }
 
-/// Most connections at a time.
-const CONNECTIONS_MAX: usize = 128;
-/// Most connections for one address.
-const CONNECTIONS_PER_ADDRESS: usize = CONNECTIONS_MAX / 8 * 7;
-/// All connections in words, and what happens to the next client.
-const IN_USE: &str = "all 128 connections are in use";
-const RULE: &str = "is refused; a connection that asks nothing for 1 s makes room for the next one";
+/// Connections at a time.
+const CONNECTIONS: SlotLimits = SlotLimits {
+    all: 128,
+    of_address: 128 / 8 * 7,
+    in_use: "all 128 connections are in use",
+    rule: "is refused; a connection that asks nothing for 1 s makes room for the next one",
+    what: "connections",
+};
 /// Connections waiting to be accepted.
 const BACKLOG: i32 = 128;
 /// The longest datagram.
@@ -173,16 +173,7 @@ pub struct Served {
     tcp: ProtocolCounts,
     connections: AtomicU64,
     refused_connections: AtomicU64,
-    places: Mutex<Places>,
-}
-
-/// Connections by address, and refused clients.
-#[derive(Debug)]
-struct Places {
-    open: AddressShares,
-    /// Refused clients for which a connection is yet to be closed.
-    waiting: usize,
-    refusal: Option<ClientRefusal>,
+    admission: Admission,
 }
 
 /// The counts of one protocol.
@@ -221,11 +212,7 @@ impl Default for Served {
             tcp: ProtocolCounts::default(),
             connections: AtomicU64::default(),
             refused_connections: AtomicU64::default(),
-            places: Mutex::new(Places {
-                open: AddressShares::new(CONNECTIONS_PER_ADDRESS),
-                waiting: 0,
-                refusal: None,
-            }),
+            admission: Admission::new(CONNECTIONS),
         }
     }
 }
@@ -248,45 +235,12 @@ impl Served {
 
     /// Takes the reason of the last refusal that was not yet reported.
     pub fn refusal(&self) -> Option<ClientRefusal> {
-        self.places().refusal.take()
-    }
-
-    fn places(&self) -> MutexGuard<'_, Places> {
-        // The state stays valid when another thread panics.
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a slot for a connection, or returns why there is none.
-    fn take(&self, address: SocketAddr) -> Result<(), ClientRefusal> {
-        let (mut places, peer) = (self.places(), Caller::from(address));
-        if places.open.taken() >= CONNECTIONS_MAX {
-            // No more slots can be freed than there are connections.
-            places.waiting = CONNECTIONS_MAX.min(places.waiting + 1);
-            let (in_use, rule) = (IN_USE, RULE);
-            return Err(ClientRefusal::Full { peer, in_use, rule });
-        }
-        if !places.open.has_room(address.ip(), 1) {
-            let (most, what) = (CONNECTIONS_PER_ADDRESS, "connections");
-            return Err(ClientRefusal::Share { peer, most, what });
-        }
-        // This may be a client refused before.
-        places.waiting = places.waiting.saturating_sub(1);
-        places.open.take(address.ip());
-        Ok(())
-    }
-
-    /// Whether an idle connection must end for another client. As many callers are told so as clients were
-    /// refused.
-    fn wants_room(&self) -> bool {
-        let mut places = self.places();
-        let wants = places.open.taken() >= CONNECTIONS_MAX && places.waiting > 0;
-        places.waiting -= usize::from(wants);
-        wants
+        self.admission.refusal()
     }
 
     fn refuse(&self, refusal: ClientRefusal) {
         add(&self.refused_connections, 1);
-        self.places().refusal = Some(refusal);
+        self.admission.refuse(refusal);
     }
 
     /// Connections closed at once, because of the limit or for lack of a descriptor or thread.
@@ -407,19 +361,17 @@ impl Service {
                     continue;
                 }
             };
-            if let Err(refusal) = served.take(peer) {
-                served.refuse(refusal);
+            let Some(slot) = served.admission.admit(peer, 1) else {
+                add(&served.refused_connections, 1);
                 continue;
-            }
+            };
             let serve = move || {
                 add(&served.connections, 1);
                 // A failed connection has ended; the kernel tells its client.
-                let _ = serve_connection(stream, served, is_over);
-                served.places().open.give_back(peer.ip());
+                let _ = serve_connection(stream, &slot, served, is_over);
             };
             let named = thread::Builder::new().name(String::from("nicpoll-rr-tcp"));
             if let Err(source) = named.spawn_scoped(scope, serve) {
-                served.places().open.give_back(peer.ip());
                 let peer = Caller::from(peer);
                 served.refuse(ClientRefusal::Thread { peer, source });
             }
@@ -439,8 +391,8 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// How long a connection may be silent, or leave responses unread.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The same while others are refused: at least one request per second keeps a connection.
-const IDLE_TIMEOUT_CROWDED: Duration = Duration::from_secs(1);
+/// After this a newcomer may replace it: at least one request per second keeps a connection.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// Most bytes per read of a connection.
 const READ_BYTES: usize = 65_536;
 /// Head and filler written at once, so a short response is one segment.
@@ -451,13 +403,15 @@ static FILLER: [u8; READ_BYTES] = [0; READ_BYTES];
 /// Answers a client's requests until it closes, sends something else, or goes silent.
 fn serve_connection(
     mut stream: TcpStream,
+    slot: &Slot,
     served: &Served,
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<()> {
     // Whether the connection has made no progress for too long.
     let is_idle = |since: Instant| {
         let silence = since.elapsed();
-        silence >= IDLE_TIMEOUT || silence >= IDLE_TIMEOUT_CROWDED && served.wants_room()
+        slot.set_idle(silence >= IDLE_AFTER);
+        silence >= IDLE_TIMEOUT || slot.is_replaced()
     };
     let counters = &served.tcp;
     sockets::make_blocking(&stream)?;

@@ -12,8 +12,10 @@ use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState, Wrap};
 
 use super::tables::{WatchScale, WatchTable, cost, tables};
 
-/// Columns between tables side by side.
+/// Columns between tables side by side,
 const SPACING: u16 = 2;
+/// and least columns of a screen that has such tables.
+const SIDE_BY_SIDE_MIN: u16 = 60;
 /// Most lines of a message.
 const MESSAGE_LINES_MAX: u16 = 4;
 /// Minimum lines of interrupts, drops and counters, however many interfaces there are.
@@ -43,25 +45,26 @@ pub fn draw_watch(frame: &mut Frame, view: &WatchView) {
     let message = (view.in_locale)(view.message);
     let message_lines = message_lines(&message, frame.area().width);
     let message = Paragraph::new(message).wrap(Wrap { trim: true });
+    let cost = match view.sample {
+        None => String::from("the first interval has not ended"),
+        Some(sample) => (view.in_locale)(&cost(&sample.cost)),
+    };
+    let foot_lines = [&*cost, KEYS].map(|line| self::message_lines(line, frame.area().width));
     let [top, body, said, bottom] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Fill(1),
         Constraint::Length(message_lines),
-        Constraint::Length(2),
+        Constraint::Length(foot_lines.iter().sum()),
     ])
     .areas(frame.area());
     frame.render_widget(Line::styled(title(view), Modifier::BOLD), top);
     frame.render_widget(message, said);
-    let cost = match view.sample {
-        None => String::from("the first interval has not ended"),
-        Some(sample) => {
-            let tables = tables(sample, view.scale, view.start.storm_threshold_entries);
-            draw_tables(frame, tables, view.selected, body);
-            (view.in_locale)(&cost(&sample.cost))
-        }
-    };
+    if let Some(sample) = view.sample {
+        let tables = tables(sample, view.scale, view.start.storm_threshold_entries);
+        draw_tables(frame, tables, view.selected, body);
+    }
     let foot = Text::from(vec![Line::raw(cost), Line::styled(KEYS, Modifier::BOLD)]);
-    frame.render_widget(foot, bottom);
+    frame.render_widget(Paragraph::new(foot).wrap(Wrap { trim: true }), bottom);
 }
 
 fn title(view: &WatchView) -> String {
@@ -124,13 +127,27 @@ fn draw_tables(frame: &mut Frame, tables: [WatchTable; 7], selected: usize, area
         draw_table(frame, table, selected, top);
         below = rest;
     }
-    let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]);
-    let [left, right] = halves.spacing(SPACING).areas(below);
-    draw_table(frame, &interrupts, None, left);
+    let tables = [&interrupts, &drops, &protocols];
+    for (table, area) in tables.into_iter().zip(places_below(tables, below)) {
+        draw_table(frame, table, None, area);
+    }
+}
+
+/// Where interrupts, drops and counters are drawn: the latter next to the interrupts, in no more columns than they
+/// need, or below each other on a narrow screen.
+fn places_below(tables: [&WatchTable; 3], area: Rect) -> [Rect; 3] {
+    let [_, drops, protocols] = tables;
+    if area.width < SIDE_BY_SIDE_MIN {
+        let shares = share_lines(&tables.map(WatchTable::lines), area.height);
+        return Layout::vertical(shares).areas(area);
+    }
+    let wanted = drops.width().max(protocols.width());
+    let most = area.width.saturating_sub(SPACING) / 2;
+    let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Length(wanted.min(most))]);
+    let [left, right] = halves.spacing(SPACING).areas(area);
     let halves = Layout::vertical([Constraint::Length(drops.lines()), Constraint::Fill(1)]);
     let [top, rest] = halves.areas(right);
-    draw_table(frame, &drops, None, top);
-    draw_table(frame, &protocols, None, rest);
+    [left, top, rest]
 }
 
 fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, area: Rect) {
@@ -175,7 +192,7 @@ fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, ar
 /// Fits a title into a width, with the number of hidden columns, which is never left out.
 fn title_in(title: &str, left_out: usize, width: u16) -> String {
     let said = match left_out {
-        0 => return String::from(title),
+        0 => String::new(),
         1 => String::from(" (1 column does not fit)"),
         _ => format!(" ({left_out} columns do not fit)"),
     };
@@ -183,10 +200,13 @@ fn title_in(title: &str, left_out: usize, width: u16) -> String {
     if title.chars().count() <= room {
         return title.to_owned() + &said;
     }
-    // Whole words only: a figure without its end is another one.
+    // Whole words only: a figure without its end is another one. A remark in brackets is left out as a whole.
     let begun: String = title.chars().take(room).collect();
-    let whole = begun.rfind(' ').map_or("", |end| &begun[..end]);
-    whole.trim_end().to_owned() + &said
+    let remark = begun.rfind(" (").filter(|at| !begun[*at..].contains(')'));
+    let end = remark
+        .or_else(|| begun.rfind(' '))
+        .or_else(|| title.find(' '));
+    title[..end.unwrap_or(title.len())].trim_end().to_owned() + &said
 }
 
 /// Fits a text into a width, with its first word if there is room, and always its end: the names of a card's
@@ -197,7 +217,7 @@ fn with_end(text: &str, width: u16) -> String {
         return String::from(text);
     }
     let first = text.split(' ').next().unwrap_or_default();
-    let first = if 3 * first.chars().count() < width {
+    let first = if first.chars().count() < width {
         first
     } else {
         ""
@@ -230,14 +250,25 @@ impl WatchTable {
         u16::try_from(self.rows.len()).unwrap_or(u16::MAX)
     }
 
-    /// Fits the columns into a width: each as wide as its widest text. If they do not fit, the first is cut, then the
-    /// spacing, then the last columns are left out. Returns the widths of the shown columns, and the spacing.
-    fn columns_in(&self, available: u16) -> (Vec<u16>, u16) {
+    /// Returns the width of each column: that of its widest text.
+    fn column_widths(&self) -> Vec<u16> {
         let width = |(column, head): (usize, &&str)| {
             let cells = self.rows.iter().map(|row| row[column].chars().count());
             cells.max().unwrap_or(0).max(head.chars().count()) as u16
         };
-        let mut widths: Vec<u16> = self.head.iter().enumerate().map(width).collect();
+        self.head.iter().enumerate().map(width).collect()
+    }
+
+    /// Returns the width of all columns with room between them.
+    fn width(&self) -> u16 {
+        let widths = self.column_widths();
+        widths.iter().sum::<u16>() + SPACINGS[0] * widths.len().saturating_sub(1) as u16
+    }
+
+    /// Fits the columns into a width. If they do not fit, the first is cut, then the spacing, then the last columns
+    /// are left out. Returns the widths of the shown columns, and the spacing.
+    fn columns_in(&self, available: u16) -> (Vec<u16>, u16) {
+        let mut widths = self.column_widths();
         loop {
             for spacing in SPACINGS {
                 if let Some(widths) = with_first_cut(&widths, spacing, available) {
@@ -461,7 +492,7 @@ mod fitting {
         );
         assert_eq!(
             names.map(|name| with_end(name, 6)),
-            ["~put.0", "~put.0", "~rupts"]
+            ["36~t.0", "42~t.0", "LOC~ts"]
         );
         assert_eq!(with_end(names[0], 18), names[0]);
         let title = "CPU, % (exact); 1,230 context switches/s";
@@ -471,6 +502,9 @@ mod fitting {
             "CPU, % (exact); (3 columns do not fit)"
         );
         assert!(title_in(title, 1, 10).contains("1 column"));
+        let title = "dropped packets (places without any left out)";
+        assert_eq!(title_in(title, 0, 28), "dropped packets");
+        assert_eq!(title_in(title, 2, 19), "dropped (2 columns do not fit)");
     }
 
     #[test]
