@@ -92,8 +92,9 @@ fn help_of_a_tool_shows_its_options() {
 #[test]
 fn paragraphs_of_help_fill_the_lines_of_a_terminal() {
     for (command, columns) in [("watch", 60), ("watch", 80), ("demo", 100)] {
-        let help = nicpoll([command, "--help"]).env("COLUMNS", columns.to_string());
-        let help = stdout(&help.output().unwrap());
+        let mut asked = nicpoll([command, "--help"]);
+        let asked = asked.env("COLUMNS", columns.to_string());
+        let help = stdout(&asked.output().unwrap());
         let (about, _) = help.split_once("\n\nUsage: ").unwrap();
         for paragraph in about.split("\n\n").skip(1) {
             let mut lines: Vec<usize> = paragraph.lines().map(str::len).collect();
