@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use nicpoll_traffic::{Admission, Slot, SlotLimits};
+use nicpoll_traffic::{Admission, ServerSlot, SlotLimits};
 
 /// Most streams that a listener serves at a time.
 pub const CLIENTS_MAX: usize = 256;
@@ -103,7 +103,7 @@ impl Proof {
 /// A slot, held by each stream. A clone takes another slot for the same client.
 #[derive(Clone, Debug)]
 pub(crate) struct Ticket {
-    slot: Slot,
+    slot: ServerSlot,
     shared: Arc<SharedSlots>,
     proof: Proof,
 }

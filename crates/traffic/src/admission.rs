@@ -102,32 +102,32 @@ pub struct SlotLimits {
 #[derive(Clone, Debug)]
 pub struct Admission {
     limits: SlotLimits,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SlotHolders>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SlotHolders {
     /// The holders, the oldest first.
-    held: Vec<Arc<Holder>>,
+    held: Vec<Arc<SlotHolder>>,
     refusal: Option<ClientRefusal>,
 }
 
 #[derive(Debug)]
-struct Holder {
+struct SlotHolder {
     address: IpAddr,
     is_idle: AtomicBool,
     is_replaced: AtomicBool,
 }
 
-impl State {
+impl SlotHolders {
     fn of_address(&self, address: IpAddr) -> usize {
         let own = self.held.iter().filter(|it| it.address == address);
         own.count()
     }
 
     /// Takes its slot from the oldest idle holder, who learns of it. Returns whether there was one.
-    fn replace_idle(&mut self, may_go: impl Fn(&Holder) -> bool) -> bool {
-        let may_go = |it: &Arc<Holder>| it.is_idle.load(Ordering::Relaxed) && may_go(it);
+    fn replace_idle(&mut self, may_go: impl Fn(&SlotHolder) -> bool) -> bool {
+        let may_go = |it: &Arc<SlotHolder>| it.is_idle.load(Ordering::Relaxed) && may_go(it);
         let oldest = self.held.iter().position(may_go);
         if let Some(oldest) = oldest {
             let holder = self.held.remove(oldest);
@@ -144,7 +144,7 @@ impl Admission {
         Admission { limits, state }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SlotHolders> {
         // The state stays valid when another thread panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,7 +156,7 @@ impl Admission {
     }
 
     /// Takes a slot for a client that may ask for `places` of them; records the refusal when there is no room.
-    pub fn admit(&self, peer: SocketAddr, places: usize) -> Option<Slot> {
+    pub fn admit(&self, peer: SocketAddr, places: usize) -> Option<ServerSlot> {
         let address = holder(peer.ip());
         let limits = self.limits;
         let mut state = self.state();
@@ -179,7 +179,7 @@ impl Admission {
                 return None;
             }
         }
-        Some(Slot::take(self, &mut state, address))
+        Some(ServerSlot::take(self, &mut state, address))
     }
 
     /// Records that an unknown client waits for a slot.
@@ -207,21 +207,21 @@ impl SlotLimits {
 
 /// A slot in use, until it is dropped. A clone takes another one for the same client.
 #[derive(Debug)]
-pub struct Slot {
+pub struct ServerSlot {
     admission: Admission,
-    holder: Arc<Holder>,
+    holder: Arc<SlotHolder>,
 }
 
-impl Slot {
-    fn take(admission: &Admission, state: &mut State, address: IpAddr) -> Self {
-        let holder = Arc::new(Holder {
+impl ServerSlot {
+    fn take(admission: &Admission, state: &mut SlotHolders, address: IpAddr) -> Self {
+        let holder = Arc::new(SlotHolder {
             address,
             is_idle: AtomicBool::new(false),
             is_replaced: AtomicBool::new(false),
         });
         state.held.push(Arc::clone(&holder));
         let admission = admission.clone();
-        Slot { admission, holder }
+        ServerSlot { admission, holder }
     }
 
     /// Whether the client may have one more.
@@ -241,14 +241,14 @@ impl Slot {
     }
 }
 
-impl Clone for Slot {
+impl Clone for ServerSlot {
     fn clone(&self) -> Self {
         let mut state = self.admission.state();
-        Slot::take(&self.admission, &mut state, self.holder.address)
+        ServerSlot::take(&self.admission, &mut state, self.holder.address)
     }
 }
 
-impl Drop for Slot {
+impl Drop for ServerSlot {
     fn drop(&mut self) {
         let held = &mut self.admission.state().held;
         held.retain(|it| !Arc::ptr_eq(it, &self.holder));
@@ -377,7 +377,7 @@ mod tests {
         held[0].set_idle(true);
         assert!(!slots.is_full());
         // An address with its share replaces one of its own, others the oldest of all.
-        let replaced = || held.each_ref().map(Slot::is_replaced);
+        let replaced = || held.each_ref().map(ServerSlot::is_replaced);
         let own = slots.admit(peer(1), 1).unwrap();
         assert_eq!(replaced(), [false, false, true, false]);
         let other = slots.admit(peer(3), 1).unwrap();

@@ -21,7 +21,7 @@ pub mod udp_server;
 pub mod workload;
 
 pub use admission::{
-    Admission, Caller, ClientRefusal, Notices, Slot, SlotLimits, Spare, is_exhausted,
+    Admission, Caller, ClientRefusal, Notices, ServerSlot, SlotLimits, Spare, is_exhausted,
 };
 pub use losses::CloseAccount;
 pub use signals::{Cancelled, LOOK_EVERY, Signals};

@@ -18,7 +18,9 @@ use nicpoll_wire::rr::{Decoder, Message, MessageKind};
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use crate::admission::{Admission, Caller, ClientRefusal, Slot, SlotLimits, Spare, is_exhausted};
+use crate::admission::{
+    Admission, Caller, ClientRefusal, ServerSlot, SlotLimits, Spare, is_exhausted,
+};
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, RefusedSends};
 use crate::udp_server::BoundUdp;
@@ -403,7 +405,7 @@ static FILLER: [u8; READ_BYTES] = [0; READ_BYTES];
 /// Answers a client's requests until it closes, sends something else, or goes silent.
 fn serve_connection(
     mut stream: TcpStream,
-    slot: &Slot,
+    slot: &ServerSlot,
     served: &Served,
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<()> {
