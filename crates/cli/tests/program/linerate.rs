@@ -75,7 +75,7 @@ fn what_cannot_be_is_refused_with_its_remedy() {
         2 | 1g --interface eth0 | cannot be used with
         2 | 1g --frame 9018 | an MTU of 9000
         2 | 1g --udp 65508 --ip 4 | 65507
-        2 | 1g --vlan 3 | 0..=2
+        2 | 1g --vlan 3 | from 0 to 2
         2 | 1g --rate fast | 70kpps
         1 | --interface nicpoll-none | 'ip link'
         ",

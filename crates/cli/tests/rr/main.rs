@@ -158,7 +158,7 @@ fn what_cannot_be_is_refused_with_exit_2() {
         2 | -c h --request-bytes 63 | 64
         2 | -c h --timeout 61 | 60s
         2 | -c h -i 1ms | 10ms
-        2 | -c h -p 0 | 1..=65535
+        2 | -c h -p 0 | from 1 to 65535
         2 | -c h --rate 2m | to 1m a second
         ",
         |line| command(&words(line)).output().unwrap(),

@@ -53,7 +53,7 @@ const STORIES: &str = r#"
     1 set bsd:em0 polling --user-frac 100 | 0 to 99
     1 set bsd:em0 polling --each-burst 151 | 1 to burst_max
     1 set bsd:em0 polling --reg-frac 1001 | which is 1000
-    2 set bsd:em0 polling --idle-poll 2 | 0..=1
+    2 set bsd:em0 polling --idle-poll 2 | from 0 to 1
     2 set bsd:em0 polling --period 50us | --period is for interfaces of this machine
     2 set bsd:em0 | nothing to set
     2 set bsd:em0 eth0 polling | named alone

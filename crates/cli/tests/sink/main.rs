@@ -353,7 +353,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         2 | sink em0 --set user_frac=100 | kern.polling.user_frac=100: EINVAL: 0 to 99
         2 | sink em0 --set burst=9 | kern.polling.burst=9: EPERM: it can only be read
         2 | sink em0 --set speed=9 | unknown oid 'kern.polling.speed'
-        2 | sink em0 --hz 50 | 100..=10000
+        2 | sink em0 --hz 50 | from 100 to 10000
         2 | sink em0 --discipline poll | busy-poll
         2 | sink em0 --kernel-cpu 0 | '--kernel-side threaded'
         1 | sink lo --device af-xdp | MTU

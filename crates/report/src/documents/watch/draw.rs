@@ -134,16 +134,20 @@ fn draw_tables(frame: &mut Frame, tables: [WatchTable; 7], selected: usize, area
 }
 
 /// Where interrupts, drops and counters are drawn: the latter next to the interrupts, in no more columns than they
-/// need, or below each other on a narrow screen.
+/// need while those lack some, or below each other on a narrow screen.
 fn places_below(tables: [&WatchTable; 3], area: Rect) -> [Rect; 3] {
-    let [_, drops, protocols] = tables;
+    let [interrupts, drops, protocols] = tables;
     if area.width < SIDE_BY_SIDE_MIN {
         let shares = share_lines(&tables.map(WatchTable::lines), area.height);
         return Layout::vertical(shares).areas(area);
     }
-    let wanted = drops.width().max(protocols.width());
-    let most = area.width.saturating_sub(SPACING) / 2;
-    let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Length(wanted.min(most))]);
+    let room = area.width.saturating_sub(SPACING);
+    let wanted = drops.width().max(protocols.width()).min(room / 2);
+    let whole = interrupts
+        .width()
+        .max(interrupts.title.chars().count() as u16);
+    let right = wanted.max(room.saturating_sub(whole));
+    let halves = Layout::horizontal([Constraint::Fill(1), Constraint::Length(right)]);
     let [left, right] = halves.spacing(SPACING).areas(area);
     let halves = Layout::vertical([Constraint::Length(drops.lines()), Constraint::Fill(1)]);
     let [top, rest] = halves.areas(right);
