@@ -106,6 +106,8 @@ fn connections_that_send_next_to_nothing_do_not_keep_a_client_out() {
         stream.write_all(&[0; 8]).unwrap();
     }
     assert!(is_served_soon(server.address, &["-n", "100K"]));
+    // Whom it replaced learns of it within a moment.
+    thread::sleep(Duration::from_millis(500));
     let told = server.stop();
     assert!(told.matches("streams are in use").count() <= 1, "{told}");
     assert!(told.contains("makes room for another client"), "{told}");
