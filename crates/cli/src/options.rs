@@ -8,8 +8,10 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_sim::{EmbeddedHost, HostModel};
-use nicpoll_store::{Store, StoreError, StorePlace};
+use nicpoll_store::{OpenStore, Store, StoreError, StorePlace};
 use nicpoll_sys::{stdio, tell};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 use crate::reading::confined;
@@ -29,8 +31,8 @@ impl StoreFile {
         self.store.clone().map_or_else(StorePlace::of_user, Ok)
     }
 
-    /// Opens the store for writing. The folder of a named file must exist.
-    pub fn to_write(&self) -> Result<Store, Failure> {
+    /// Returns the store to write. The folder of a named file must exist.
+    fn place_to_write(&self) -> Result<StorePlace, Failure> {
         if let Some(StorePlace::File(file)) = &self.store {
             let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
             if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
@@ -41,11 +43,36 @@ impl StoreFile {
                 )));
             }
         }
-        let store = Store::to_write(self.place()?)?;
+        Ok(self.place()?)
+    }
+
+    /// Opens the store for writing.
+    pub fn to_write(&self) -> Result<Store, Failure> {
+        let store = Store::to_write(self.place_to_write()?)?;
         if let Some(migration) = store.migration() {
             tell!("nicpoll: {}: {migration}", store.place());
         }
         Ok(store)
+    }
+
+    /// Changes the store at once, in a process without rights.
+    pub fn change<T: Serialize + DeserializeOwned>(
+        &self,
+        change: impl FnOnce(Store) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let place = self.place_to_write()?;
+        let open = || Ok(OpenStore::to_write(place.clone())?.alone()?);
+        let changed = confined(open, |opened: OpenStore| {
+            let store = opened.store()?;
+            let told = store.migration().map(ToString::to_string);
+            Ok((change(store)?, told))
+        });
+        OpenStore::remove_journal(&place);
+        let (changed, told) = changed?;
+        if let Some(migration) = told {
+            tell!("nicpoll: {place}: {migration}");
+        }
+        Ok(changed)
     }
 }
 

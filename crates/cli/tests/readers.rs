@@ -128,6 +128,74 @@ fn deleting_converts_an_older_store_and_showing_what_would_go_does_not() {
     assert_has(stderr(&output), "its schema was version 1 and is version 2");
 }
 
+#[test]
+fn a_store_is_changed_and_looked_at_for_resuming_without_rights() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = imported(folder.path(), Path::new(PAGE));
+    let of_root = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(&store, of_root(0o600)).unwrap();
+    fs::set_permissions(folder.path(), of_root(0o700)).unwrap();
+    let sql = Connection::open(&store).unwrap();
+    // Checking it takes a moment. A trigger of a stranger does nothing.
+    sql.execute_batch(
+        "WITH RECURSIVE n(i) AS (SELECT 1001 UNION ALL SELECT i + 1 FROM n WHERE i < 1064)
+         INSERT INTO trial (study, sequence, taken_seconds, document)
+         SELECT 1, i, 0.1, json_array(hex(randomblob(500000))) FROM n;
+         CREATE TRIGGER strange BEFORE DELETE ON study BEGIN INSERT INTO study (kind) VALUES (1); END",
+    )
+    .unwrap();
+    let journal = folder.path().join("studies.db-journal");
+    let changes: [&[&str]; 2] = [&["import", PAGE], &["delete", "1", "--yes"]];
+    for args in changes {
+        let mut command = nicpoll(["study"]);
+        command.args(args).arg("--store").arg(&store);
+        let child = command.spawn().unwrap();
+        wait_for_reader(&child, &journal);
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(!journal.exists());
+    }
+    let list = json_of(&study(&store, &["list", "--json"]));
+    let ids: Vec<&Value> = list["studies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["id"])
+        .collect();
+    assert_eq!(ids, [2]);
+
+    needs!(Root, PerNapi);
+    // It waits for the lock.
+    sql.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let mut command = nicpoll(["study", "run", "--resume", "last", "--store"]);
+    let child = command.arg(&store).spawn().unwrap();
+    wait_for_reader(&child, &store);
+    sql.execute_batch("ROLLBACK").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_code(&output, 1);
+    assert_has(stderr(&output), "none is unfinished");
+}
+
+#[test]
+fn a_journal_of_a_stranger_is_not_applied() {
+    needs!(Root);
+    let folder = tempfile::tempdir().unwrap();
+    let store = imported(folder.path(), Path::new(PAGE));
+    let journal = folder.path().join("studies.db-journal");
+    fs::write(&journal, "it may name a file to delete").unwrap();
+    std::os::unix::fs::chown(&journal, Some(65_534), None).unwrap();
+    let commands: [&[&str]; 3] = [&["list"], &["import", PAGE], &["delete", "1", "--yes"]];
+    for args in commands {
+        let output = study(&store, args);
+        assert_code(&output, 1);
+        assert_has(
+            stderr(&output),
+            "its owner's 'nicpoll study list' puts it right",
+        );
+    }
+    assert!(journal.exists());
+}
+
 /// `nicpoll serve`, until it is dropped.
 struct Serving {
     child: Child,
@@ -171,21 +239,42 @@ impl Serving {
         self.ask(path).read_to_string(&mut answer).unwrap();
         answer
     }
+}
 
-    /// Returns the status in /proc of it and of the process that answers strangers.
-    fn processes(&self) -> Vec<BTreeMap<String, String>> {
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        let statuses = all.filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
-        let fields = statuses.map(|status| {
-            let fields = status.lines().filter_map(|line| line.split_once(":\t"));
-            let fields = fields.map(|(name, value)| (name.into(), value.trim().into()));
-            fields.collect::<BTreeMap<String, String>>()
-        });
-        let own = self.child.id().to_string();
-        fields
-            .filter(|it| it["Pid"] == own || it["PPid"] == own)
-            .collect()
-    }
+/// Returns the status in /proc of a process and of those that it made.
+fn processes(child: &Child) -> Vec<BTreeMap<String, String>> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let statuses = all.filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
+    let fields = statuses.map(|status| {
+        let fields = status.lines().filter_map(|line| line.split_once(":\t"));
+        let fields = fields.map(|(name, value)| (name.into(), value.trim().into()));
+        fields.collect::<BTreeMap<String, String>>()
+    });
+    let own = child.id().to_string();
+    fields
+        .filter(|it| it["Pid"] == own || it["PPid"] == own)
+        .collect()
+}
+
+fn has_rights(status: &BTreeMap<String, String>) -> bool {
+    let sets = ["CapEff", "CapPrm", "CapInh", "CapAmb"];
+    let is_root = status["Uid"].split_whitespace().any(|id| id == "0");
+    is_root
+        || sets.iter().any(|set| status[*set] != "0000000000000000")
+        || (&*status["Seccomp"], &*status["NoNewPrivs"]) != ("2", "1")
+}
+
+/// Waits until a process without rights that `child` made has a file open.
+fn wait_for_reader(child: &Child, file: &Path) {
+    let has_open = |status: &&BTreeMap<String, String>| {
+        let open = fs::read_dir(format!("/proc/{}/fd", status["Pid"]));
+        let mut open = open.into_iter().flatten().flatten();
+        open.any(|it| fs::read_link(it.path()).is_ok_and(|open| open == file))
+    };
+    wait_until("a process without rights that has the file open", || {
+        let all = processes(child);
+        all.iter().filter(has_open).any(|it| !has_rights(it))
+    });
 }
 
 impl Drop for Serving {
@@ -210,15 +299,11 @@ fn whoever_meets_strangers_has_no_rights_and_reads_what_root_alone_may_open() {
     let serving = Serving::of(&store, "127.0.0.1:0");
     assert_has(serving.get("/study/1"), "nothing here is paired");
     assert_has(serving.get("/study/7"), "there is no study 7");
-    let processes = serving.processes();
+    let processes = processes(&serving.child);
     let own = serving.child.id().to_string();
     let met: Vec<_> = processes.iter().filter(|it| it["PPid"] == own).collect();
     assert_eq!(met.len(), 1, "{processes:?}");
-    for set in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
-        assert_eq!(met[0][set], "0000000000000000");
-    }
-    assert_eq!((&*met[0]["Seccomp"], &*met[0]["NoNewPrivs"]), ("2", "1"));
-    assert!(met[0]["Uid"].split_whitespace().all(|id| id != "0"));
+    assert!(!has_rights(met[0]), "{processes:?}");
     let pid = met[0]["Pid"].clone();
     drop(serving);
     // Killing it ends that process, too.
@@ -275,7 +360,7 @@ fn a_thousand_slow_strangers_hold_no_memory_and_keep_nobody_out() {
     let peak = |it: &BTreeMap<String, String>| -> u64 {
         it["VmHWM"].trim_end_matches(" kB").parse().unwrap()
     };
-    let held: u64 = serving.processes().iter().map(peak).sum();
+    let held: u64 = processes(&serving.child).iter().map(peak).sum();
     assert!(held < MEMORY_MAX_KIB, "{held} KiB");
     drop(slow);
     assert_has(serving.get("/study/1"), "nothing here is paired");

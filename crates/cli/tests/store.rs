@@ -271,7 +271,8 @@ fn a_file_that_cannot_be_stored_in_is_refused_before_anything_is_built() {
         assert!(output.stdout.is_empty());
     }
     let resumed = stage.run(&["demo", "--resume", "last"]);
-    assert_has(stderr(&resumed), "none is unfinished");
+    assert_has(stderr(&resumed), "nothing is stored in");
+    assert!(!stage.store().exists(), "looking makes nothing");
 }
 
 #[cfg(not(feature = "postgres"))]

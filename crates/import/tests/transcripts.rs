@@ -40,7 +40,7 @@ fn every_figure_stands_where_it_says(imported: &Imported, files: &Files) {
 #[test]
 fn a_table_of_variables_and_what_commands_set_are_facts_of_a_host_where_there_is_no_test() {
     let text = "| sysctl | default | mine |\n|---|---|---|\n| net.core.netdev_budget | 300 | 600 |\n\
-        | `net.core.rmem_max` | - | 16777216 |\n| the rest | 1 | 2 |\n\na# sysctl -w net.core.busy_poll=50\n";
+        | `net.core.rmem_max` | - | 16777216 |\n| net.ipv4.tcp_rmem | - | 4096 87380  6291456 |\n| the rest | 1 | 2 |\n\na# sysctl -w net.core.busy_poll=50\n";
     let imported = read(&[(String::from("blog.md"), String::from(text))], &[]);
     let told = imported.readings.iter();
     let told: Vec<_> = told
@@ -50,7 +50,8 @@ fn a_table_of_variables_and_what_commands_set_are_facts_of_a_host_where_there_is
         ("net.core.netdev_budget, default", "300", 3),
         ("net.core.netdev_budget, mine", "600", 3),
         ("net.core.rmem_max", "16777216", 4),
-        ("set: net.core.busy_poll", "50", 7),
+        ("net.ipv4.tcp_rmem", "4096 87380  6291456", 5),
+        ("set: net.core.busy_poll", "50", 8),
     ];
     assert_eq!(told, wanted);
     assert!(imported.trials.is_empty());

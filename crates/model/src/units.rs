@@ -326,6 +326,9 @@ fn time((number, unit): (&str, &str), (known, names): &Units) -> Result<Duration
 /// and sends what falls due in them back to back.
 const LATE_MAX: Duration = Duration::from_micros(100);
 
+/// Units that a late stream sends at once.
+const LATE_BATCH: u64 = 64;
+
 /// A schedule: when each unit (byte or datagram) is due.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
@@ -375,6 +378,15 @@ impl Pace {
             .saturating_add(1)
             .saturating_mul(self.burst)
             .saturating_sub(sent)
+    }
+
+    /// Returns how many units a stream that has been late `for_time`, and sent `since` then, may send: a batch, and 1.5
+    /// times as many as fell due. All at once would fill the receiver's buffer, however low the rate.
+    pub fn catching_up(&self, since: u64, for_time: Duration) -> u64 {
+        let allowed = self
+            .rate
+            .packets_in(for_time.saturating_mul(3) / 2, self.unit_bits);
+        allowed.saturating_add(LATE_BATCH).saturating_sub(since)
     }
 
     /// When the unit after `sent` others is due, from the start.
@@ -477,6 +489,24 @@ mod pace_tests {
         ] {
             assert_eq!(pace.due_together(sent, us(elapsed_us)), together, "{sent}");
         }
+    }
+
+    #[test]
+    fn a_stream_that_stood_still_catches_up_at_half_as_much_again_as_its_rate() {
+        let pace = Pace::of_datagrams(packets(60_000), 18);
+        let us = Duration::from_micros;
+        let begun = us(30_000);
+        let (mut sent, mut elapsed) = (0, begun);
+        while pace.due(sent) + LATE_MAX <= elapsed {
+            let due = pace.due_together(sent, elapsed);
+            sent += due.min(pace.catching_up(sent, elapsed - begun));
+            let allowed = 64 + packets(90_000).packets_in(elapsed - begun, 0);
+            assert!(sent <= allowed, "{sent} > {allowed}");
+            // A call takes this long.
+            elapsed += us(6);
+        }
+        assert!(elapsed < us(90_000), "{elapsed:?}");
+        assert_eq!(pace.catching_up(64, Duration::ZERO), 0);
     }
 
     #[test]

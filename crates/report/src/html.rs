@@ -2,11 +2,13 @@
 //!
 //! The file loads nothing and runs no script. Each plot has its table. No text of a document can become markup.
 
+use std::convert::Infallible;
+
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::page::{
     Align, Block, Cell, Document, Extra, Figure, Ink, IntervalBar, IntervalGroup, Intervals,
-    Medium, Part, Rank, Row, Saved, Scale, Span, Table,
+    Medium, Page, Part, Rank, Row, Saved, Scale, Span, Table,
 };
 use crate::plots::svg::DARK;
 
@@ -16,13 +18,50 @@ const POLICY: &str =
 /// Anchor of the head of a page.
 const ANSWER: &str = "answer";
 
+/// Stands where the data of a file is put. Text of a document cannot hold it: its `<` is escaped.
+const DATA: &str = "<data>";
+/// Bytes that are encoded at once: no filler stands between two pieces.
+const PIECE_BYTES: usize = 3 << 14;
+
 /// Renders a document as one HTML file, with a newline at its end.
 pub fn render_html(document: &impl Document) -> String {
-    let page = document.page();
+    let mut file = String::new();
+    let put = |piece: &str| -> Result<(), Infallible> {
+        file.push_str(piece);
+        Ok(())
+    };
+    let Ok(()) = put_html(&document.page(), put);
+    file
+}
+
+/// Renders a page as one HTML file, piece by piece: the files that it holds are not in memory a second time.
+///
+/// # Errors
+/// That of `put`.
+pub fn put_html<E>(page: &Page, mut put: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
     let parts = page.parts.iter();
     let parts: Vec<&Part> = parts
         .filter(|part| matches!(part.medium, Medium::All | Medium::Html))
         .collect();
+    let text = text_of(page, &parts);
+    let mut pieces = text.split(DATA);
+    put(pieces.next().unwrap_or_default())?;
+    let blocks = parts.iter().flat_map(|part| &part.blocks);
+    let saved = blocks.filter_map(|block| match block {
+        Block::Saved(it) => Some(it),
+        _ => None,
+    });
+    for (file, piece) in saved.zip(pieces) {
+        for bytes in file.data.as_bytes().chunks(PIECE_BYTES) {
+            put(&base64(bytes))?;
+        }
+        put(piece)?;
+    }
+    put("\n")
+}
+
+/// Renders a page, with [`DATA`] for the data of its files.
+fn text_of(page: &Page, parts: &[&Part]) -> String {
     let anchors = parts.iter().filter_map(|part| part.anchor.as_ref());
     let anchors = anchors.filter(|(_, name)| !name.is_empty());
     let own = anchors.map(|(id, name)| (format!("#{id}"), name.clone()));
@@ -48,7 +87,7 @@ pub fn render_html(document: &impl Document) -> String {
             }
         }
     };
-    file.into_string() + "\n"
+    file.into_string()
 }
 
 fn of_part(part: &Part) -> Markup {
@@ -296,17 +335,13 @@ fn class(ink: Ink) -> &'static str {
 
 /// Renders a link that saves data of the page without script or network.
 fn saved(file: &Saved) -> Markup {
-    let address = format!(
-        "data:{};charset=utf-8;base64,{}",
-        file.kind,
-        base64(file.data.as_bytes())
-    );
+    let address = format!("data:{};charset=utf-8;base64,", file.kind);
     let size = match file.data.len() {
         bytes @ 0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
         bytes => format!("{:.1} MB", bytes as f64 / 1e6),
     };
     let name = format!("nicpoll-{}", file.name);
-    html! { li { a href=(address) download=(name) { (name) } " (" (size) "): " (file.holds) } }
+    html! { li { a href={ (address) (PreEscaped(DATA)) } download=(name) { (name) } " (" (size) "): " (file.holds) } }
 }
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -41,7 +41,7 @@ pub use documents::switch::{render_switch_proofs, render_switch_writes};
 pub use documents::watch::{
     WatchScale, WatchView, draw_watch, render_watch_start, render_watch_text,
 };
-pub use html::render_html;
+pub use html::{put_html, render_html};
 pub use json::{SCHEMAS, render_document, render_event, render_json, schema_file};
 pub use markdown::render_markdown;
 pub use page::{Document, Page};

@@ -1,10 +1,12 @@
 //! Renders pages from what the store holds at that moment. Only reads the store. A study that cannot be shown gives a
 //! sentence that says why.
 
+use std::io;
+
 use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, Origin, Study, StudyKind, StudyState};
-use nicpoll_report::{choice_page, render_html};
+use nicpoll_report::{Document, Page, choice_page, put_html};
 use nicpoll_store::{Store, StoreError, Which};
 use nicpoll_study::{
     CompareOptions, ResultError, ResultName, ResultSource, StudyError, compare_results, shown,
@@ -18,17 +20,35 @@ use crate::request::{NamedStudy, StorePage};
 pub struct Answer {
     /// The status of HTTP.
     pub status: &'static str,
-    /// The page.
-    pub html: String,
+    body: AnswerBody,
     /// Whether it will have changed soon.
     pub is_live: bool,
+}
+
+/// A page, or why there is none.
+enum AnswerBody {
+    Page(Page),
+    Words(String),
+}
+
+impl Answer {
+    /// Gives the page to `put`, piece by piece.
+    ///
+    /// # Errors
+    /// That of `put`.
+    pub fn put(&self, mut put: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+        match &self.body {
+            AnswerBody::Page(page) => put_html(page, put),
+            AnswerBody::Words(why) => put(&words(why)),
+        }
+    }
 }
 
 /// The page that says why there is none.
 pub fn failed(why: &str) -> Answer {
     Answer {
         status: "500 Internal Server Error",
-        html: words(why),
+        body: AnswerBody::Words(String::from(why)),
         is_live: false,
     }
 }
@@ -50,9 +70,9 @@ enum PageError {
 pub fn answer_to(page: &StorePage, store: Result<Store, StoreError>) -> Answer {
     let made = store.map_err(PageError::Store);
     match made.and_then(|store| made_of(page, &store)) {
-        Ok((html, is_live)) => Answer {
+        Ok((page, is_live)) => Answer {
             status: "200 OK",
-            html,
+            body: AnswerBody::Page(page),
             is_live,
         },
         Err(error) => Answer {
@@ -67,20 +87,20 @@ pub fn answer_to(page: &StorePage, store: Result<Store, StoreError>) -> Answer {
 }
 
 /// The page, and whether what it shows still runs.
-fn made_of(page: &StorePage, store: &Store) -> Result<(String, bool), PageError> {
+fn made_of(page: &StorePage, store: &Store) -> Result<(Page, bool), PageError> {
     match page {
         StorePage::Studies => {
             let studies = store.list(still_runs)?;
             let mut states = studies.studies.iter().map(|entry| entry.state);
             let is_live = states.any(|state| state == StudyState::Running);
-            Ok((render_html(&studies), is_live))
+            Ok((studies.page(), is_live))
         }
         StorePage::Study(id) => of_study(store, *id),
         StorePage::Choice(id) => {
             let settings = settings(store, *id)?;
             let names: Vec<&str> = settings.iter().map(String::as_str).collect();
-            let html = render_html(&choice_page(*id, &names, &store.list(still_runs)?));
-            Ok((html, false))
+            let page = choice_page(*id, &names, &store.list(still_runs)?);
+            Ok((page, false))
         }
         StorePage::Compared([reference, judged]) => {
             let sources = [*reference, *judged].map(|named| source(store, named));
@@ -92,22 +112,23 @@ fn made_of(page: &StorePage, store: &Store) -> Result<(String, bool), PageError>
             };
             let compared =
                 compare_results(&reference?, &judged?, CompareOptions::default(), &origin)?;
-            Ok((render_html(&compared), false))
+            Ok((compared.page(), false))
         }
     }
 }
 
 /// The report of a study, so far if it still runs.
-fn of_study(store: &Store, id: i64) -> Result<(String, bool), PageError> {
+fn of_study(store: &Store, id: i64) -> Result<(Page, bool), PageError> {
     let which = Which::Id(id);
     let entry = store.entry(which, still_runs)?;
     let is_live = entry.state == StudyState::Running;
-    let html = match entry.kind {
-        StudyKind::Ab => render_html(&store.read::<LiveAb>(which, still_runs)?.document),
-        StudyKind::Imported => render_html(&store.read::<Imported>(which, still_runs)?.document),
-        _ => render_html(&shown(store.read::<Study>(which, still_runs)?)?),
+    // The document is gone before its page is rendered.
+    let page = match entry.kind {
+        StudyKind::Ab => store.read::<LiveAb>(which, still_runs)?.document.page(),
+        StudyKind::Imported => store.read::<Imported>(which, still_runs)?.document.page(),
+        _ => shown(store.read::<Study>(which, still_runs)?)?.page(),
     };
-    Ok((html, is_live))
+    Ok((page, is_live))
 }
 
 /// The settings of a study in their order.

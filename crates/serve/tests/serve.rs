@@ -50,7 +50,7 @@ impl Running {
         Running::with(None, move |page| {
             let answer = answer_to(page, Store::to_read(&file));
             let mut made = tempfile::tempfile()?;
-            made.write_all(answer.html.as_bytes())?;
+            answer.put(|piece| made.write_all(piece.as_bytes()))?;
             Ok((String::from(answer.status), answer.is_live, made))
         })
     }

@@ -6,7 +6,7 @@
 /// A value of a row, or of a parameter, in every database.
 pub(crate) use rusqlite::types::Value;
 
-use crate::place::Reason;
+use crate::place::{Migration, Reason, StoreError, StorePlace};
 
 /// A row of a statement's result.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +70,9 @@ pub(crate) trait Database: Send {
     /// process must be checked.
     fn held(&self) -> Result<Option<Vec<i64>>, Reason>;
 }
+
+/// A store that was opened: where it is, and the conversion of its schema, if any.
+pub(crate) type Checked = Result<(StorePlace, Box<dyn Database>, Option<Migration>), StoreError>;
 
 /// Does all of `work` or nothing.
 pub(crate) fn transact<T>(

@@ -14,7 +14,7 @@ use postgres::error::SqlState;
 use postgres::types::{ToSql, Type};
 use postgres::{Client, Config, NoTls};
 
-use crate::database::{Database, STEPS, SqlRow, Value, transact};
+use crate::database::{Checked, Database, STEPS, SqlRow, Value, transact};
 use crate::place::{BUSY_MAX, Migration, Reason, StoreError, StorePlace, has_password};
 use crate::sqlite::{APPLICATION, Sqlite};
 
@@ -31,43 +31,46 @@ const SESSION: &str =
 /// A connection to a server.
 pub(crate) struct Postgres(RefCell<Client>);
 
-/// Opens a server's store for writing. Creates missing tables; copies and converts those of an older schema.
-pub(crate) fn to_write(url: &str) -> Result<(StorePlace, Postgres, Option<Migration>), StoreError> {
-    let place = StorePlace::Server(String::from(url));
-    let open = || -> Result<_, Reason> {
-        let server = connect(url)?;
-        let migration = match server.version()? {
-            Some(found) if found == KNOWN => None,
-            _ => server.migrate()?,
-        };
-        Ok((server, migration))
-    };
-    let (server, migration) = open().map_err(StoreError::at("opening", &place))?;
-    Ok((place, server, migration))
-}
-
-/// A server's store, open for reading: the server itself refuses writes. Its content has not been read.
+/// A server's store whose content has not been read.
 pub(crate) struct OpenServer {
     place: StorePlace,
     server: Postgres,
+    is_written: bool,
 }
 
-/// Opens a server's store for reading.
-pub(crate) fn opened(url: &str) -> Result<OpenServer, StoreError> {
-    let place = StorePlace::Server(String::from(url));
+/// Opens a server's store. Unless it `is_written`, the server itself refuses writes.
+pub(crate) fn opened(url: String, is_written: bool) -> Result<OpenServer, StoreError> {
     let open = || -> Result<_, Reason> {
-        let server = connect(url)?;
-        server.batch("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")?;
+        let server = connect(&url)?;
+        if !is_written {
+            server.batch("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")?;
+        }
         Ok(server)
     };
-    let server = open().map_err(StoreError::at("opening", &place))?;
-    Ok(OpenServer { place, server })
+    let server = open();
+    let place = StorePlace::Server(url);
+    Ok(OpenServer {
+        server: server.map_err(StoreError::at("opening", &place))?,
+        place,
+        is_written,
+    })
 }
 
 impl OpenServer {
-    /// Returns its store. One of an older schema is copied into memory and converted there.
-    pub fn checked(self) -> Result<(StorePlace, Box<dyn Database>), StoreError> {
-        let OpenServer { place, server } = self;
+    /// Returns its store. One that is open for writing gets missing tables, and its older ones are copied and
+    /// converted; another one of an older schema is copied into memory and converted there.
+    pub fn checked(self) -> Checked {
+        let OpenServer {
+            place,
+            server,
+            is_written,
+        } = self;
+        if is_written {
+            let migration = server
+                .current()
+                .map_err(StoreError::at("opening", &place))?;
+            return Ok((place, Box::new(server), migration));
+        }
         // No other program converts it in between.
         let older = transact(&server, || {
             server.batch("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
@@ -80,8 +83,8 @@ impl OpenServer {
         });
         match older.map_err(StoreError::at("opening", &place))? {
             None => Err(StoreError::Nothing(place)),
-            Some(None) => Ok((place, Box::new(server))),
-            Some(Some(memory)) => Ok((place, Box::new(Older { memory, server }))),
+            Some(None) => Ok((place, Box::new(server), None)),
+            Some(Some(memory)) => Ok((place, Box::new(Older { memory, server }), None)),
         }
     }
 }
@@ -172,7 +175,11 @@ impl Postgres {
         }
     }
 
-    fn migrate(&self) -> Result<Option<Migration>, Reason> {
+    /// Makes the tables, or copies and converts older ones.
+    fn current(&self) -> Result<Option<Migration>, Reason> {
+        if self.version()? == Some(KNOWN) {
+            return Ok(None);
+        }
         transact(self, || {
             // Two programs that start at once make one set of tables.
             self.run(

@@ -1,15 +1,16 @@
 //! SQLite. A file is written only after it is known to be nicpoll's, undamaged and of a schema that this program knows.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf, absolute};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::backup::Backup;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 
-use crate::database::{Database, STEPS, SqlRow, Value};
+use crate::database::{Checked, Database, STEPS, SqlRow, Value};
 use crate::place::{BUSY_MAX, Migration, Reason, StoreError, StorePlace};
 
 /// SQLite's application id of nicpoll's databases: `nicp`.
@@ -45,9 +46,18 @@ impl Database for Sqlite {
     }
 }
 
-/// Opens a file for writing; creates it and its folder if needed. A file of an older schema is copied, then
-/// converted.
-pub(crate) fn to_write(path: &Path) -> Result<(StorePlace, Sqlite, Option<Migration>), StoreError> {
+/// An open file whose content has not been read.
+pub(crate) struct OpenFile {
+    place: StorePlace,
+    connection: Connection,
+    /// Whether it is open for writing.
+    is_written: bool,
+    /// Where one of an older schema is copied before it is converted, if it is open for writing.
+    copy: Option<(PathBuf, Connection)>,
+}
+
+/// Opens a file for writing; creates it and its folder if needed.
+pub(crate) fn to_write(path: &Path) -> Result<OpenFile, StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
     let place = StorePlace::from(&path);
     if let Some(folder) = path.parent() {
@@ -55,33 +65,25 @@ pub(crate) fn to_write(path: &Path) -> Result<(StorePlace, Sqlite, Option<Migrat
     }
     let open = || -> Result<_, Reason> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut connection = connected(&path, flags)?;
-        let steps = STEPS.map(|step| step.sqlite);
-        let known = steps.len() as i64;
-        let version = verified(&connection, &steps)?;
-        if connection.is_readonly("main")? {
-            return Err(Reason::ReadOnly);
-        }
-        let copy = match (1..known).contains(&version) {
-            true => Some(copy(&connection, &path, version)?),
-            false => None,
-        };
-        if version < known {
-            migrate(&mut connection, &steps)?;
-        }
-        let migration = copy.map(|copy| Migration {
-            from: version,
-            to: known,
-            copy: copy.display().to_string(),
-        });
-        Ok((Sqlite(connection), migration))
+        wait_for_commit(&path)?;
+        let connection = connected(&path, flags)?;
+        let version = number(&connection, "user_version")?;
+        let is_own = number(&connection, "application_id")? == APPLICATION;
+        let is_older = is_own && (1..STEPS.len() as i64).contains(&version);
+        let copy = is_older.then(|| empty_copy(&path, version)).transpose()?;
+        Ok((connection, copy))
     };
-    let (opened, migration) = open().map_err(StoreError::at("opening", &place))?;
-    Ok((place, opened, migration))
+    let (connection, copy) = open().map_err(StoreError::at("opening", &place))?;
+    Ok(OpenFile {
+        place,
+        connection,
+        is_written: true,
+        copy,
+    })
 }
 
-/// Copies the file next to itself, readable for its owner alone like the original.
-fn copy(connection: &Connection, path: &Path, version: i64) -> Result<PathBuf, Reason> {
+/// Makes the file for a copy next to the file, readable for its owner alone like the original.
+fn empty_copy(path: &Path, version: i64) -> Result<(PathBuf, Connection), Reason> {
     let named = |number: u32| {
         let mut name = path.as_os_str().to_owned();
         name.push(format!(".schema-{version}"));
@@ -92,21 +94,29 @@ fn copy(connection: &Connection, path: &Path, version: i64) -> Result<PathBuf, R
     };
     let free = (0..).map(named).find(|copy| !copy.exists());
     let copy = free.unwrap_or_else(|| named(0));
-    connection.execute("VACUUM INTO ?1", [copy.to_string_lossy()])?;
+    let connection = Connection::open(&copy)?;
     fs::set_permissions(&copy, fs::metadata(path)?.permissions())?;
-    Ok(copy)
+    // It is whole or worthless, and the process that writes it may be allowed to open no journal.
+    connection.pragma_update(None, "journal_mode", "OFF")?;
+    Ok((copy, connection))
 }
 
-/// An open file whose content has not been read.
-pub(crate) struct OpenFile {
-    place: StorePlace,
-    connection: Connection,
+/// Makes and undoes a change, which opens the file's journal. Only the first page of the file is read.
+fn touch(connection: &Connection) -> Result<(), Reason> {
+    let version = number(connection, "user_version")?;
+    let nothing = format!("BEGIN IMMEDIATE; PRAGMA user_version = {version}; ROLLBACK");
+    Ok(connection.execute_batch(&nothing)?)
+}
+
+/// Removes the empty journal that [`OpenFile::alone`] leaves. One that is not empty is somebody else's.
+pub(crate) fn remove_journal(path: &Path) -> Result<(), Reason> {
+    match journal(path) {
+        None => touch(&connected(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Opens an existing file for reading, without writing to it.
-///
-/// A process killed during a commit leaves a journal. It is applied here only to a file of this user's own: a reader
-/// who may not open the journal would read half a commit.
 pub(crate) fn opened(path: &Path) -> Result<OpenFile, StoreError> {
     let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
     let place = StorePlace::from(&path);
@@ -117,53 +127,107 @@ pub(crate) fn opened(path: &Path) -> Result<OpenFile, StoreError> {
         if !facts.is_file() {
             return Err(Reason::NoDatabase);
         }
-        let is_own = facts.uid() == rustix::process::geteuid().as_raw();
-        let start = Instant::now();
-        while has_journal(&path) {
-            if is_own {
-                let connection = connected(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-                number(&connection, "schema_version")?;
-                break;
-            }
-            if start.elapsed() > BUSY_MAX {
-                return Err(Reason::HalfWritten);
-            }
-            thread::sleep(Duration::from_millis(20));
+        wait_for_commit(&path)?;
+        if journal(&path).is_some() {
+            // A reader who may not open the journal would read half a commit.
+            let connection = connected(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            number(&connection, "schema_version")?;
         }
         connected(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
     };
     let connection = open().map_err(StoreError::at("opening", &place))?;
-    Ok(OpenFile { place, connection })
+    Ok(OpenFile {
+        place,
+        connection,
+        is_written: false,
+        copy: None,
+    })
 }
 
-/// Returns whether a commit is in progress or was left unfinished.
-fn has_journal(path: &Path) -> bool {
+/// Waits until the file has no journal that is to be applied, unless both are this user's own: a journal that a
+/// stranger has written can name any file, which SQLite then deletes.
+fn wait_for_commit(path: &Path) -> Result<(), Reason> {
+    let is_own = |facts: &Metadata| facts.uid() == rustix::process::geteuid().as_raw();
+    let start = Instant::now();
+    while journal(path)
+        .is_some_and(|it| !is_own(&it) || !fs::metadata(path).is_ok_and(|it| is_own(&it)))
+    {
+        if start.elapsed() > BUSY_MAX {
+            return Err(Reason::HalfWritten);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Returns what is known of the journal of a commit that is in progress or was left unfinished.
+fn journal(path: &Path) -> Option<Metadata> {
     let mut journal = path.as_os_str().to_owned();
     journal.push("-journal");
-    fs::metadata(journal).is_ok_and(|facts| facts.len() > 0)
+    fs::symlink_metadata(journal).ok().filter(|it| it.len() > 0)
 }
 
 impl OpenFile {
-    /// Returns its store. An older schema is converted in memory.
-    pub fn checked(mut self) -> Result<(StorePlace, Sqlite), StoreError> {
-        let steps = STEPS.map(|step| step.sqlite);
-        let read = |connection: &mut Connection| -> Result<(), Reason> {
-            // The reader may not be allowed to create temporary files.
-            connection.pragma_update(None, "temp_store", "MEMORY")?;
-            if verified(connection, &steps)? < steps.len() as i64 {
-                let mut copy = Connection::open_in_memory()?;
-                let whole = Backup::new(connection, &mut copy)?;
-                whole.run_to_completion(i32::MAX, Duration::ZERO, None)?;
-                drop(whole);
-                migrate(&mut copy, &steps)?;
-                *connection = copy;
-            }
-            Ok(())
+    /// Keeps others out and opens the journal: from here on nothing is to be opened for writing it.
+    pub fn alone(self) -> Result<Self, StoreError> {
+        let take = || {
+            self.connection
+                .pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+            self.connection
+                .pragma_update(None, "journal_mode", "TRUNCATE")?;
+            touch(&self.connection)
         };
-        let place = self.place;
-        read(&mut self.connection).map_err(StoreError::at("opening", &place))?;
-        Ok((place, Sqlite(self.connection)))
+        take().map_err(StoreError::at("opening", &self.place))?;
+        Ok(self)
     }
+
+    /// Returns its store. An older schema is converted: in memory, or after a copy in a file that is written.
+    pub fn checked(self) -> Checked {
+        let failed = StoreError::at("opening", &self.place);
+        let (connection, migration) =
+            converted(self.connection, self.is_written, self.copy).map_err(failed)?;
+        Ok((self.place, Box::new(Sqlite(connection)), migration))
+    }
+}
+
+fn converted(
+    mut connection: Connection,
+    is_written: bool,
+    copy: Option<(PathBuf, Connection)>,
+) -> Result<(Connection, Option<Migration>), Reason> {
+    let steps = STEPS.map(|step| step.sqlite);
+    let known = steps.len() as i64;
+    // The process may not be allowed to create temporary files.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    let version = verified(&connection, &steps)?;
+    if is_written && connection.is_readonly("main")? {
+        return Err(Reason::ReadOnly);
+    }
+    if version == known {
+        return Ok((connection, None));
+    }
+    let copied = |copy: &mut Connection| {
+        Backup::new(&connection, copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)
+    };
+    let migration = match copy {
+        Some((path, mut copy)) => {
+            copied(&mut copy)?;
+            Some(Migration {
+                from: version,
+                to: known,
+                copy: path.display().to_string(),
+            })
+        }
+        None if is_written => None,
+        None => {
+            let mut memory = Connection::open_in_memory()?;
+            copied(&mut memory)?;
+            connection = memory;
+            None
+        }
+    };
+    migrate(&mut connection, &steps)?;
+    Ok((connection, migration))
 }
 
 #[cfg(feature = "postgres")]
@@ -199,6 +263,10 @@ impl Sqlite {
 fn connected(path: &Path, flags: OpenFlags) -> Result<Connection, Reason> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(BUSY_MAX)?;
+    // A store has neither triggers nor views: those that somebody else put into a file do nothing.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     Ok(connection)
 }
 

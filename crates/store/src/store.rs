@@ -13,8 +13,8 @@ use nicpoll_model::{
     IMPORTED_SCHEMA, Imported, ImportedTrial, SCHEMA, STUDIES_SCHEMA, Studies, StudiesAction,
     Study, StudyEntry, StudyKind, StudyState, Trial,
 };
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::database::{Database, SqlRow, Value as Cell, transact};
@@ -47,7 +47,8 @@ impl FromStr for Which {
 }
 
 /// A study as it is stored.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound = "")]
 pub struct StoredDocument<D: Stored> {
     /// Its line in the list.
     pub entry: StudyEntry,
@@ -81,31 +82,68 @@ impl OpenStore {
     /// # Errors
     /// When it is not there or cannot be opened.
     pub fn of(place: impl Into<StorePlace>) -> Result<Self, StoreError> {
-        Ok(OpenStore(match place.into() {
+        OpenStore::open(place.into(), false)
+    }
+
+    /// Opens a place for writing; creates it if needed.
+    ///
+    /// # Errors
+    /// When it cannot be made or opened.
+    pub fn to_write(place: impl Into<StorePlace>) -> Result<Self, StoreError> {
+        OpenStore::open(place.into(), true)
+    }
+
+    fn open(place: StorePlace, is_written: bool) -> Result<Self, StoreError> {
+        Ok(OpenStore(match place {
+            StorePlace::File(path) if is_written => OpenedDatabase::File(sqlite::to_write(&path)?),
             StorePlace::File(path) => OpenedDatabase::File(sqlite::opened(&path)?),
             #[cfg(feature = "postgres")]
-            StorePlace::Server(url) => OpenedDatabase::Server(postgres::opened(&url)?),
+            StorePlace::Server(url) => OpenedDatabase::Server(postgres::opened(url, is_written)?),
             #[cfg(not(feature = "postgres"))]
-            StorePlace::Server(_) => return Err(NO_SERVERS),
+            StorePlace::Server(_) => {
+                return Err(StoreError::NoPlace(
+                    "this nicpoll was built without PostgreSQL: build it with 'cargo build --release --features \
+                     postgres', or name a file with --store FILE",
+                ));
+            }
         }))
     }
 
-    /// Returns its store.
+    /// Keeps others out of a file that is open for writing, and opens all that writing it takes.
+    ///
+    /// # Errors
+    /// When another program holds a lock on it, or it cannot be written.
+    pub fn alone(self) -> Result<Self, StoreError> {
+        match self.0 {
+            OpenedDatabase::File(file) => Ok(OpenStore(OpenedDatabase::File(file.alone()?))),
+            #[cfg(feature = "postgres")]
+            server @ OpenedDatabase::Server(_) => Ok(OpenStore(server)),
+        }
+    }
+
+    /// Removes the empty journal that a process which was [`OpenStore::alone`] may not remove. One that stays does no
+    /// harm.
+    pub fn remove_journal(place: &StorePlace) {
+        if let StorePlace::File(path) = place {
+            let _ = sqlite::remove_journal(path);
+        }
+    }
+
+    /// Returns its store. One of an older schema is converted if it is open for writing: see [`Store::migration`].
     ///
     /// # Errors
     /// When it is damaged, or is not one that this program knows.
     pub fn store(self) -> Result<Store, StoreError> {
-        match self.0 {
-            OpenedDatabase::File(file) => {
-                let (place, database) = file.checked()?;
-                Ok(Store::of(place, Box::new(database), None))
-            }
+        let (place, database, migration) = match self.0 {
+            OpenedDatabase::File(file) => file.checked()?,
             #[cfg(feature = "postgres")]
-            OpenedDatabase::Server(server) => {
-                let (place, database) = server.checked()?;
-                Ok(Store::of(place, database, None))
-            }
-        }
+            OpenedDatabase::Server(server) => server.checked()?,
+        };
+        Ok(Store {
+            database,
+            place,
+            migration,
+        })
     }
 }
 
@@ -130,19 +168,7 @@ impl Store {
     /// # Errors
     /// When it cannot be written, is damaged, or is not one that this program knows.
     pub fn to_write(place: impl Into<StorePlace>) -> Result<Self, StoreError> {
-        match place.into() {
-            StorePlace::File(path) => {
-                let (place, database, migration) = sqlite::to_write(&path)?;
-                Ok(Store::of(place, Box::new(database), migration))
-            }
-            #[cfg(feature = "postgres")]
-            StorePlace::Server(url) => {
-                let (place, database, migration) = postgres::to_write(&url)?;
-                Ok(Store::of(place, Box::new(database), migration))
-            }
-            #[cfg(not(feature = "postgres"))]
-            StorePlace::Server(_) => Err(NO_SERVERS),
-        }
+        OpenStore::to_write(place)?.store()
     }
 
     /// Opens a place for reading, and leaves one of any schema as it is.
@@ -151,14 +177,6 @@ impl Store {
     /// When it is not there or cannot be read, is damaged, or is not one that this program knows.
     pub fn to_read(place: impl Into<StorePlace>) -> Result<Self, StoreError> {
         OpenStore::of(place)?.store()
-    }
-
-    fn of(place: StorePlace, database: Box<dyn Database>, migration: Option<Migration>) -> Self {
-        Store {
-            database,
-            place,
-            migration,
-        }
     }
 
     /// Returns the conversion of its schema when it was opened, if any.
@@ -203,31 +221,49 @@ impl Store {
         Ok(self.recording(id, 0))
     }
 
-    /// Resumes a study that no process runs, for `owner`.
+    /// Returns the unfinished study that is to be resumed.
     ///
     /// # Errors
-    /// When there is none, it is finished or still runs, or the file cannot be read or written.
+    /// When there is none, it is finished or still runs, or the file cannot be read.
+    pub fn unfinished<D: Stored>(
+        &self,
+        which: Which,
+        is_running: impl Fn(&str) -> bool,
+    ) -> Result<StoredDocument<D>, StoreError> {
+        let line = match which {
+            Which::Id(_) => self.line(which, &is_running)?,
+            Which::Last => {
+                let all = self.lines(&is_running)?.into_iter().rev();
+                let mut unfinished = all.filter(|line| fit_to_resume(line, D::KINDS).is_ok());
+                let newest = unfinished.next();
+                newest.ok_or_else(|| StoreError::NoneUnfinished(self.place.clone()))?
+            }
+        };
+        fit_to_resume(&line, D::KINDS)?;
+        self.read(Which::Id(line.entry.id), is_running)
+    }
+
+    /// Resumes a study that [`Store::unfinished`] returned, for `owner`.
+    ///
+    /// # Errors
+    /// When another process has resumed it since, or the file cannot be written.
     pub fn resume<D: Stored>(
         self,
-        which: Which,
+        kept: &StoredDocument<D>,
         owner: &str,
         is_running: impl Fn(&str) -> bool,
-    ) -> Result<(Recording, StoredDocument<D>), StoreError> {
-        let id = self.unfinished(which, D::KINDS, &is_running)?;
-        let mut unfit_because = None;
+    ) -> Result<Recording, StoreError> {
+        let (id, trials) = (kept.entry.id, kept.taken.len() as u32);
+        let mut is_fit = Ok(());
         let claim = transact(&*self.database, || {
             let held = self.database.held()?;
-            let Some(line) = self.line_of(id)? else {
-                unfit_because = Some(no_study(Which::Id(id), &self.place));
-                return Ok(());
-            };
+            let line = self.line_of(id)?.ok_or_else(nothing_returned)?;
             let line = line.with_state(held.as_deref(), &is_running);
-            if let Err(why) = fit_to_resume(&line, D::KINDS) {
-                unfit_because = Some(why);
-                return Ok(());
+            is_fit = fit_to_resume(&line, D::KINDS);
+            if is_fit.is_ok() && (line.entry.trials_done != trials || !self.database.hold(id)?) {
+                is_fit = Err(unfit(id, RUNNING));
             }
-            if !self.database.hold(id)? {
-                unfit_because = Some(unfit(id, RUNNING));
+            if is_fit.is_err() {
                 return Ok(());
             }
             let sql = "UPDATE study SET state = 'running', reason = NULL, owner = $1 WHERE id = $2";
@@ -236,12 +272,7 @@ impl Store {
                 .map(drop)
         });
         claim.map_err(StoreError::at("resuming a study in", &self.place))?;
-        if let Some(why) = unfit_because {
-            return Err(why);
-        }
-        let kept: StoredDocument<D> = self.read(Which::Id(id), |_| true)?;
-        let trials = kept.taken.len() as u32;
-        Ok((self.recording(id, trials), kept))
+        is_fit.map(|()| self.recording(id, trials))
     }
 
     /// Continues study `id`, with this many stored trials.
@@ -253,21 +284,6 @@ impl Store {
             database,
             place: StoredPlace { place, id, trials },
         }
-    }
-
-    fn unfinished(
-        &self,
-        which: Which,
-        kinds: &[StudyKind],
-        is_running: &impl Fn(&str) -> bool,
-    ) -> Result<i64, StoreError> {
-        if let Which::Id(id) = which {
-            return Ok(id);
-        }
-        let all = self.lines(is_running)?.into_iter().rev();
-        let mut unfinished = all.filter(|line| fit_to_resume(line, kinds).is_ok());
-        let newest = unfinished.next().map(|line| line.entry.id);
-        newest.ok_or_else(|| StoreError::NoneUnfinished(self.place.clone()))
     }
 
     /// All studies, the oldest first. `is_running` tells whether an owner still runs.
@@ -328,18 +344,18 @@ impl Store {
         if !D::KINDS.contains(&line.entry.kind) || line.schema != D::SCHEMA {
             return Err(StoreError::Layout(id, line.schema, D::SCHEMA));
         }
-        let texts = self.texts(id)?;
+        let (design, head) = self.texts(id)?;
         let unreadable = |why| StoreError::Document(id, why);
-        let mut document: D = serde_json::from_str(&texts.head).map_err(unreadable)?;
+        let mut document: D = serde_json::from_str(&head).map_err(unreadable)?;
         let mut taken = Vec::new();
-        for (seconds, trial) in texts.trials {
-            let trial = serde_json::from_str(&trial).map_err(unreadable)?;
-            document.trials().push(trial);
+        self.trials(id, |seconds, trial| {
+            document.trials().push(serde_json::from_str(trial)?);
             taken.push(Duration::try_from_secs_f64(seconds).unwrap_or_default());
-        }
+            Ok(())
+        })?;
         Ok(StoredDocument {
             entry: line.entry,
-            design: texts.design,
+            design,
             document,
             taken,
         })
@@ -351,18 +367,19 @@ impl Store {
     /// When there is none, or the file cannot be read.
     pub fn document(&self, which: Which) -> Result<Value, StoreError> {
         let StudyEntry { id, kind, .. } = self.line(which, &|_| false)?.entry;
-        let texts = self.texts(id)?;
-        let read = |text: &str| {
-            let value = serde_json::from_str::<Value>(text);
-            value.map_err(|why| StoreError::Document(id, why))
-        };
-        let mut document = read(&texts.head)?;
-        let trials = texts.trials.iter().map(|(_, trial)| read(trial));
+        let (_, head) = self.texts(id)?;
+        let document = serde_json::from_str::<Value>(&head);
+        let mut document = document.map_err(|why| StoreError::Document(id, why))?;
+        let mut trials = Vec::new();
+        self.trials(id, |_, trial| {
+            trials.push(serde_json::from_str(trial)?);
+            Ok(())
+        })?;
         let field = match kind {
             StudyKind::Ab => "pairs",
             _ => "trials",
         };
-        document[field] = Value::Array(trials.collect::<Result<_, _>>()?);
+        document[field] = Value::Array(trials);
         Ok(document)
     }
 
@@ -437,42 +454,46 @@ impl Store {
         rows.first().map(line).transpose()
     }
 
-    /// Returns the stored texts of a study.
-    fn texts(&self, id: i64) -> Result<Texts, StoreError> {
-        let read = || -> Result<Texts, Reason> {
+    /// Returns the design of a study, and its document without the trials.
+    fn texts(&self, id: i64) -> Result<(String, String), StoreError> {
+        let read = || -> Result<_, Reason> {
             let sql = "SELECT design, document FROM study WHERE id = $1";
             let rows = self.database.run(sql, &[id.into()])?;
             let study = rows.first().ok_or_else(nothing_returned)?;
-            let sql =
-                "SELECT taken_seconds, document FROM trial WHERE study = $1 ORDER BY sequence";
-            let trials = self.database.run(sql, &[id.into()])?;
-            let trials = trials.iter().map(|row| Ok((row.real(0)?, row.text(1)?)));
-            Ok(Texts {
-                design: study.text(0)?,
-                head: study.text(1)?,
-                trials: trials.collect::<Result<_, Reason>>()?,
-            })
+            Ok((study.text(0)?, study.text(1)?))
         };
         read().map_err(StoreError::at("reading", &self.place))
     }
-}
 
-#[cfg(not(feature = "postgres"))]
-const NO_SERVERS: StoreError = StoreError::NoPlace(
-    "this nicpoll was built without PostgreSQL: build it with 'cargo build --release --features postgres', \
-     or name a file with --store FILE",
-);
+    /// Gives the seconds that each trial of a study took, and its document. Few of them are in memory at once.
+    fn trials(
+        &self,
+        id: i64,
+        mut read: impl FnMut(f64, &str) -> serde_json::Result<()>,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT sequence, taken_seconds, document FROM trial \
+                   WHERE study = $1 AND sequence > $2 ORDER BY sequence LIMIT 64";
+        let mut last = Some(0);
+        while let Some(after) = last.take() {
+            let rows = || -> Result<Vec<_>, Reason> {
+                let rows = self.database.run(sql, &[id.into(), after.into()])?;
+                let rows = rows.iter();
+                rows.map(|row| Ok((row.integer(0)?, row.real(1)?, row.text(2)?)))
+                    .collect()
+            };
+            for (sequence, seconds, trial) in
+                rows().map_err(StoreError::at("reading", &self.place))?
+            {
+                read(seconds, &trial).map_err(|why| StoreError::Document(id, why))?;
+                last = Some(sequence);
+            }
+        }
+        Ok(())
+    }
+}
 
 fn nothing_returned() -> Reason {
     Reason::Damaged(String::from("a study that was there is gone"))
-}
-
-/// The rows of a study.
-struct Texts {
-    design: String,
-    head: String,
-    /// Seconds that each trial took, and its document.
-    trials: Vec<(f64, String)>,
 }
 
 impl ListedStudy {

@@ -47,10 +47,10 @@ fn trial(of: &[Trial], index: usize) -> Trial {
 /// Begins a study in the file, or resumes the existing one.
 fn begin_or_resume(file: &Path) -> Result<Recording, StoreError> {
     let store = Store::to_write(file)?;
-    match store.resume::<Study>(Which::Last, "writer", nobody) {
-        Ok((recording, _)) => Ok(recording),
+    match store.unfinished::<Study>(Which::Last, nobody) {
+        Ok(kept) => store.resume(&kept, "writer", nobody),
         Err(StoreError::NoneUnfinished { .. }) => {
-            Store::to_write(file)?.begin(StudyKind::Study, &parts().0, 9, "{}", "writer")
+            store.begin(StudyKind::Study, &parts().0, 9, "{}", "writer")
         }
         Err(error) => Err(error),
     }

@@ -106,7 +106,10 @@ fn a_study_goes_on_only_by_the_command_for_its_kind() {
     let file = folder.path().join("studies.db");
     let study: Study = serde_json::from_str(STUDY).unwrap();
     let store = || Store::to_write(&file).unwrap();
-    let resumed = |which| store().resume::<Study>(which, "me", nobody).map(|_| ());
+    let resumed = |which| {
+        let kept = store().unfinished::<Study>(which, nobody)?;
+        store().resume(&kept, "me", nobody).map(|_| ())
+    };
     for (kind, words) in [
         (StudyKind::Imported, "there is nothing to go on with"),
         (StudyKind::Ab, "'nicpoll ab' alone"),

@@ -42,7 +42,7 @@ pub struct ImportArgs {
 
 /// Imports the files and prints the study's number.
 pub fn run(args: &ImportArgs) -> Result<(), Failure> {
-    let mut imported = confined(
+    let imported = confined(
         || Ok(read_transcript_files(&args.files)?),
         |files| Ok(import_transcripts(files, &args.map, &output::origin())?),
     )?;
@@ -67,7 +67,7 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
     }
     let id = match args.dry_run {
         true => None,
-        false => Some(stored(args, &mut imported)?),
+        false => Some(stored(args, &imported)?),
     };
     output::print_document(&imported, args.json)?;
     match id {
@@ -78,30 +78,19 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
 }
 
 /// Stores the import and returns its number.
-fn stored(args: &ImportArgs, imported: &mut Imported) -> Result<i64, Failure> {
-    let store = args.file.to_write()?;
+fn stored(args: &ImportArgs, imported: &Imported) -> Result<i64, Failure> {
     let owner = this_runner()?;
-    let trials = std::mem::take(&mut imported.trials);
-    // The document is written at each step, its long lists only at the last one.
-    let long = (
-        std::mem::take(&mut imported.readings),
-        std::mem::take(&mut imported.unplaced),
-        std::mem::take(&mut imported.comparisons),
-    );
-    let mut recording = store.begin(
-        StudyKind::Imported,
-        &*imported,
-        trials.len() as u32,
-        "{}",
-        &owner,
-    )?;
     let taken = |trial: &ImportedTrial| {
         let seconds = trial.duration_seconds.unwrap_or_default();
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
     };
-    recording.trials(&*imported, trials.iter().map(|trial| (trial, taken(trial))))?;
-    (imported.readings, imported.unplaced, imported.comparisons) = long;
-    recording.finish(&*imported)?;
-    imported.trials = trials;
-    Ok(recording.id())
+    args.file.change(|store| {
+        let mut head = imported.clone();
+        let trials = std::mem::take(&mut head.trials);
+        let count = trials.len() as u32;
+        let mut recording = store.begin(StudyKind::Imported, &head, count, "{}", &owner)?;
+        recording.trials(&head, trials.iter().map(|trial| (trial, taken(trial))))?;
+        recording.finish(&head)?;
+        Ok(recording.id())
+    })
 }

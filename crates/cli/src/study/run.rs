@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{predict, simulated_figures};
-use nicpoll_lab::{Refused, draw_seed, require_lab, require_state};
+use nicpoll_lab::{Refused, draw_seed, require_lab, require_state, still_runs};
 use nicpoll_model::sim::Simulated;
 use nicpoll_model::{Plan, StudyKind};
 use nicpoll_report::render_html;
@@ -24,6 +24,7 @@ use crate::options::{StoreFile, number, read_host};
 use crate::output;
 use crate::progress::StudyLine;
 use crate::reading::confined;
+use crate::study::stored::reading;
 
 /// Options of `nicpoll study run`.
 #[derive(Args, Debug)]
@@ -184,14 +185,11 @@ pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
     output::require_place_for(args.report.as_deref())?;
     require("a study", "nicpoll study run")?;
     let identity = Identity::new(output::origin(), 0);
-    let stop = Stop::on_signals().context("catching signals")?;
-    let store = args.file.to_write()?;
     let which = args.resume.unwrap_or(Which::Last);
-    end(
-        args,
-        Session::resumed(store, which, identity, args.anyway)?,
-        &stop,
-    )
+    let kept = reading(&args.file, |store| Ok(store.unfinished(which, still_runs)?))?;
+    let stop = Stop::on_signals().context("catching signals")?;
+    let session = Session::resumed(args.file.to_write()?, kept, identity, args.anyway)?;
+    end(args, session, &stop)
 }
 
 fn require(what: &str, command: &str) -> Result<(), Failure> {

@@ -141,7 +141,7 @@ fn page_of(page: &StorePage, place: &StorePlace) -> io::Result<(String, bool, Fi
     // /var/tmp is on a disk; /tmp may be memory.
     let file = tempfile::tempfile_in("/var/tmp").or_else(|_| tempfile::tempfile())?;
     let written = |answer: &Answer| -> io::Result<(String, bool)> {
-        (&file).write_all(stdio::visible(&answer.html, false).as_bytes())?;
+        answer.put(|piece| (&file).write_all(stdio::visible(piece, false).as_bytes()))?;
         Ok((String::from(answer.status), answer.is_live))
     };
     let made = confined_within(

@@ -146,7 +146,7 @@ pub struct DeleteArgs {
 }
 
 /// Reads a store in a process without rights.
-fn reading<T: Serialize + DeserializeOwned>(
+pub fn reading<T: Serialize + DeserializeOwned>(
     file: &StoreFile,
     read: impl FnOnce(&Store) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -216,7 +216,9 @@ pub fn delete(args: &DeleteArgs) -> Result<(), Failure> {
     }
     // Those that were shown, whatever is the last one by now.
     let shown: Vec<Which> = would.studies.iter().map(|it| Which::Id(it.id)).collect();
-    let deleted = args.file.to_write()?.delete(&shown, still_runs)?;
+    let deleted = args
+        .file
+        .change(|mut store| Ok(store.delete(&shown, still_runs)?))?;
     print(&deleted, args.json)
 }
 

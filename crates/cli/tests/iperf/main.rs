@@ -139,6 +139,31 @@ fn a_slow_link_of_its_own_costs_a_sender_of_batches_no_datagram() {
     }
 }
 
+#[test]
+fn a_sender_that_stood_still_does_not_fill_the_receivers_buffer_when_it_goes_on() {
+    needs!(Root, Iperf);
+    let pair = Pair::new();
+    // A third of what falls due in 40 ms has room in the usual buffer.
+    let options = ["-u", "-l", "18", "-b", "20000pps", "-t", "2", "-w", "208K"];
+    for more in [&["--no-batch"][..], &[]] {
+        let options = [&options[..], more].concat();
+        let stop = |client: &Child| {
+            for _ in 0..10 {
+                thread::sleep(Duration::from_millis(110));
+                send_signal(client, Signal::STOP);
+                thread::sleep(Duration::from_millis(40));
+                send_signal(client, Signal::CONT);
+            }
+        };
+        let (sent, received) = pair.run_while(Program::Ours, Program::Ours, &options, stop);
+        let case = format!("{options:?}\n{sent}\n{received}");
+        let (lost, total) = lost_and_total(&received);
+        assert!(total > 30_000, "{case}");
+        // A tenth was lost, in batches or one a call.
+        assert!(lost * 25 <= total, "{case}");
+    }
+}
+
 fn ours(args: &[&str]) -> (Option<i32>, String, String) {
     let output = nicpoll([&["iperf"], args].concat()).output().unwrap();
     (output.status.code(), stdout(&output), stderr(&output))

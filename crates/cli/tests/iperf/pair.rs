@@ -68,6 +68,17 @@ impl Pair {
     /// Runs a fresh server and one client with these options, and returns what each printed. The server gets the
     /// options that it needs, -w and -i too; `--style` is for our programs only, `--allow` for our server.
     pub fn run(&self, client: Program, server: Program, options: &[&str]) -> (String, String) {
+        self.run_while(client, server, options, |_| {})
+    }
+
+    /// As [`Pair::run`], and does something while the client runs.
+    pub fn run_while(
+        &self,
+        client: Program,
+        server: Program,
+        options: &[&str],
+        act: impl FnOnce(&Child),
+    ) -> (String, String) {
         let is_server_option = |option: &&&str| matches!(**option, "-u" | "-V");
         let (style, options) = taken_out("--style", options);
         let (allow, options) = taken_out("--allow", &options);
@@ -105,6 +116,7 @@ impl Pair {
             client_args.extend(&style);
         }
         let sending = spawn(self.veth.inside(Side::Sender), client, &client_args);
+        act(&sending);
         let sent = ended(sending).wait_with_output().unwrap();
         let client_text = stdout(&sent);
         if !counts {

@@ -147,9 +147,14 @@ pub fn variables(
     budget: &mut Budget,
 ) -> Result<Vec<ImportedReading>, u32> {
     let plain = |text: &str| String::from(text.trim_matches(['`', '*']));
-    let is_value = |text: &str| {
+    let is_number = |text: &str| {
         let digits = text.strip_prefix('-').unwrap_or(text);
         (1..=24).contains(&digits.len()) && digits.bytes().all(|it| it.is_ascii_digit())
+    };
+    // Some, such as net.ipv4.tcp_rmem, have three numbers.
+    let is_value = |text: &str| {
+        let numbers = || text.split_whitespace();
+        (1..=3).contains(&numbers().count()) && numbers().all(is_number)
     };
     let mut readings = Vec::new();
     for table in tables {

@@ -139,6 +139,8 @@ impl UdpStreamSender<'_> {
         let (duration, bytes_max) = self.outgoing.stream.bounds();
         let pace = self.pace();
         self.clock = SendClock::start();
+        // Where and when the stream fell behind.
+        let mut late = None;
         loop {
             let elapsed = self.clock.begun.elapsed();
             if self.intervals.is_due(elapsed) {
@@ -154,11 +156,23 @@ impl UdpStreamSender<'_> {
                 Some(pace) => {
                     let ahead = pace.ahead(self.counted.datagrams, elapsed);
                     if !ahead.is_zero() {
+                        late = None;
                         let left = (duration - elapsed).min(self.intervals.left(elapsed));
                         thread::sleep(ahead.min(left).min(LOOK_EVERY));
                         continue;
                     }
-                    pace.due_together(self.counted.datagrams, elapsed)
+                    let sent = self.counted.datagrams;
+                    let due = pace.due_together(sent, elapsed);
+                    if due == 1 {
+                        late = None;
+                    }
+                    let (from, since) = *late.get_or_insert((sent, elapsed));
+                    let due = due.min(pace.catching_up(sent - from, elapsed - since));
+                    if due == 0 {
+                        thread::sleep(ROOM_EVERY);
+                        continue;
+                    }
+                    due
                 }
             };
             if self.opens() {

@@ -74,7 +74,9 @@ impl Kit {
 
     pub fn resume(&self, which: Which) -> Result<(Recording, StoredDocument<Study>), StoreError> {
         let store = Store::to_write(self.place.clone())?;
-        store.resume(which, "the next process", |owner| self.is_running(owner))
+        let is_running = |owner: &str| self.is_running(owner);
+        let kept = store.unfinished(which, is_running)?;
+        Ok((store.resume(&kept, "the next process", is_running)?, kept))
     }
 
     /// Simulates the end of a program: a dead owner, or a closed connection, which the server notices later.

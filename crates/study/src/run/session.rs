@@ -17,7 +17,7 @@ use nicpoll_model::{
 };
 use nicpoll_stats::InvalidMargin;
 use nicpoll_stats::order::Seed;
-use nicpoll_store::{Ended, Recording, Store, StoreError, StoredDocument, Which};
+use nicpoll_store::{Ended, Recording, Store, StoreError, StoredDocument};
 use nicpoll_switch::Journal;
 use thiserror::Error;
 
@@ -150,25 +150,22 @@ impl Session {
     /// When there is none that could resume, or another version began it.
     pub fn resumed(
         store: Store,
-        which: Which,
+        kept: StoredDocument<Study>,
         identity: Identity,
         anyway: bool,
     ) -> Result<Self, StudyError> {
-        let runner = this_runner().map_err(LabError::from)?;
-        let (mut recording, kept) = store.resume::<Study>(which, &runner, still_runs)?;
         let (then, now) = (
             &kept.document.nicpoll_version,
             &identity.origin.nicpoll_version,
         );
-        let design = design_of(&kept).and_then(|design| match then == now {
-            true => Ok(design),
-            false => Err(StudyError::Elsewhere(format!(
+        if then != now {
+            return Err(StudyError::Elsewhere(format!(
                 "it was begun by nicpoll {then}, and this is {now}"
-            ))),
-        });
-        let design = design.inspect_err(|error| {
-            let _ = recording.end_early(&error.to_string());
-        })?;
+            )));
+        }
+        let design = design_of(&kept)?;
+        let runner = this_runner().map_err(LabError::from)?;
+        let recording = store.resume(&kept, &runner, still_runs)?;
         let mut head = kept.document;
         let done = std::mem::take(&mut head.trials);
         let resumed_at = &identity.origin.started_at;

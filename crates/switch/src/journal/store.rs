@@ -37,7 +37,7 @@ const LOCK_TRIES: u32 = 100;
 /// Wraps an error of the journal's directory or of a file in it.
 pub fn journal_error(path: &Path) -> impl Fn(io::Error) -> SwitchError {
     SwitchError::of_io(format!(
-        "journal {}: it must be writable before anything is changed",
+        "journal {}: it must be writable before anything is changed ({DIRECTORY_VARIABLE} names another folder)",
         path.display()
     ))
 }

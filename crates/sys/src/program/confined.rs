@@ -35,10 +35,8 @@ use thiserror::Error;
 use super::User;
 use crate::kernel::fork;
 
-/// Memory that such a process may allocate.
+/// Memory that such a process may allocate, and the size of a file that it writes.
 pub const MEMORY_MAX_BYTES: u64 = 2 << 30;
-/// Maximum size of a file that it writes.
-const FILE_MAX_BYTES: u64 = 512 << 20;
 /// Maximum size of an answer.
 const ANSWER_MAX_BYTES: u64 = 1 << 30;
 /// Newest Landlock ABI used. An older kernel enforces what it knows.
@@ -202,7 +200,7 @@ fn limit(cpu_seconds: Option<u64>) -> io::Result<()> {
     let limits = [
         (Resource::Core, Some(0)),
         (Resource::Data, Some(MEMORY_MAX_BYTES)),
-        (Resource::Fsize, Some(FILE_MAX_BYTES)),
+        (Resource::Fsize, Some(MEMORY_MAX_BYTES)),
         (Resource::Cpu, cpu_seconds),
     ];
     for (resource, most) in limits {
