@@ -1,7 +1,7 @@
 //! The state machine: `sys/kern/kern_poll.c`, function by function.
 
 use crate::controller::{Controller, ControllerState, Cycle, share_ns};
-use crate::device::{Command, DeviceId, Devices, List, Time};
+use crate::device::{Command, DeviceId, Devices, List, NS_PER_SECOND, Time};
 use crate::knob::{Access, Errno, Knob, State};
 
 /// `MIN_POLL_BURST_MAX`: the lower limit of `burst_max`.
@@ -10,6 +10,9 @@ const MIN_POLL_BURST_MAX: u32 = 10;
 const MAX_POLL_BURST_MAX: u32 = 20_000;
 /// More pending ticks than this are given up.
 const PENDING_POLLS_MAX: u32 = 100;
+/// The part of a tick before its end in which not even unclaimed time is polled in: the kernel's receive threads have
+/// their turn, and Linux takes a twentieth of the CPU from real-time threads.
+const TURN_DIVISOR: u64 = 16;
 /// Most ticks a second: a period of 1 us, the resolution of the original's clock.
 pub const HZ_MAX: u32 = 1_000_000;
 
@@ -302,6 +305,12 @@ impl Poller {
             }
         }
         count > 0
+    }
+
+    /// Returns until when [`poll_unclaimed`](Self::poll_unclaimed) may be called in the tick that ends at `next_tick`.
+    pub fn unclaimed_until(&self, next_tick: Time) -> Time {
+        let tick_ns = NS_PER_SECOND / u64::from(self.hz);
+        Time::from_ns(next_tick.ns().saturating_sub(tick_ns / TURN_DIVISOR))
     }
 
     /// Schedules both parts of the software interrupt, and sets the phase.

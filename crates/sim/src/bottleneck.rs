@@ -634,6 +634,7 @@ fn moved(name: &str, was: u64) -> u64 {
         | "socket.packet_overhead_bytes"
         | "cpu.cpus"
         | "application.cpu"
+        | "application.computing"
         | "network.gro"
         | "veth.pair" => was,
         // A second queue would need a second processor.

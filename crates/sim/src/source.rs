@@ -15,9 +15,10 @@ use rand_pcg::Pcg64;
 use crate::spec::simulation::Simulation;
 use crate::spec::traffic::{Pattern, TrafficModel};
 
-const NEVER: u64 = u64::MAX;
+/// The time of what is not set.
+pub const NEVER: u64 = u64::MAX;
 /// A request without reply is given up after this.
-const GIVE_UP_NS: u64 = 1_000_000_000;
+const GIVE_UP_NS: u64 = NS_PER_SECOND;
 /// Difference of successive clients' seeds (2^64 over the golden ratio, as in SplitMix64). The first has the run's
 /// seed.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -2,8 +2,8 @@
 //! machine.
 //!
 //! The kernel receives on the receiver's core, so the host has a card with the costs of the veth pair's receive path.
-//! The engine works in its poll, a socket's program in itself. Left out are AF_XDP's copy of a frame, which the fit
-//! does not measure, and the program on the same core, which the simulator does not have.
+//! The engine works in its poll, a socket's program in itself. Left out are what the fit does not measure: AF_XDP's
+//! copy of a frame, and waking and directing the kernel's thread.
 
 use anyhow::Result;
 use nicpoll_calibrate::host_of;
@@ -29,10 +29,15 @@ struct Simulated {
     works_in_poll: bool,
 }
 
-const SIMULATED: [Simulated; 3] = [
+const SIMULATED: [Simulated; 4] = [
     Simulated {
-        name: "sink, freebsd-polling",
-        discipline: "freebsd-polling:controller=share:burst_max=4000:each_burst=64:user_frac=50",
+        name: "sink next to a program, freebsd-polling",
+        discipline: "freebsd-polling:controller=share:burst_max=4000:each_burst=64:application.computing=1",
+        works_in_poll: true,
+    },
+    Simulated {
+        name: "sink alone, freebsd-polling",
+        discipline: "freebsd-polling:controller=share:burst_max=4000:each_burst=64",
         works_in_poll: true,
     },
     Simulated {
@@ -68,8 +73,9 @@ impl Simulated {
         host.socket.buffer_bytes = SOCKET_BUFFER_BYTES;
         if self.works_in_poll {
             host.card.rx_packet_ns += WORK_NS;
-            // The engine's tick rate; it takes packets before IP.
+            // The engine's tick rate; it takes packets before IP, and no program reads them.
             (host.cpu.hz, host.network.udp_ns) = (1000, 0);
+            host.cpu.syscall_ns = 1;
         } else {
             host.application.packet_ns += WORK_NS;
         }

@@ -98,10 +98,6 @@ const KERNEL_LEAST_DIVISOR: u64 = 4;
 const LOOK_AWAY_NS: u64 = 30_000;
 const WANTED_NS: i64 = 8_000;
 
-/// The part of a tick before its end that not even what nobody wants is polled in: the kernel's receive threads have their
-/// turn, and Linux takes a twentieth of the CPU from real-time threads.
-const TURN_DIVISOR: u64 = 16;
-
 /// How a runner runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunnerSettings {
@@ -596,7 +592,8 @@ impl<I: PacketInput> PortRunner<I> {
     /// Polls what waits after the cycle in the part of the tick that user programs leave, but for its end. Returns whether
     /// it polled. That is not charged: nobody else wanted it.
     fn poll_unclaimed(&mut self, now_ns: u64) -> bool {
-        let until_ns = self.next_tick_ns - self.period_ns / TURN_DIVISOR;
+        let next_tick = Time::from_ns(self.next_tick_ns);
+        let until_ns = self.poller.unclaimed_until(next_tick).ns();
         if self.settings.controller != Controller::Share
             || now_ns + 2 * LOOK_AWAY_NS > until_ns
             || waiting(&self.ports) == 0

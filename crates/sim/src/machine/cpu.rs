@@ -19,6 +19,7 @@ mod tests;
 
 use nicpoll_core::NS_PER_SECOND;
 
+use crate::source::NEVER;
 use crate::spec::host::{self, HostModel};
 
 /// Who can run, the highest priority first.
@@ -463,9 +464,6 @@ impl SampledCpu {
     }
 }
 
-/// The time of a timer that is not set.
-pub const NEVER: u64 = u64::MAX;
-
 /// A card's timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
@@ -534,6 +532,10 @@ impl Timers {
 
     pub fn first_ns(&self) -> u64 {
         self.due_ns[self.first]
+    }
+
+    pub fn tick_ns(&self) -> u64 {
+        self.due_ns[TICK]
     }
 
     pub fn set_tick(&mut self, ns: u64) {

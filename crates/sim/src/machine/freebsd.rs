@@ -10,7 +10,7 @@
 //! Netisr, the network software interrupt, polls the cards for the poller, then empties the IP queue, then lets the
 //! poller account for it (`netisr_poll`, `ipintr`, `netisr_pollmore`).
 
-use nicpoll_core::{Command, DeviceId, Knob, Pass, Time};
+use nicpoll_core::{Command, Controller, DeviceId, Knob, Pass, Time};
 
 use super::cpu::{CpuStep, Level};
 use super::kernel::{PollRequest, Turn};
@@ -226,38 +226,46 @@ impl SimMachine {
     fn end_netisr(&mut self) {
         let now = Time::from_ns(self.now_ns);
         let runs_again = self.freebsd.poller.as_mut().is_some_and(|poller| {
-            // A tick may have come after the last look at the poller.
-            poller.netisr_pollmore(now) || poller.state().poll_scheduled
+            // A tick may have come after the last look at the poller. Its cycle polls before it accounts (`swi_net`).
+            // With `freebsd`, which idle polling alone brings here, it is lost: such runs stay as they were.
+            let begins = poller.state().poll_scheduled;
+            let polls_first = begins && poller.controller() == Controller::Share;
+            polls_first || poller.netisr_pollmore(now) || poller.state().poll_scheduled
         });
         if runs_again {
-            self.begin_netisr();
-        } else {
-            self.cpu.stop(Level::Soft);
+            return self.begin_netisr();
         }
-    }
-
-    /// Begins idle polling, if it is on; it then never ends.
-    pub fn start_idle_poll(&mut self) {
-        let poller = self.freebsd.poller.as_ref();
-        if poller.is_some_and(|poller| poller.read(Knob::IdlePoll) != 0) {
+        self.cpu.stop(Level::Soft);
+        if !self.cpu.has_work(Level::Idle) {
             self.next_idle_poll();
         }
     }
 
-    fn next_idle_poll(&mut self) {
+    /// Polls when nothing else runs: without end if `idle_poll` is on, or else what waits after a cycle, if the
+    /// controller takes time that nobody claims.
+    pub fn next_idle_poll(&mut self) {
         let Some(poller) = &mut self.freebsd.poller else {
             return;
         };
         let all = &mut self.freebsd.asked_idle;
         if all.is_empty() {
-            poller.idle_poll(&mut |id: DeviceId, command, count| {
+            let mut ask = |id: DeviceId, command, count| {
                 all.push_back(PollRequest(id.0 as usize, command, count));
                 // The controller learns nothing from the idle thread.
                 0
-            });
+            };
+            let until = poller.unclaimed_until(Time::from_ns(self.timers.tick_ns()));
+            if poller.read(Knob::IdlePoll) != 0 {
+                poller.idle_poll(&mut ask);
+            } else if self.now_ns < until.ns()
+                && self.cards.iter().any(|card| !card.rx_ring.is_empty())
+            {
+                poller.poll_unclaimed(&mut ask);
+            }
         }
-        if let Some(asked) = all.pop_front() {
-            self.look_at_card(Level::Idle, asked, 0);
+        match all.pop_front() {
+            Some(asked) => self.look_at_card(Level::Idle, asked, 0),
+            None => self.cpu.stop(Level::Idle),
         }
     }
 

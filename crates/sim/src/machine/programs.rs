@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::link::{BoundedQueue, Packet};
 use crate::tcp::{TcpReceiver, TcpSender};
 
-const NS_PER_US: u64 = 1000;
+pub const NS_PER_US: u64 = 1000;
 
 /// A program's task, and its progress. All but streams and replies use the world's first flow.
 #[derive(Clone, Debug)]
@@ -37,6 +37,8 @@ pub enum Task {
     Write(StreamCalls),
     /// Reads what a TCP connection brings.
     Take(StreamCalls),
+    /// Computes without a pause, and wants nothing of the network.
+    Compute,
 }
 
 /// The parts of a request that its reply needs.
@@ -113,7 +115,7 @@ impl Task {
     pub fn is_self_starting(&self) -> bool {
         matches!(
             self,
-            Task::Blast | Task::Pace(_) | Task::Request { .. } | Task::Write(_)
+            Task::Blast | Task::Pace(_) | Task::Request { .. } | Task::Write(_) | Task::Compute
         )
     }
 

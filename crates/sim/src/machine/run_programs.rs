@@ -5,14 +5,17 @@
 //! kernel only for one of higher priority, which a thread woken in the kernel has until it returns to its program
 //! (4BSD scheduler; `msleep`, `userret`).
 
+use nicpoll_core::NS_PER_SECOND;
+
 use super::cpu::{CpuStep, Level, Of};
-use super::programs::{Half, RequestParts, Task};
+use super::programs::{Half, NS_PER_US, RequestParts, Task};
 use super::receive::kib_ns;
 use super::state::SimMachine;
 use crate::link::{DeliveryCount, Packet};
 
 const LEVEL: Level = Level::Program;
-const NS_PER_US: u64 = 1000;
+/// A step of a program that computes; ticks and other programs end it sooner.
+const COMPUTE_NS: u64 = NS_PER_SECOND;
 /// FreeBSD copies what a program writes into clusters of this size, and lets TCP send after each (`sosend`).
 const CLUSTER_BYTES: u64 = 2048;
 
@@ -39,6 +42,11 @@ impl SimMachine {
         let Some(current) = programs.current else {
             return self.run_program(id);
         };
+        if matches!(programs.list[current].task, Task::Compute) {
+            // It is never in the kernel, so it need not leave it first.
+            programs.ready.push_back(current);
+            return self.run_program(id);
+        }
         let stream = programs.list[current].task.stream();
         if stream.is_some_and(|stream| stream.has_slept) {
             // Both have the priority of a thread woken in the kernel: the running one continues.
@@ -60,6 +68,12 @@ impl SimMachine {
         };
         let can_be_switched = !programs.current.is_some_and(is_in_call);
         programs.is_rescheduled |= can_be_switched && !programs.ready.is_empty();
+        if let Some(id) = programs.current
+            && programs.is_rescheduled
+            && matches!(programs.list[id].task, Task::Compute)
+        {
+            self.go_on(id);
+        }
         for id in 0..self.programs.list.len() {
             let due = self.programs.list[id].wakes_at_tick;
             let is_due = due.is_some_and(|due| due <= self.clock.tick);
@@ -155,6 +169,7 @@ impl SimMachine {
             } => self.call(request.flow + to_replies),
             Task::Respond { .. } => self.read_or_wait(id),
             Task::Write(_) | Task::Take(_) => self.next_of_stream(id),
+            Task::Compute => self.cpu.start(LEVEL, CpuStep::Use, COMPUTE_NS),
         }
     }
 
@@ -268,7 +283,7 @@ impl SimMachine {
 
     fn called(&mut self, id: usize) {
         let (flow, request) = match &self.programs.list[id].task {
-            Task::Read { .. } | Task::Write(_) | Task::Take(_) => return,
+            Task::Read { .. } | Task::Write(_) | Task::Take(_) | Task::Compute => return,
             Task::Blast | Task::Request { .. } | Task::Pace(_) => (0, None),
             Task::Respond { to_replies, owes } => {
                 let flow = owes.map_or(0, |request| request.flow);

@@ -77,8 +77,11 @@ impl SimMachine {
         let has_soft_thread = kernel == HostKernel::Freebsd;
         let program = |task: Task| {
             let flow = &setup.flows[task.flow()];
-            // A program reads packets of the same length as it sends.
-            let packets = host.socket.buffer_bytes / host.packet_bytes(flow.payload_bytes);
+            let packets = match task {
+                Task::Compute => 0,
+                // A program reads packets of the same length as it sends.
+                _ => host.socket.buffer_bytes / host.packet_bytes(flow.payload_bytes),
+            };
             Program {
                 task,
                 socket: BoundedQueue::new(packets),
@@ -125,7 +128,7 @@ impl SimMachine {
                 self.timers.set(number, Of::Offer, clients.next_ns());
             }
         }
-        self.start_idle_poll();
+        self.next_idle_poll();
         self.start_programs();
     }
 

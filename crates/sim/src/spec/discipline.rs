@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nicpoll_core::{Access, Controller, DeviceId, Knob, Poller};
+use nicpoll_core::{Access, Controller, DeviceId, Knob, NS_PER_SECOND, Poller};
 
 use super::host::HostModel;
 use super::options::{NameAndOptions, SimError, number, ranged, refuse};
@@ -42,7 +42,7 @@ const WORDS: [(&str, &str, &str); 2] = [
 /// Largest value of `napi_defer_hard_irqs`, in empty polls.
 pub const DEFER_MAX: u64 = i32::MAX as u64;
 /// A second: longer than any useful timeout.
-const TIME_MAX_NS: u64 = 1_000_000_000;
+const TIME_MAX_NS: u64 = NS_PER_SECOND;
 
 /// A receive discipline with its options, and the numbers of the host that it overrides.
 #[derive(Clone, Debug, PartialEq, Eq)]

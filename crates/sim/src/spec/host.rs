@@ -226,6 +226,8 @@ host! {
         /// The processor of the program, from 1; 0 for a program on each processor that has a queue, with a socket of
         /// its own (`SO_REUSEPORT`).
         cpu: 0..=16 = 0,
+        /// Programs that compute without a pause, on each processor with a program that receives or sends.
+        computing: 0..=16 = 0,
     }
     /// Kernel work that every interrupt of the card causes, such as entropy harvesting.
     background: Background {

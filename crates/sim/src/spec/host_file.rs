@@ -11,6 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::host::{Field, HostModel, OPTIONAL_SECTION, lowered};
+use super::options::number;
 
 /// A name longer than this is refused.
 const NAME_CHARS_MAX: usize = 80;
@@ -71,7 +72,7 @@ impl HostFileReader<'_> {
                 let names = match section {
                     "cpu" => names(&HOSTS),
                     "card" => names(&CARDS),
-                    _ => names(&LINES),
+                    _ => LINES.to_vec(),
                 };
                 let message = format!(
                     "[{section}] has no such preset; there are {} (nicpoll sim hosts)",
@@ -232,12 +233,7 @@ const OF_CARD: [&str; 13] = [
 ];
 
 /// Lines, in bits a second: full duplex, without a delay.
-const LINES: [(&str, u64); 4] = [
-    ("10m", 10_000_000),
-    ("100m", 100_000_000),
-    ("1g", 1_000_000_000),
-    ("10g", 10_000_000_000),
-];
+const LINES: [&str; 4] = ["10m", "100m", "1g", "10g"];
 
 /// Sections that may name a preset.
 const SECTIONS: [&str; 3] = ["cpu", "card", "link"];
@@ -288,11 +284,11 @@ pub fn list_presets() -> String {
         text.push_str(&format!("  {:<11} {}\n", host.name, first.trim_end()));
     }
     text.push_str(&format!("\n[card] preset: {}\n", names(&CARDS).join(", ")));
-    text.push_str(&format!("[link] preset: {}\n", names(&LINES).join(", ")));
+    text.push_str(&format!("[link] preset: {}\n", LINES.join(", ")));
     text
 }
 
-fn names<T>(of: &[(&'static str, T)]) -> Vec<&'static str> {
+fn names(of: &[(&'static str, &str)]) -> Vec<&'static str> {
     of.iter().map(|(name, _)| *name).collect()
 }
 
@@ -312,9 +308,9 @@ fn preset(section: &str, name: &str) -> Option<BTreeMap<&'static str, u64>> {
             Some(of_card.collect())
         }
         _ => {
-            let (_, bits) = LINES.iter().find(|(line, _)| *line == name)?;
+            let line = LINES.iter().find(|line| **line == name)?;
             Some(BTreeMap::from([
-                ("link.bits_per_second", *bits),
+                ("link.bits_per_second", number(line).ok()?),
                 ("link.mtu_bytes", 1500),
                 ("link.queue_packets", 1000),
                 ("link.delay_ns", 0),
@@ -367,7 +363,7 @@ mod tests {
         assert_eq!(
             names.join(" "),
             "cpu.wake_refill_ns cpu.stat_hz cpu.wake_other_ns cpu.cpus card.hands_over card.queues network.gro \
-             network.gro_ns application.cpu"
+             network.gro_ns application.cpu application.computing"
         );
         let line = "hz = 1000\nstat_hz = 128\n";
         let host = HostModel::parse(&GENERIC.replacen("hz = 1000", line, 1)).unwrap();

@@ -54,7 +54,11 @@ pub fn world(plan: &Simulation) -> Result<World, SimError> {
         };
         for cpu in 0..processors[number].count {
             let seat = (processors[number], cpu);
-            let (tasks, ends) = programs(plan, number, seat);
+            let (mut tasks, ends) = programs(plan, number, seat);
+            if !tasks.is_empty() {
+                let computing = host.application.computing as usize;
+                tasks.resize(tasks.len() + computing, Task::Compute);
+            }
             let flows = flows.iter().map(|flow| local_flow(plan, number, flow));
             let setup = Setup {
                 number,

@@ -70,6 +70,62 @@ fn ksoftirqd_and_the_program_take_turns() {
     assert!(cpu(&short).user_ratio > 0.3, "{:?}", cpu(&short));
 }
 
+const SHARE: &str =
+    "freebsd-polling:controller=share:burst_max=4000:each_burst=64:link.bits_per_second=10g";
+
+/// The knee is the least load at which 95 % of the most is delivered.
+#[test]
+fn share_holds_its_peak_beyond_its_knee_alone_and_next_to_a_program() {
+    let peaks = [0, 1].map(|computing| {
+        let discipline = format!("{SHARE}:application.computing={computing}");
+        let at = |rate: u32| run(&discipline, &format!("poisson:rate={rate}"));
+        let loads: Vec<u32> = (2..=12).map(|tenth| tenth * 10_000).collect();
+        let delivered: Vec<f64> = loads
+            .iter()
+            .map(|load| at(*load).delivered_packets_per_second)
+            .collect();
+        let peak = delivered.iter().copied().fold(0.0, f64::max);
+        let knee = delivered.iter().position(|pps| *pps >= 0.95 * peak);
+        let knee = loads[knee.unwrap()];
+        for times in [2, 4, 8] {
+            let figures = at(times * knee);
+            above(figures.delivered_packets_per_second, 0.98 * peak);
+            // Programs keep what `user_frac` says, but for interrupts.
+            let of_programs = cpu(&figures).user_ratio + cpu(&figures).system_ratio;
+            above(of_programs, if computing > 0 { 0.48 } else { 0.1 });
+        }
+        peak
+    });
+    above(peaks[0], 1.3 * peaks[1]);
+}
+
+#[test]
+fn only_share_polls_in_time_that_nobody_claims() {
+    let idle = |controller: &str| {
+        let figures = run(
+            &format!("freebsd-polling:user_frac=90:controller={controller}"),
+            "poisson:rate=200k",
+        );
+        cpu(&figures).idle_ratio
+    };
+    above(idle("freebsd"), 0.5);
+    below(idle("share"), 1.0 / 16.0);
+}
+
+#[test]
+fn a_program_that_computes_has_all_that_others_leave() {
+    for discipline in ["freebsd-interrupt", "freebsd-polling", "napi", "busy-poll"] {
+        let [alone, next_to] = [0, 1].map(|computing| {
+            let discipline = format!("{discipline}:application.computing={computing}");
+            run(&discipline, "constant:rate=2k")
+        });
+        assert_eq!(cpu(&next_to).idle_ratio, 0.0, "{discipline}");
+        above(cpu(&next_to).user_ratio, cpu(&alone).user_ratio + 0.5);
+        // It does not keep the other program from its packets.
+        assert_eq!(next_to.loss_ratio, Some(0.0), "{discipline}");
+    }
+}
+
 fn sampled_host(discipline: &str, workload: &str, seconds: u64) -> SimHostFigures {
     let mut plan = plan(discipline, workload);
     plan.duration_ns = seconds * 1_000_000_000;

@@ -73,7 +73,8 @@ fn with_feedback_the_program_keeps_its_share() {
     for controller in ["freebsd", "share"] {
         for user_frac in [30, 50, 80] {
             let discipline = format!(
-                "freebsd-polling:burst_max=1000:user_frac={user_frac}:controller={controller}"
+                "freebsd-polling:burst_max=1000:user_frac={user_frac}:controller={controller}\
+                 :application.computing=1"
             );
             let figures = at(&discipline, 200);
             let left = 1.0 - cpu(&figures).interrupt_ratio - cpu(&figures).soft_interrupt_ratio;
