@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use nicpoll_model::FileError;
 use nicpoll_model::sim::ErrorKind;
 use nicpoll_sim::{HostModel, SimError, workers};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::quantity::Quantity;
 use crate::scenario::{self, RunLength, SEED};
@@ -38,7 +38,7 @@ const FIT_MS: RangeInclusive<u64> = 1..=1000;
 const STARTS: RangeInclusive<u64> = 1..=1000;
 
 /// The plan of the fit.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitPlan {
     /// Clock of the processor with the reference costs.
@@ -51,7 +51,7 @@ pub struct FitPlan {
 }
 
 /// Parameters that are fitted together.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitGroup {
     /// Its name in tables.
@@ -64,7 +64,7 @@ pub struct FitGroup {
 }
 
 /// A factor on some costs of some hosts.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     /// Its name.

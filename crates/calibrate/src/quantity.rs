@@ -7,7 +7,7 @@ use nicpoll_model::sim::{ErrorKind, SimCpu, SimHostFigures};
 use nicpoll_sim::initial_knob;
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeOwned, Error, value};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A simulated run.
 #[derive(Clone, Debug, PartialEq)]
@@ -342,14 +342,21 @@ impl SourceUnit {
         interrupts, reports, %, ppm, s, ms, us";
 }
 
-/// Reads a unit's name.
-pub(crate) fn unit_of<'de, D: Deserializer<'de>>(from: D) -> Result<SourceUnit, D::Error> {
-    let name = String::deserialize(from)?;
-    let found = UNITS.into_iter().find(|unit| unit.name == name);
-    found.ok_or_else(|| {
-        let known = SourceUnit::NAMES;
-        Error::custom(format!("'{name}' is no known unit; there are {known}"))
-    })
+impl Serialize for SourceUnit {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.name.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for SourceUnit {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        let found = UNITS.into_iter().find(|unit| unit.name == name);
+        found.ok_or_else(|| {
+            let known = SourceUnit::NAMES;
+            Error::custom(format!("'{name}' is no known unit; there are {known}"))
+        })
+    }
 }
 
 #[cfg(test)]

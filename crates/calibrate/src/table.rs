@@ -9,11 +9,11 @@ use std::fmt::Display;
 
 use nicpoll_model::FileError;
 use nicpoll_sim::{ReceiveDiscipline, SimError, TrafficModel};
-use serde::de::{DeserializeOwned, Error};
-use serde::{Deserialize, Deserializer};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::quantity::{Quantity, SourceUnit, unit_of};
+use crate::quantity::{Quantity, SourceUnit};
 
 /// No published number is greater.
 const MEASURED_MAX: f64 = 1e15;
@@ -21,7 +21,7 @@ const MEASURED_MAX: f64 = 1e15;
 const SECONDS_MAX: f64 = 86_400.0;
 
 /// A published table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedTable {
     /// Its letter.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct PublishedTable {
 }
 
 /// A run of a published table.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedRun {
     /// Its name: what was run.
@@ -44,7 +44,7 @@ pub struct PublishedRun {
     #[serde(default)]
     pub hosts: Vec<String>,
     /// The traffic; `None` when the run is not simulated.
-    #[serde(default, deserialize_with = "workload")]
+    #[serde(default, with = "workload")]
     pub workload: Option<TrafficModel>,
     /// Overrides of the hosts' numbers, as options of the discipline.
     pub with: Option<String>,
@@ -76,7 +76,7 @@ pub struct PublishedRun {
 }
 
 /// How the hosts of a run learned of packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
     /// FreeBSD's interrupts.
     #[serde(rename = "freebsd-interrupt")]
@@ -90,14 +90,13 @@ pub enum Mode {
 }
 
 /// A figure of a run.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedFigure {
     /// Its quantity, as named in the file.
     #[serde(rename = "quantity")]
     pub name: String,
     /// The unit of the source.
-    #[serde(deserialize_with = "unit_of")]
     pub unit: SourceUnit,
     /// The measured values, one for each repetition; empty when the source states no number.
     #[serde(default)]
@@ -113,9 +112,27 @@ pub struct PublishedFigure {
     pub missing: Option<String>,
 }
 
-fn workload<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TrafficModel>, D::Error> {
-    let text = String::deserialize(from)?;
-    TrafficModel::parse(&text).map(Some).map_err(Error::custom)
+/// A workload as its text.
+mod workload {
+    use nicpoll_sim::TrafficModel;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        workload: &Option<TrafficModel>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        let text = workload.as_ref().map(TrafficModel::to_string);
+        text.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<TrafficModel>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let parsed = text.map(|text| TrafficModel::parse(&text));
+        parsed.transpose().map_err(Error::custom)
+    }
 }
 
 impl Mode {

@@ -101,6 +101,17 @@ fn every_table_is_there_and_polling_is_fitted_to_nothing() {
 }
 
 #[test]
+fn tables_and_plan_come_unchanged_from_the_process_that_read_them() {
+    let library = library();
+    for table in &library.tables {
+        let json = serde_json::to_string(table).unwrap();
+        assert_eq!(*table, serde_json::from_str(&json).unwrap());
+    }
+    let json = serde_json::to_string(&library.plan).unwrap();
+    assert_eq!(library.plan, serde_json::from_str(&json).unwrap());
+}
+
+#[test]
 fn each_group_is_fitted_to_more_figures_than_it_has_parameters() {
     let mut library = library();
     let is_of_group = |run: &&mut PublishedRun| run.fit.as_deref() == Some("wrap");

@@ -4,7 +4,7 @@
 //! subtracted. The cost of waking is how much longer a write to a thread asleep on the other CPU takes than a write
 //! to nobody.
 
-use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
+use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,13 +59,14 @@ const ASLEEP_AFTER: Duration = Duration::from_micros(20);
 pub fn wake_ns(waker_cpu: u32, sleeper_cpu: u32) -> Result<f64> {
     let waker = thread::spawn(move || -> Result<f64> {
         schedule::pin(waker_cpu)?;
-        let (inbox, mut to_sleeper) = pipe()?;
+        let (mut inbox, mut to_sleeper) = pipe()?;
         let (there, is_there) = mpsc::channel();
         let sleeper = thread::spawn(move || -> Result<()> {
             schedule::pin(sleeper_cpu)?;
             // If the waiting thread has gone, it has an error of its own.
             let _ = there.send(());
-            swallow(inbox)
+            io::copy(&mut inbox, &mut io::sink())?;
+            Ok(())
         });
         // The sleeper starts on this processor, and has to leave it first.
         let _ = is_there.recv();
@@ -79,11 +80,6 @@ pub fn wake_ns(waker_cpu: u32, sleeper_cpu: u32) -> Result<f64> {
         Ok(waking - writes(&mut to_nobody)?)
     });
     waker.join().map_err(|_| LabError::Panicked("waking"))?
-}
-
-fn swallow(mut from: PipeReader) -> Result<()> {
-    while from.read(&mut [0])? > 0 {}
-    Ok(())
 }
 
 /// Returns the median time of many writes with a pause before each, in nanoseconds.

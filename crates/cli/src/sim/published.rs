@@ -19,6 +19,7 @@ use crate::failure::{EXIT_FAILED, Failure};
 use crate::options::{FILE_BYTES_MAX, HOST_FILE, at_line, parse_host, read_text, usage};
 use crate::output;
 use crate::progress::Spinner;
+use crate::reading::confined;
 
 /// Options of `nicpoll sim published`.
 #[derive(Args, Debug)]
@@ -149,23 +150,34 @@ fn read(directory: &Path) -> Result<Files, Failure> {
         }
         hosts.insert(name, (path, text));
     }
-    let mut tables = Vec::new();
-    for (path, text) in texts(&directory.join("published"), "table")? {
-        tables.push(PublishedTable::parse(&text).map_err(|error| at(&path, &error))?);
-    }
     let path = directory.join("fit.toml");
-    let text = read_text(&path, "plan of a fit", FILE_BYTES_MAX)?;
-    let plan = FitPlan::parse(&text).map_err(|error| at(&path, &error))?;
+    let open = || {
+        let tables = texts(&directory.join("published"), "table")?;
+        Ok((tables, read_text(&path, "plan of a fit", FILE_BYTES_MAX)?))
+    };
+    let (tables, plan) = confined(open, |(tables, plan)| {
+        let parse = |(path, text): &(PathBuf, String)| {
+            PublishedTable::parse(text).map_err(|error| at(path, &error))
+        };
+        let tables = tables.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        Ok((
+            tables,
+            FitPlan::parse(&plan).map_err(|error| at(&path, &error))?,
+        ))
+    })?;
     let library = Library {
         hosts: read_hosts,
         tables,
         plan,
     };
     library.check().map_err(usage)?;
-    for (name, (path, text)) in &hosts {
-        let wrong = |wrong| Failure::Usage(format!("{}: {wrong}", path.display()));
-        library.check_marks(name, text).map_err(wrong)?;
-    }
+    let check_marks = |()| {
+        hosts.iter().try_for_each(|(name, (path, text))| {
+            let wrong = |wrong| Failure::Usage(format!("{}: {wrong}", path.display()));
+            library.check_marks(name, text).map_err(wrong)
+        })
+    };
+    confined(|| Ok(()), check_marks)?;
     Ok(Files { library, hosts })
 }
 

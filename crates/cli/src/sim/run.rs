@@ -3,11 +3,12 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use nicpoll_model::FileError;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_model::units::parse_seconds;
 use nicpoll_report::{render_sim_run, sim_run_page};
@@ -18,8 +19,9 @@ use nicpoll_sim::{
 };
 
 use crate::failure::Failure;
-use crate::options::{nanos, number, read_host, usage};
+use crate::options::{at_line, nanos, number, read_host, usage};
 use crate::output;
+use crate::reading::confined;
 
 /// Length and seed of runs.
 #[derive(Args, Debug)]
@@ -190,9 +192,31 @@ pub fn parse_workload(text: &str) -> Result<TrafficModel, String> {
     TrafficModel::replay(Arc::new(read_trace(file)?), &options?).map_err(|error| error.to_string())
 }
 
+/// Reads a trace in a process without rights, which returns its times and sizes.
 fn read_trace(path: &str) -> Result<Trace, String> {
-    let unreadable = |error| format!("cannot read the trace {path}: {error}");
-    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let unreadable = |error| usage(format!("cannot read the trace {path}: {error}"));
+    let read = |file| {
+        let trace = trace_of(path, file)?;
+        let packets = trace.packets().iter();
+        Ok(packets
+            .map(|packet| (packet.at_ns, packet.payload_bytes))
+            .collect::<Vec<_>>())
+    };
+    let packets = confined(|| File::open(path).map_err(unreadable), read);
+    let mut reader = TraceReader::default();
+    for (at_ns, bytes) in packets.map_err(|error| error.to_string())? {
+        let line = format!("{at_ns}ns {bytes}");
+        reader
+            .line(line.as_bytes())
+            .map_err(|error| error.message)?;
+    }
+    reader.finish(path).map_err(|error| error.message)
+}
+
+fn trace_of(path: &str, file: File) -> Result<Trace, Failure> {
+    let unreadable = |error| usage(format!("cannot read the trace {path}: {error}"));
+    let wrong = |error: FileError| at_line(Path::new(path), error.line, &error.message);
+    let mut file = BufReader::new(file);
     let mut reader = TraceReader::default();
     let mut line = Vec::new();
     loop {
@@ -206,9 +230,7 @@ fn read_trace(path: &str) -> Result<Trace, String> {
         if line.last() == Some(&b'\n') {
             line.pop();
         }
-        let taken = reader.line(&line);
-        taken.map_err(|error| format!("{path}:{}: {}", error.line, error.message))?;
+        reader.line(&line).map_err(wrong)?;
     }
-    let finished = reader.finish(path);
-    finished.map_err(|error| format!("{path}:{}: {}", error.line, error.message))
+    reader.finish(path).map_err(wrong)
 }

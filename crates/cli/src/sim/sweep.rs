@@ -16,6 +16,7 @@ use super::run::{Length, parse_workload};
 use crate::failure::Failure;
 use crate::options::{nanos, read_host, read_text, usage};
 use crate::output;
+use crate::reading::confined;
 
 /// More points than a plot can show.
 const POINTS_MAX: u64 = 1000;
@@ -321,12 +322,14 @@ pub fn merge(args: &MergeArgs) -> Result<u8, Failure> {
 }
 
 fn read_part(path: &Path) -> Result<SimSweep, Failure> {
-    let text = read_text(path, "part of a sweep", PART_BYTES_MAX)?;
-    serde_json::from_str(&text).map_err(|error| {
-        Failure::Usage(format!(
-            "{}: this is not what `nicpoll sim sweep --shard I/N --json` of this version prints: {error}",
-            path.display()
-        ))
+    let open = || read_text(path, "part of a sweep", PART_BYTES_MAX);
+    confined(open, |text: String| {
+        serde_json::from_str(&text).map_err(|error| {
+            Failure::Usage(format!(
+                "{}: this is not what `nicpoll sim sweep --shard I/N --json` of this version prints: {error}",
+                path.display()
+            ))
+        })
     })
 }
 

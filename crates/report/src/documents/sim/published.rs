@@ -23,6 +23,33 @@ pub fn render_sim_published(published: &SimPublished) -> String {
     text.push('\n');
     text += &filled_lines(template("score"), &published.score);
     text.push_str(&summary(&published.rows));
+    text.push_str(&misses(&published.rows));
+    text
+}
+
+/// Lists the figures outside of their aim, run by run, with what the simulation lacks there.
+fn misses(rows: &[PublishedRow]) -> String {
+    let rows = rows.iter().filter(|row| row.is_within_aim == Some(false));
+    let off: Vec<_> = rows.collect();
+    let mut text = format!("\nOutside of what is aimed at: {} rows.\n", off.len());
+    for run in off.chunk_by(|one, next| one.table == next.table && one.row == next.row) {
+        let figure = |row: &&PublishedRow| {
+            let error = row.error.map(|error| error_text(error, row.error_kind));
+            format!("{} {}", row.quantity, error.unwrap_or_default())
+        };
+        let figures: Vec<_> = run.iter().map(figure).collect();
+        let _ = writeln!(
+            text,
+            "{}  {}: {}",
+            run[0].table,
+            run[0].row,
+            figures.join(", ")
+        );
+        let missing = run.iter().map(|row| row.missing.as_deref());
+        for cause in distinct(missing) {
+            let _ = writeln!(text, "   {}", cause.unwrap_or("No cause is known."));
+        }
+    }
     text
 }
 
@@ -151,6 +178,13 @@ mod tests {
         assert!(line("far").contains("restated"), "{text}");
         assert!(text.contains("simulated 1 of 1, guessed 0"), "{text}");
         assert!(text.contains("Of all 2 predicted"), "{text}");
+        let misses = text.split("Outside of what is aimed at: 1 rows.").nth(1);
+        assert!(
+            misses
+                .unwrap()
+                .contains(": far +50.0 %\n   No cause is known."),
+            "{text}"
+        );
         assert!(text.contains(
             "predicted or restated: 1 of 2 scored rows within 20.0 % or 10.0 points; 1 not"
         ));
