@@ -36,12 +36,23 @@ fn with_service<T>(work: impl FnOnce(SocketAddr, &Served) -> T) -> (T, Served) {
     let served = Served::default();
     let done = thread::scope(|scope| {
         let serving = scope.spawn(|| service.run(&signals, &served).unwrap());
+        // Also when `work` fails, or the scope would wait for the service for ever.
+        let finish = Finish(&signals);
         let done = work(service.local_addr(), &served);
-        signals.finish.store(true, Ordering::Relaxed);
+        drop(finish);
         serving.join().unwrap();
         done
     });
     (done, served)
+}
+
+/// Ends the service when dropped.
+struct Finish<'a>(&'a Signals);
+
+impl Drop for Finish<'_> {
+    fn drop(&mut self) {
+        self.0.finish.store(true, Ordering::Relaxed);
+    }
 }
 
 fn config(peer: SocketAddr, protocol: Protocol, pacing: Pacing) -> RrClientConfig {
@@ -327,14 +338,17 @@ fn connections_are_bounded_and_silent_ones_do_not_keep_the_service() {
 #[test]
 fn one_address_has_its_share_of_the_connections_and_leaves_the_others() {
     with_service(|peer, served| {
+        let begun = Instant::now();
         let own: Vec<TcpStream> = (0..140).map(|_| connect_from(1, peer)).collect();
         wait_until("all were taken or refused", || {
             served.connections() + served.refused_connections() == 140
         });
-        assert_eq!(
-            (served.connections(), served.refused_connections()),
-            (112, 28)
+        // On a slow host, the first ones may have been silent long enough to make room for the last.
+        let is_exact = begun.elapsed() < Duration::from_secs(1);
+        assert!(
+            served.refused_connections() == 28 || !is_exact && served.refused_connections() > 0
         );
+        assert!(served.connections() == 112 || !is_exact && served.connections() > 112);
         let refusal = served.refusal().unwrap().to_string();
         let expected = "127.0.0.1 is refused: it has 112 connections already";
         assert!(refusal.starts_with(expected), "{refusal}");
