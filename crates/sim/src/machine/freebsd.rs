@@ -10,7 +10,7 @@
 //! Netisr, the network software interrupt, polls the cards for the poller, then empties the IP queue, then lets the
 //! poller account for it (`netisr_poll`, `ipintr`, `netisr_pollmore`).
 
-use nicpoll_core::{Command, Controller, DeviceId, Knob, Pass, Time};
+use nicpoll_core::{Command, DeviceId, Knob, Pass, Time};
 
 use super::cpu::{CpuStep, Level};
 use super::kernel::{PollRequest, Turn};
@@ -227,10 +227,8 @@ impl SimMachine {
         let now = Time::from_ns(self.now_ns);
         let runs_again = self.freebsd.poller.as_mut().is_some_and(|poller| {
             // A tick may have come after the last look at the poller. Its cycle polls before it accounts (`swi_net`).
-            // With `freebsd`, which idle polling alone brings here, it is lost: such runs stay as they were.
             let begins = poller.state().poll_scheduled;
-            let polls_first = begins && poller.controller() == Controller::Share;
-            polls_first || poller.netisr_pollmore(now) || poller.state().poll_scheduled
+            begins || poller.netisr_pollmore(now) || poller.state().poll_scheduled
         });
         if runs_again {
             return self.begin_netisr();

@@ -161,6 +161,19 @@ fn idle_polling_takes_what_is_left_and_shortens_the_wait() {
 }
 
 #[test]
+fn idle_polling_takes_no_tick_from_the_cycles() {
+    // A tick that comes while the poller's work ends begins its cycle, as `netisr_poll` does.
+    for rate in ["5k", "20k", "30k"] {
+        let plan = plan(
+            "freebsd-polling:idle_poll=1",
+            &format!("poisson:rate={rate}"),
+        );
+        let hosts = simulate(&plan).unwrap().hosts;
+        assert_eq!(hosts[0].polling.as_ref().unwrap().cycles, 200, "{rate}");
+    }
+}
+
+#[test]
 fn a_datagram_in_fragments_is_one_datagram() {
     // 1473 bytes are one too many for a frame: 1480 bytes of IP payload, and 1.
     let figures = run("freebsd-polling", "constant:rate=10k:payload=1473");
