@@ -26,7 +26,7 @@ const REFRESH_SECONDS: u32 = 5;
 const TURN_BYTES: usize = 256 << 10;
 
 /// What every answer says: nothing of it may be kept, guessed at, framed or used by another site.
-const HEADERS: &str = "BrowserConnection: close\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n\
+const HEADERS: &str = "Connection: close\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n\
     X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\
     Cross-Origin-Resource-Policy: same-origin\r\n";
 

@@ -114,6 +114,10 @@ fn studies_lead_to_their_reports_and_to_one_another() {
     let server = Running::of(&file);
     let list = server.get("/");
     assert!(list.starts_with("HTTP/1.1 200 OK\r\n"), "{list}");
+    let headers = "\r\nConnection: close\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n\
+        X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\
+        Cross-Origin-Resource-Policy: same-origin\r\n\r\n<!DOCTYPE html>";
+    assert!(list.contains(headers), "{list}");
     assert!(list.contains("href=\"/study/1\"") && list.contains("href=\"/compare/2\""));
     assert!(!list.contains("Refresh:"), "nothing runs: {list}");
     let report = server.get("/study/1");
