@@ -38,7 +38,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, conflicts_with = "resume")]
     pub duration: Option<Duration>,
     /// Blocks: how often every workload runs under every setting [default: 16, quick 11]
-    #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = number::<u32>(..))]
+    #[arg(long, value_name = "N", conflicts_with = "resume", value_parser = number::<u32>(1..=1_000))]
     pub repeats: Option<u32>,
     /// Workloads: tcp, udp1470, udp64, rr [default: all, quick: udp64, rr]
     #[arg(

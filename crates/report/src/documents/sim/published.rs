@@ -8,7 +8,7 @@ use super::run::template;
 use crate::fields::filled_lines;
 use crate::lists::distinct;
 use crate::text::aligned_lines;
-use nicpoll_model::numbers::{MISSING, figure, figure_or_missing};
+use nicpoll_model::numbers::{MISSING, counted, figure, figure_or_missing};
 
 /// Renders every row, run by run, with a summary.
 pub fn render_sim_published(published: &SimPublished) -> String {
@@ -31,7 +31,8 @@ pub fn render_sim_published(published: &SimPublished) -> String {
 fn misses(rows: &[PublishedRow]) -> String {
     let rows = rows.iter().filter(|row| row.is_within_aim == Some(false));
     let off: Vec<_> = rows.collect();
-    let mut text = format!("\nOutside of what is aimed at: {} rows.\n", off.len());
+    let figures = counted(off.len() as u32, "figure");
+    let mut text = format!("\nOutside of what is aimed at: {figures}.\n");
     for run in off.chunk_by(|one, next| one.table == next.table && one.row == next.row) {
         let figure = |row: &&PublishedRow| {
             let error = row.error.map(|error| error_text(error, row.error_kind));
@@ -178,7 +179,7 @@ mod tests {
         assert!(line("far").contains("restated"), "{text}");
         assert!(text.contains("simulated 1 of 1, guessed 0"), "{text}");
         assert!(text.contains("Of all 2 predicted"), "{text}");
-        let misses = text.split("Outside of what is aimed at: 1 rows.").nth(1);
+        let misses = text.split("Outside of what is aimed at: 1 figure.").nth(1);
         assert!(
             misses
                 .unwrap()
