@@ -4,9 +4,9 @@
 //! A figure that follows from others of its run, or that was an input, does not count in the score. Predictions are
 //! compared with a guess that knows the measurements under interrupts and the line's speed, and nothing of polling.
 
-use nicpoll_model::line::{Line, Packet};
+use nicpoll_model::line::{Line, LinePacket};
 use nicpoll_model::sim::{
-    ErrorKind, PublishedRow, PublishedScore, RowKind, ScoreTally, Sensitivity,
+    ErrorKind, ParameterSensitivity, PublishedRow, PublishedScore, RowKind, ScoreTally,
 };
 use nicpoll_sim::{HostModel, Pattern, SimError, TrafficModel};
 
@@ -227,7 +227,7 @@ fn note_change(row: &mut PublishedRow, name: &str, change: (&Option<f64>, &Optio
         .as_ref()
         .map_or(0.0, |most| most.change.abs());
     if change.abs() > most {
-        row.sensitivity = Some(Sensitivity {
+        row.sensitivity = Some(ParameterSensitivity {
             parameter: String::from(name),
             change,
         });
@@ -454,7 +454,7 @@ fn full_line(library: &Library, hosts: &[String], workload: &TrafficModel) -> Op
     }
     let hosts = hosts.iter().filter_map(|name| library.hosts.get(name));
     let line = Line::new(hosts.map(|host| host.link.bits_per_second).min()?)?;
-    let cost = line.cost(Packet::Udp {
+    let cost = line.cost(LinePacket::Udp {
         ip: workload.ip,
         payload_bytes: workload.payload_bytes,
     });

@@ -35,12 +35,12 @@ use crate::traffic::rr::RrArgs;
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: NicpollCommand,
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum NicpollCommand {
     /// Measure interrupts against polling on this machine, in namespaces of its own
     #[command(long_about = nicpoll_study::demo::ABOUT)]
     Demo(DemoArgs),

@@ -28,7 +28,7 @@ use nicpoll_engine::remove_sockets_of_the_dead;
 use nicpoll_sys::{stdio, tell};
 use nicpoll_traffic::netrate::options::NetrateTool;
 
-use crate::args::{Cli, Command, OwnArgs};
+use crate::args::{Cli, NicpollCommand, OwnArgs};
 use crate::engine::{blast, forward, sink, sysctl};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::interface::{ab, doctor, restore, set, show, watch};
@@ -80,32 +80,32 @@ fn arguments() -> Vec<OsString> {
     args
 }
 
-fn run(command: &Command) -> Result<u8, Failure> {
+fn run(command: &NicpollCommand) -> Result<u8, Failure> {
     remove_sockets_of_the_dead();
     match command {
-        Command::Demo(args) => demo::demo(args),
-        Command::Ab(args) => ab::ab(args),
-        Command::Study(args) => study::run(args),
-        Command::Serve(args) => serve::serve(args),
-        Command::Rr(args) => rr::run(args),
-        Command::Sim(args) => sim::run(args),
-        Command::Blast(args) => blast::run(args),
-        Command::Sink(args) => sink::run(args),
-        Command::Forward(args) => forward::run(args),
-        Command::Sysctl(args) => sysctl::run(args),
-        Command::Linerate(args) => linerate::run(args),
-        Command::Watch(args) => watch::watch(args),
-        Command::Doctor(args) => doctor::doctor(args),
-        Command::Show(args) => show::show(args),
-        Command::Set(args) => set::set(args),
-        Command::Restore(args) => restore::restore(args),
-        Command::Guard(args) => restore::guard(args),
-        Command::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),
-        Command::Netblast(OwnArgs { args }) => netrate::run(NetrateTool::Netblast, args),
-        Command::Netreceive(OwnArgs { args }) => netrate::run(NetrateTool::Netreceive, args),
-        Command::Netsend(OwnArgs { args }) => netrate::run(NetrateTool::Netsend, args),
-        Command::Completions { shell } => completions(*shell),
-        Command::Man(args) => man::run(args, Cli::command()),
+        NicpollCommand::Demo(args) => demo::demo(args),
+        NicpollCommand::Ab(args) => ab::ab(args),
+        NicpollCommand::Study(args) => study::run(args),
+        NicpollCommand::Serve(args) => serve::serve(args),
+        NicpollCommand::Rr(args) => rr::run(args),
+        NicpollCommand::Sim(args) => sim::run(args),
+        NicpollCommand::Blast(args) => blast::run(args),
+        NicpollCommand::Sink(args) => sink::run(args),
+        NicpollCommand::Forward(args) => forward::run(args),
+        NicpollCommand::Sysctl(args) => sysctl::run(args),
+        NicpollCommand::Linerate(args) => linerate::run(args),
+        NicpollCommand::Watch(args) => watch::watch(args),
+        NicpollCommand::Doctor(args) => doctor::doctor(args),
+        NicpollCommand::Show(args) => show::show(args),
+        NicpollCommand::Set(args) => set::set(args),
+        NicpollCommand::Restore(args) => restore::restore(args),
+        NicpollCommand::Guard(args) => restore::guard(args),
+        NicpollCommand::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),
+        NicpollCommand::Netblast(OwnArgs { args }) => netrate::run(NetrateTool::Netblast, args),
+        NicpollCommand::Netreceive(OwnArgs { args }) => netrate::run(NetrateTool::Netreceive, args),
+        NicpollCommand::Netsend(OwnArgs { args }) => netrate::run(NetrateTool::Netsend, args),
+        NicpollCommand::Completions { shell } => completions(*shell),
+        NicpollCommand::Man(args) => man::run(args, Cli::command()),
     }
 }
 

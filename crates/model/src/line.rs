@@ -62,7 +62,7 @@ impl IpVersion {
 
 /// The unit that rates count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packet {
+pub enum LinePacket {
     /// A frame as generators and RFC 2544 count it: with check sequence, without tags.
     Frame {
         /// Its length; it is padded below 64.
@@ -89,12 +89,12 @@ pub enum Packet {
     },
 }
 
-impl Packet {
+impl LinePacket {
     /// Packets in one cost, as a rate counts them.
     fn counted(self) -> u64 {
         match self {
-            Packet::Imix => IMIX.iter().map(|(times, _)| times).sum(),
-            Packet::Frame { .. } | Packet::Udp { .. } | Packet::Tcp { .. } => 1,
+            LinePacket::Imix => IMIX.iter().map(|(times, _)| times).sum(),
+            LinePacket::Frame { .. } | LinePacket::Udp { .. } | LinePacket::Tcp { .. } => 1,
         }
     }
 }
@@ -160,12 +160,12 @@ impl Line {
     ///
     /// # Errors
     /// [`LineError`] when such a packet cannot be sent here.
-    pub fn cost(&self, packet: Packet) -> Result<Cost, LineError> {
+    pub fn cost(&self, packet: LinePacket) -> Result<Cost, LineError> {
         match packet {
-            Packet::Frame { bytes } => self.frame(bytes),
-            Packet::Imix => self.mix(),
-            Packet::Udp { ip, payload_bytes } => self.datagram(ip, payload_bytes),
-            Packet::Tcp {
+            LinePacket::Frame { bytes } => self.frame(bytes),
+            LinePacket::Imix => self.mix(),
+            LinePacket::Udp { ip, payload_bytes } => self.datagram(ip, payload_bytes),
+            LinePacket::Tcp {
                 ip,
                 payload_bytes,
                 has_timestamps,
@@ -185,7 +185,7 @@ impl Line {
 
     /// Returns the share of the line that a rate takes, one way: above 1 it exceeds the line. `None` when such a packet
     /// cannot be sent here, or for a rate in bits of packets without payload.
-    pub fn share(&self, packet: Packet, rate: Rate) -> Option<f64> {
+    pub fn share(&self, packet: LinePacket, rate: Rate) -> Option<f64> {
         let packets_per_second = match rate.unit() {
             RateUnit::PacketsPerSecond => rate.per_second(),
             RateUnit::BitsPerSecond => match self.cost(packet).ok()?.rated_bytes() {
@@ -197,7 +197,7 @@ impl Line {
     }
 
     /// Returns that share for a measured packet rate. `None` also when the rate is negative or not finite.
-    pub fn share_of_packets(&self, packet: Packet, packets_per_second: f64) -> Option<f64> {
+    pub fn share_of_packets(&self, packet: LinePacket, packets_per_second: f64) -> Option<f64> {
         let is_rate = packets_per_second.is_finite() && packets_per_second >= 0.0;
         let line_bits = (8 * self.cost(packet).ok()?.line_bytes) as f64 / packet.counted() as f64;
         is_rate.then(|| packets_per_second * line_bits / self.bits_per_second.get() as f64)
@@ -477,17 +477,17 @@ impl LineRow {
     ///
     /// # Errors
     /// See [`Line::cost`].
-    pub fn new(line: &Line, packet: Packet, rate: Option<Rate>) -> Result<Self, LineError> {
+    pub fn new(line: &Line, packet: LinePacket, rate: Option<Rate>) -> Result<Self, LineError> {
         let cost = line.cost(packet)?;
         let (name, ip, asked_bytes) = match packet {
-            Packet::Frame { bytes } => ("frame", None, bytes),
-            Packet::Imix => (
+            LinePacket::Frame { bytes } => ("frame", None, bytes),
+            LinePacket::Imix => (
                 "imix",
                 None,
                 IMIX.map(|(times, bytes)| times as u32 * bytes).iter().sum(),
             ),
-            Packet::Udp { ip, payload_bytes } => ("udp", Some(ip), payload_bytes),
-            Packet::Tcp {
+            LinePacket::Udp { ip, payload_bytes } => ("udp", Some(ip), payload_bytes),
+            LinePacket::Tcp {
                 ip, payload_bytes, ..
             } => ("tcp", Some(ip), payload_bytes),
         };

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 
 use self::fit_host::HostFitArgs;
 use self::published::{PublishedArgs, PublishedFitArgs};
-use self::run::{HostsArgs, RunArgs};
+use self::run::{HostsArgs, SimRunArgs};
 use self::sweep::{MergeArgs, SweepArgs};
 use self::ticks::TicksArgs;
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ pub struct SimArgs {
 pub enum SimCommand {
     /// Run one load under one discipline, and name the bottleneck
     #[command(after_help = include_str!("../help/sim-run-examples.txt"))]
-    Run(Box<RunArgs>),
+    Run(Box<SimRunArgs>),
     /// Run a range of loads, or of any number of the host file, under several disciplines
     #[command(after_help = include_str!("../help/sim-sweep-examples.txt"))]
     Sweep(Box<SweepArgs>),

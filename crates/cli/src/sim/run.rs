@@ -42,7 +42,7 @@ pub struct Length {
 
 /// Options of `nicpoll sim run`.
 #[derive(Args, Debug)]
-pub struct RunArgs {
+pub struct SimRunArgs {
     /// The host file, or a name that `nicpoll sim hosts` lists
     #[arg(value_name = "HOSTFILE")]
     pub host: PathBuf,
@@ -108,7 +108,7 @@ pub fn hosts(args: &HostsArgs) -> Result<u8, Failure> {
 }
 
 /// Runs `nicpoll sim run`.
-pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+pub fn run(args: &SimRunArgs) -> Result<u8, Failure> {
     let stops = stops(args)?;
     let plan = Simulation {
         warmup_ns: args.length.warmup_ns(&stops),
@@ -142,7 +142,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
 }
 
 /// Returns the host, and with `--peer` the routers and the peer.
-fn stops(args: &RunArgs) -> Result<Vec<PathHost>, Failure> {
+fn stops(args: &SimRunArgs) -> Result<Vec<PathHost>, Failure> {
     let own = &args.discipline;
     let routers = args.through.iter().map(|router| {
         let discipline = args.router_discipline.as_ref().unwrap_or(own);

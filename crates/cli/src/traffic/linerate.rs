@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::{ArgGroup, Args};
 use nicpoll_model::Rate;
 use nicpoll_model::line::{
-    IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LineRates, LineRow, MTU_BYTES, Packet,
+    IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LinePacket, LineRates, LineRow, MTU_BYTES,
 };
 use nicpoll_model::units::{parse_rate, parse_speed};
 use nicpoll_report::render_line_rates;
@@ -33,7 +33,7 @@ pub struct LinerateArgs {
     /// Frame lengths in bytes, with FCS, or imix: seven of 64 bytes, four of 594, one of 1518 [default: the sizes of
     /// RFC 2544]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = parse_frame)]
-    frame: Vec<Packet>,
+    frame: Vec<LinePacket>,
     /// Payload bytes of UDP datagrams; above the MTU they are fragmented
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = number::<u32>(..))]
     udp: Vec<u32>,
@@ -60,14 +60,14 @@ pub struct LinerateArgs {
     json: bool,
 }
 
-fn parse_frame(text: &str) -> Result<Packet, String> {
+fn parse_frame(text: &str) -> Result<LinePacket, String> {
     if text == "imix" {
-        return Ok(Packet::Imix);
+        return Ok(LinePacket::Imix);
     }
     let bytes = text
         .parse()
         .map_err(|_| String::from("a number of bytes or imix was expected"))?;
-    Ok(Packet::Frame { bytes })
+    Ok(LinePacket::Frame { bytes })
 }
 
 /// The slowest Ethernet line, in bit/s.
@@ -109,7 +109,7 @@ pub fn run(args: &LinerateArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn packets(args: &LinerateArgs) -> Vec<Packet> {
+fn packets(args: &LinerateArgs) -> Vec<LinePacket> {
     let ips = match args.ip {
         Some(ip) => vec![ip],
         None => vec![IpVersion::V4, IpVersion::V6],
@@ -117,15 +117,15 @@ fn packets(args: &LinerateArgs) -> Vec<Packet> {
     let mut frames = args.frame.clone();
     if frames.is_empty() && args.udp.is_empty() && args.tcp.is_empty() {
         frames = RFC_2544_FRAMES
-            .map(|bytes| Packet::Frame { bytes })
+            .map(|bytes| LinePacket::Frame { bytes })
             .to_vec();
     }
-    let udp = args
-        .udp
-        .iter()
-        .flat_map(|&payload_bytes| ips.iter().map(move |&ip| Packet::Udp { ip, payload_bytes }));
+    let udp = args.udp.iter().flat_map(|&payload_bytes| {
+        ips.iter()
+            .map(move |&ip| LinePacket::Udp { ip, payload_bytes })
+    });
     let tcp = args.tcp.iter().flat_map(|&payload_bytes| {
-        ips.iter().map(move |&ip| Packet::Tcp {
+        ips.iter().map(move |&ip| LinePacket::Tcp {
             ip,
             payload_bytes,
             has_timestamps: args.tcp_timestamps,

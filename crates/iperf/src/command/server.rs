@@ -39,7 +39,7 @@ const WAITING_FOR_THREADS: &str =
 
 /// What every stream shares.
 #[derive(Clone, Copy)]
-struct Server<'a> {
+struct ServedTests<'a> {
     options: &'a Options,
     signals: &'a Signals,
 }
@@ -57,7 +57,7 @@ pub fn run_server(
     begin_realtime(options);
     let mut output = output::open(options, account)?;
     let (events, received) = mpsc::channel::<Event>();
-    let server = Server { options, signals };
+    let server = ServedTests { options, signals };
     thread::scope(|scope| {
         let printing = spawn(scope, move || {
             let mut events = received.into_iter();
@@ -97,7 +97,7 @@ impl ServedClient<'_> {
     }
 }
 
-impl<'a> Server<'a> {
+impl<'a> ServedTests<'a> {
     /// Serves clients until the server should end.
     fn serve<'scope>(
         self,

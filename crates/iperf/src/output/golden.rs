@@ -23,15 +23,15 @@ use crate::wire::ServerReport;
 
 /// Collects the output.
 #[derive(Clone, Default)]
-pub struct Page(Arc<Mutex<Vec<u8>>>);
+pub struct PrintedText(Arc<Mutex<Vec<u8>>>);
 
-impl Page {
+impl PrintedText {
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 }
 
-impl io::Write for Page {
+impl io::Write for PrintedText {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -293,7 +293,7 @@ fn printed(scenario: &Scenario, more_args: &str) -> String {
         Ok(Parsed::Test(options)) => options,
         other => panic!("{other:?}"),
     };
-    let page = Page::default();
+    let page = PrintedText::default();
     let mut output = printer(Box::new(page.clone()), &options, None);
     let connected = connected(scenario.phases[0][0]);
     let settings = match options.is_client() {

@@ -16,7 +16,7 @@ use nicpoll_model::traffic::{
 use nicpoll_model::{Protocol, Rate, RateUnit, Side};
 use nicpoll_traffic::{CloseAccount, SocketBuffer};
 
-use super::sums::{DueSums, StreamSum, Streams, SummedStream};
+use super::sums::{DueSums, StreamSum, SummedStream, SummedStreams};
 use crate::events::{Output, Room, RunObject, Settings, StreamKey};
 use crate::options::{Json, Options};
 use crate::records::{Connected, IntervalRecord, Total, window_bytes};
@@ -30,7 +30,7 @@ pub struct JsonPrinter {
     began: Instant,
     account: Option<CloseAccount>,
     /// Each with its id.
-    streams: Streams<u32>,
+    streams: SummedStreams<u32>,
     last_id: u32,
     /// The one object so far; `None` once printed, and for output by line.
     run: Option<IperfRun>,
@@ -122,7 +122,7 @@ impl JsonPrinter {
             out,
             began: Instant::now(),
             account,
-            streams: Streams::new(options, true),
+            streams: SummedStreams::new(options, true),
             last_id: 0,
             run,
             room: Room::default(),

@@ -95,7 +95,7 @@ pub struct DueSums {
 }
 
 /// The streams of groups that have not ended.
-pub struct Streams<T> {
+pub struct SummedStreams<T> {
     is_side_apart: bool,
     /// Infinite without intervals.
     interval_seconds: f64,
@@ -105,11 +105,11 @@ pub struct Streams<T> {
     groups: BTreeMap<SumGroup, Gathered>,
 }
 
-impl<T: Copy> Streams<T> {
+impl<T: Copy> SummedStreams<T> {
     /// No streams yet. `is_side_apart`: sum sent and received streams separately.
     pub fn new(options: &Options, is_side_apart: bool) -> Self {
         let interval = options.stream.interval;
-        Streams {
+        SummedStreams {
             is_side_apart,
             interval_seconds: interval.map_or(f64::INFINITY, |interval| interval.as_secs_f64()),
             awaited: match options.is_client() {

@@ -12,7 +12,7 @@ use nicpoll_sys::stdio;
 use nicpoll_traffic::{CloseAccount, losses};
 
 use super::lines::{self, CsvRow, Format, Label};
-use super::sums::{self, DueSums, StreamSum, Streams};
+use super::sums::{self, DueSums, StreamSum, SummedStreams};
 use crate::events::{Output, RunObject, Settings, StreamKey};
 use crate::options::{Exclude, Options, Style};
 use crate::records::{Connected, IntervalRecord, Receipt, Total};
@@ -39,7 +39,7 @@ pub struct TextPrinter<'a> {
     out: Box<dyn Write + Send>,
     /// Closed at the end; packets that this host dropped are then reported on standard error.
     account: Option<CloseAccount>,
-    streams: Streams<StreamName>,
+    streams: SummedStreams<StreamName>,
     headers: Vec<&'static str>,
     descriptors: Descriptors,
     /// Connect times of a client's TCP streams.
@@ -68,7 +68,7 @@ impl<'a> TextPrinter<'a> {
             exclude,
             out,
             account,
-            streams: Streams::new(options, options.style == Style::V2_0),
+            streams: SummedStreams::new(options, options.style == Style::V2_0),
             headers: Vec::new(),
             descriptors: Descriptors::new(is_client, options.is_udp()),
             connect_seconds: Vec::new(),

@@ -6,11 +6,11 @@ fn line(bits_per_second: u64) -> Line {
     Line::new(bits_per_second).unwrap()
 }
 
-fn udp(ip: IpVersion, payload_bytes: u32) -> Packet {
-    Packet::Udp { ip, payload_bytes }
+fn udp(ip: IpVersion, payload_bytes: u32) -> LinePacket {
+    LinePacket::Udp { ip, payload_bytes }
 }
 
-fn packets(line: &Line, packet: Packet) -> u64 {
+fn packets(line: &Line, packet: LinePacket) -> u64 {
     line.packets_per_second(&line.cost(packet).unwrap())
 }
 
@@ -26,7 +26,7 @@ fn published_rates_come_out() {
         (1_000_000_000, 1518, 81_274),
         (10_000_000_000, 512, 2_349_624),
     ] {
-        assert_eq!(packets(&line(speed), Packet::Frame { bytes }), rate);
+        assert_eq!(packets(&line(speed), LinePacket::Frame { bytes }), rate);
     }
     let fast = line(100_000_000);
     assert_eq!(packets(&fast, udp(IpVersion::V4, 64)), 96_153);
@@ -36,18 +36,18 @@ fn published_rates_come_out() {
 #[test]
 fn a_mix_is_its_frames_together() {
     let fast = line(1_000_000_000);
-    let cost = fast.cost(Packet::Imix).unwrap();
+    let cost = fast.cost(LinePacket::Imix).unwrap();
     assert_eq!(
         (cost.frames, cost.frame_bytes, cost.line_bytes),
         (12, 4342, 4582)
     );
     // 381.8 bytes of line per frame.
     let full = Rate::packets_per_second(327_367).unwrap();
-    let share = fast.share(Packet::Imix, full).unwrap();
+    let share = fast.share(LinePacket::Imix, full).unwrap();
     assert!((share - 1.0).abs() < 1e-5, "{share}");
     let bits = Rate::decimal(RateUnit::BitsPerSecond, "947620253", 1).unwrap();
-    assert!((fast.share(Packet::Imix, bits).unwrap() - 1.0).abs() < 1e-5);
-    let row = LineRow::new(&fast, Packet::Imix, None).unwrap();
+    assert!((fast.share(LinePacket::Imix, bits).unwrap() - 1.0).abs() < 1e-5);
+    let row = LineRow::new(&fast, LinePacket::Imix, None).unwrap();
     assert_eq!(
         (row.packets_per_second, row.frames_per_second),
         (327_367, 327_367)
@@ -66,7 +66,7 @@ fn a_tag_takes_the_place_of_padding_before_it_lengthens_a_frame() {
     assert_eq!((cost(14).frame_bytes, cost(14).padding_bytes), (64, 0));
     assert_eq!(cost(18).frame_bytes, 68);
     // A frame's length is given without tags.
-    let frame = tagged.cost(Packet::Frame { bytes: 64 }).unwrap();
+    let frame = tagged.cost(LinePacket::Frame { bytes: 64 }).unwrap();
     assert_eq!((frame.frame_bytes, frame.line_bytes), (68, 88));
     let twice = Line {
         vlan_tags: 2,
@@ -87,7 +87,7 @@ fn what_exceeds_the_mtu_is_cut_or_refused() {
     assert_eq!(frames(udp(IpVersion::V6, 1452)), 1);
     assert_eq!(frames(udp(IpVersion::V6, 1453)), 2);
     assert_eq!(frames(udp(IpVersion::V4, 65_507)), 45);
-    let tcp = |payload_bytes, has_timestamps| Packet::Tcp {
+    let tcp = |payload_bytes, has_timestamps| LinePacket::Tcp {
         ip: IpVersion::V4,
         payload_bytes,
         has_timestamps,
@@ -98,7 +98,7 @@ fn what_exceeds_the_mtu_is_cut_or_refused() {
     let refused = |packet| line.cost(packet).unwrap_err().to_string();
     assert!(refused(udp(IpVersion::V4, 65_508)).contains("65507"));
     assert!(refused(udp(IpVersion::V6, 65_528)).contains("65527"));
-    assert!(refused(Packet::Frame { bytes: 1519 }).contains("an MTU of 1501"));
+    assert!(refused(LinePacket::Frame { bytes: 1519 }).contains("an MTU of 1501"));
     let narrow = Line {
         mtu_bytes: 1000,
         ..line
@@ -197,7 +197,9 @@ fn a_share_is_the_rate_over_the_line() {
     let payload = asked(Rate::bits_per_second(100_000_000 * 64 / 130));
     assert!((payload - 1.0).abs() < 1e-7);
     let layer_2 = Rate::bits_per_second(100_000_000 * 64 / 84).unwrap();
-    let layer_2 = line.share(Packet::Frame { bytes: 64 }, layer_2).unwrap();
+    let layer_2 = line
+        .share(LinePacket::Frame { bytes: 64 }, layer_2)
+        .unwrap();
     assert!((layer_2 - 1.0).abs() < 1e-7);
 }
 

@@ -97,7 +97,7 @@ pub struct PublishedRow {
     /// Whether a simulated 0 would be within the aim.
     pub is_small: bool,
     /// Effect of a parameter that is a fifth greater or smaller; null when none was varied.
-    pub sensitivity: Option<Sensitivity>,
+    pub sensitivity: Option<ParameterSensitivity>,
     /// Bottleneck of the simulated run; null when there was none.
     pub bottleneck: Option<String>,
     /// What the simulation lacks, in a sentence; null when nothing is known to be missing.
@@ -131,7 +131,7 @@ pub enum RowKind {
 
 /// The greatest effect of one parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Sensitivity {
+pub struct ParameterSensitivity {
     /// The parameter, and whether it is greater or smaller: `thin clients: interrupt -20 %`.
     pub parameter: String,
     /// The change, in the unit of the error; for unscored figures relative to the simulated figure.

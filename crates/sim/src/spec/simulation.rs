@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use nicpoll_model::line::{DatagramFrame, Line as LineRate, Packet};
+use nicpoll_model::line::{DatagramFrame, Line as LineRate, LinePacket};
 use nicpoll_model::sim::{SimPlan, SimStop};
 
 use super::discipline::ReceiveDiscipline;
@@ -316,7 +316,7 @@ pub(crate) fn shapes(workload: &TrafficModel, mtu_bytes: u64) -> Result<Vec<Shap
     line.mtu_bytes = mtu_bytes as u32;
     if let Pattern::IperfTcp(_) = workload.pattern {
         // If one byte does not fit, nothing does. Each TCP packet carries its own length.
-        let packet = Packet::Tcp {
+        let packet = LinePacket::Tcp {
             ip: workload.ip,
             payload_bytes: 1,
             has_timestamps: true,

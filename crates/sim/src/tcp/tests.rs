@@ -149,12 +149,12 @@ fn losing(mut is_lost: impl FnMut(u64) -> bool + 'static) -> Box<Fate> {
 
 #[test]
 fn lengths_are_those_of_the_line_arithmetic() {
-    use nicpoll_model::line::{IpVersion, Line, Packet};
+    use nicpoll_model::line::{IpVersion, Line, LinePacket};
     let line = Line::new(1_000_000_000).unwrap();
     for (ip, most) in [(IpVersion::V4, 1448), (IpVersion::V6, 1428)] {
         assert_eq!(super::segment_bytes_max(1500, ip), most);
         for payload_bytes in [1, 12, 600, most as u32] {
-            let packet = Packet::Tcp {
+            let packet = LinePacket::Tcp {
                 ip,
                 payload_bytes,
                 has_timestamps: true,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use nicpoll_lab::{Changes, CoreTime, Edge, Lab, Polls, watched};
-use nicpoll_model::line::{IpVersion, Line, Packet};
+use nicpoll_model::line::{IpVersion, Line, LinePacket};
 use nicpoll_model::{
     CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement, PollEvidence, Trial, TrialCpu,
     TrialFigures, Validity, WorkUnit,
@@ -227,7 +227,7 @@ fn line_ratio(
     packets_per_second: Option<f64>,
 ) -> Option<f64> {
     let payload_bytes = datagram_bytes.filter(|_| unit == WorkUnit::Datagrams);
-    let packet = Packet::Udp {
+    let packet = LinePacket::Udp {
         ip,
         payload_bytes: payload_bytes?,
     };

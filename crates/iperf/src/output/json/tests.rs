@@ -5,17 +5,17 @@ use serde_json::Value;
 
 use nicpoll_model::traffic::Direction;
 
-use super::super::golden::Page;
+use super::super::golden::PrintedText;
 use super::*;
 use crate::options::{Parsed, parse};
 use crate::records::Receipt;
 
-fn printer(form: Json) -> (JsonPrinter, Page) {
+fn printer(form: Json) -> (JsonPrinter, PrintedText) {
     let args = ["-s", "-u", "-i", "1"].map(String::from);
     let Ok(Parsed::Test(options)) = parse(args, |_| None) else {
         panic!("these are a server's options");
     };
-    let page = Page::default();
+    let page = PrintedText::default();
     let out = Box::new(page.clone());
     (JsonPrinter::new(form, &options, None, out), page)
 }

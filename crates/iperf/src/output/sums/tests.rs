@@ -4,7 +4,7 @@ use nicpoll_model::traffic::{Direction, IperfRun, IperfTcpStart};
 use nicpoll_traffic::SocketBuffer;
 use proptest::prelude::*;
 
-use super::super::golden::Page;
+use super::super::golden::PrintedText;
 use super::super::runs::printer;
 use crate::events::{Event, StreamKey};
 use crate::options::{Parsed, parse};
@@ -84,7 +84,7 @@ fn printed(args: &str, plans: &[Plan]) -> String {
     let Ok(Parsed::Test(options)) = parse(end.split(' ').map(String::from), |_| None) else {
         panic!("{args}");
     };
-    let page = Page::default();
+    let page = PrintedText::default();
     let mut output = printer(Box::new(page.clone()), &options, None);
     for event in events(plans, options.is_client()) {
         output.tell(event).unwrap();
