@@ -21,8 +21,9 @@ const SOURCES: &str = "bpf";
 /// The crate that carries the counting programs and those of tests: all that no other crate loads.
 const OBSERVE: &str = "crates/observe/bpf";
 /// Each folder of objects, with the programs that the crate of the folder loads.
-const FOLDERS: [(&str, &[&str]); 2] = [
+const FOLDERS: [(&str, &[&str]); 3] = [
     (OBSERVE, &[]),
+    ("crates/sys/bpf", &["napi_list"]),
     (
         "crates/engine/bpf",
         &["xdp_blast", "xdp_exits", "xdp_forward", "xdp_take"],

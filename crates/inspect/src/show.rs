@@ -20,7 +20,8 @@ use nicpoll_observe::{
 };
 use nicpoll_switch::{
     Abilities, Control, GRO_FEATURE, InterfaceQueue, Journal, LinkInfo, Machine, Napi, Sightings,
-    SwitchError, Target, VETH_RING_SLOTS, drift_of, is_stacked, lowest, pending_of, supported,
+    SwitchError, Target, VETH_RING_SLOTS, drift_of, is_stacked, lowest, napi_list, pending_of,
+    supported,
 };
 use nicpoll_sys::ethtool;
 
@@ -199,7 +200,7 @@ impl Observation {
         }
         let mut hidden = Vec::new();
         if stills.iter().any(|still| still.show.napis.is_none()) {
-            let why = "this kernel does not list them; Linux 6.8 or later does";
+            let why = napi_list().map_or_else(|error| error.to_string(), String::from);
             hidden.push(unseen("NAPI instances", why));
         }
         let journal = Journal::of_this_machine();
@@ -392,7 +393,10 @@ fn still(
             .map(|(row, value)| (String::from(row.name), value))
             .collect(),
         interrupts: Vec::new(),
-        setting: napis.as_deref().map(|napis| by_settings(napis, link)),
+        setting: match napis.as_deref() {
+            Some(napis) => Some(by_settings(napis, link)),
+            None => by_device(link),
+        },
         napis,
         evidence: None,
         rx_packets_per_second: None,
@@ -457,6 +461,13 @@ fn device_values(link: &LinkInfo) -> Napi {
         threaded: read("threaded").map(|threaded| threaded as u32),
         ..Napi::default()
     }
+}
+
+/// The discipline by the values of the interface itself, when its instances cannot be listed; `None` if it may have none.
+fn by_device(link: &LinkInfo) -> Option<Finding> {
+    let values = device_values(link);
+    let is_card = link.interface.driver.is_empty();
+    (is_card && values.gro_flush_timeout_ns.is_some()).then(|| by_setting(&values))
 }
 
 /// The interrupts of one interface: those named by its NAPI instances, and those with its device's address or its name.
@@ -532,7 +543,8 @@ fn interface(mut still: Still, watched: Option<&Watched>) -> InterfaceShow {
     let interrupts = interrupt_rates(&still, watched);
     let show = &mut still.show;
     let rhythms = watched.and_then(|watched| watched.rhythms.as_ref());
-    let sum = rhythms.map(|rhythms| put_rhythms(show.napis.as_deref_mut(), rhythms));
+    let listed = rhythms.zip(show.napis.as_deref_mut());
+    let sum = listed.map(|(rhythms, napis)| put_rhythms(napis, rhythms));
     let napis = show.napis.as_deref();
     show.rx_packets_per_second =
         watched.and_then(|watched| watched.rx_packets_per_second(show.ifindex));
@@ -576,9 +588,9 @@ fn interrupt_rates(still: &Still, watched: Option<&Watched>) -> Vec<InterruptSho
 }
 
 /// Sets each instance's polls, and returns their sum.
-fn put_rhythms(napis: Option<&mut [NapiShow]>, rhythms: &BTreeMap<u32, PollRhythm>) -> PollRhythm {
+fn put_rhythms(napis: &mut [NapiShow], rhythms: &BTreeMap<u32, PollRhythm>) -> PollRhythm {
     let mut sum = PollRhythm::default();
-    for napi in napis.into_iter().flatten() {
+    for napi in napis {
         let Some(rhythm) = rhythms.get(&napi.id) else {
             continue;
         };

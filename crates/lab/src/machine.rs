@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use std::{fs, io};
 
 use nicpoll_switch::{Journal, Owner, Recovered, boot_id};
+use nicpoll_sys::bpf_maps::KERNEL_TYPES;
 use nicpoll_sys::{privilege, schedule};
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +20,6 @@ pub fn draw_seed() -> u64 {
     hasher.write_u128(now.unwrap_or_default().as_nanos());
     hasher.finish() % 1_000_000
 }
-
-/// Where the kernel describes its types.
-const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// Refuses to go on without the privileges and the kernel that a lab needs, for `what`, which `command` runs.
 ///
@@ -39,8 +37,8 @@ pub fn require_lab(what: &str, command: &str) -> Result<(), LabError> {
             )));
         }
         // Values of single NAPI instances are not needed: a lab sets whole interfaces.
-        let listed = nicpoll_switch::napi_list();
-        return listed.map_err(|error| LabError::Missing(error.to_string()));
+        nicpoll_switch::napi_list().map_err(|error| LabError::Missing(error.to_string()))?;
+        return Ok(());
     }
     Err(LabError::Missing(format!(
         "{what} makes network namespaces and counts the kernel's polls; missing here: {}.\n\

@@ -12,13 +12,11 @@ use aya::maps::{Map, MapError};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError, Xdp};
 use aya::{Btf, BtfError, Ebpf, EbpfError, EbpfLoader, Endianness};
+pub(crate) use nicpoll_sys::bpf_maps::KERNEL_TYPES;
 use nicpoll_sys::bpf_maps::{GAP_BUCKETS, GAP_FIRST_OCTAVE, GAP_PARTS};
 use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-/// The kernel's description of its types (BTF).
-pub(crate) const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// Why something cannot be counted by BPF.
 #[derive(Debug, Error)]

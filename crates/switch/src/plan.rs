@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::error::{Refusal, SwitchError};
 use crate::journal::Change;
 use crate::kernel::{Abilities, GRO_FEATURE, Napi, Target, is_stacked};
-use crate::knob::row::{KnobPlace, Phase, WriteRule};
+use crate::knob::row::{KnobPlace, NapiPlace, Phase, WriteRule};
 use crate::knob::{Knob, KnobRow, Value, table};
 use crate::request::{InterfacePart, KnobValues, Order};
 
@@ -88,9 +88,10 @@ pub fn check(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Refusa
     for (row, to) in values.iter() {
         let is_needed = match row.place.phase() {
             Phase::Card | Phase::Host => true,
-            // A feature that the driver lacks is off already.
+            // What the driver or kernel lacks is off already.
             Phase::Feature => to.number() != Some(0),
-            Phase::Link | Phase::Napi | Phase::Thread => false,
+            Phase::Napi => to.number() != Some(0) && !is_by_instance(row, to, &facts.asked.part),
+            Phase::Link | Phase::Thread => false,
         };
         if is_needed && !facts.values.keys().any(|knob| knob.row() == row) {
             return Err(unknown_row(facts, row));
@@ -105,6 +106,19 @@ fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
             format!("its network namespace has no sysctl {name} of its own"),
             "sysctl -a lists those it has; set one of the whole machine in the host's own namespace",
         );
+    }
+    if let KnobPlace::Napi(NapiPlace {
+        file: Some((file, _, since)),
+        ..
+    }) = row.place
+    {
+        return Refusal {
+            is_of_kernel: true,
+            ..facts.refusal(
+                format!("this kernel's interfaces have no {file}"),
+                format!("Linux {since} or later has it"),
+            )
+        };
     }
     let (kind, _) = row.place.describe();
     let is_like = |known: &&&'static KnobRow| {
@@ -183,7 +197,7 @@ fn is_by_instance(row: &KnobRow, value: &Value, part: &InterfacePart) -> bool {
     let KnobPlace::Napi(place) = &row.place else {
         return false;
     };
-    let takes = |(_, max): (&str, u64)| value.number().is_some_and(|number| number <= max);
+    let takes = |(_, max, _): (&str, u64, &str)| value.number().is_some_and(|number| number <= max);
     *part != InterfacePart::Whole || !place.file.is_some_and(takes)
 }
 

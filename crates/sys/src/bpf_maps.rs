@@ -3,6 +3,9 @@
 //! Layouts are those of the C structures and have no padding, because the loader copies their bytes.
 #![allow(missing_docs, reason = "the C structures say what the fields are")]
 
+/// Where the kernel describes its types.
+pub const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
 /// Polls to count.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -11,6 +14,16 @@ pub struct PollTarget {
     pub netns: u32,
     /// Id of the NAPI instance; 0: every instance of the namespace.
     pub napi_id: u32,
+}
+
+/// A NAPI instance as `napi_list.bpf.c` lists it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct ListedNapi {
+    /// 0: it has no number of its own.
+    pub id: u32,
+    /// Of the kernel thread that polls; 0: none.
+    pub thread_pid: u32,
 }
 
 /// Counts of one core.
@@ -188,6 +201,8 @@ pub const CLOCK_RATE_SHIFT: u32 = 32;
 unsafe impl aya::Pod for ClockLine {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for PollTarget {}
+// SAFETY: two integers without padding; every bit pattern is valid.
+unsafe impl aya::Pod for ListedNapi {}
 // SAFETY: four integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for CorePollCounts {}
 

@@ -1,5 +1,6 @@
-//! State, name and MTU of an interface; [`tap`] creates one.
+//! State, name and MTU of an interface; [`tap`] creates one, [`napis`] lists what polls it.
 
+pub mod napis;
 pub mod tap;
 
 use std::io;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nicpoll_model::{Check, CheckGroup};
 use nicpoll_observe::{DropReasons, RhythmWatch};
-use nicpoll_switch::{Abilities, napi_list};
+use nicpoll_switch::{Abilities, SwitchError, napi_list};
 use nicpoll_sys::privilege::{self, Capability};
 use nicpoll_sys::socket;
 use rustix::io::Errno;
@@ -51,7 +51,6 @@ fn of_user_namespace(is_initial: bool) -> Outcome {
 
 /// Checks the features of the kernel.
 pub fn checks() -> Vec<Check> {
-    let unlisted = napi_list().err().map(|error| error.to_string());
     let segment = |socket: &UdpSocket| socket::set_segment(socket, 64);
     let gro = |socket: &UdpSocket| socket::enable_coalescing(socket);
     let others = [
@@ -63,17 +62,20 @@ pub fn checks() -> Vec<Check> {
         ("network namespaces", of_namespaces()),
         ("PID namespaces", of_containment()),
     ];
-    let napi = of_napi(unlisted, &Abilities::probe());
+    let napi = of_napi(napi_list(), &Abilities::probe());
     group(CheckGroup::Kernel, None, napi.into_iter().chain(others))
 }
 
-/// Checks features of single NAPI instances; `unlisted` says why the kernel does not list them, if so.
-fn of_napi(unlisted: Option<String>, abilities: &Abilities) -> Vec<(&'static str, Outcome)> {
-    let listed = match unlisted {
-        None => good("the kernel lists them"),
-        Some(why) => missing(
-            why,
-            "Linux 6.8 or later; older kernels can set interfaces, but do not tell their polls apart",
+/// Checks features of single NAPI instances; `listed` says what lists them.
+fn of_napi(
+    listed: Result<&str, SwitchError>,
+    abilities: &Abilities,
+) -> Vec<(&'static str, Outcome)> {
+    let listed = match listed {
+        Ok(how) => good(how),
+        Err(error) => missing(
+            error.to_string(),
+            "run it as root; without the list interfaces can be set, but their polls are not told apart",
         ),
     };
     let threaded = abilities.threaded_max;
@@ -187,26 +189,32 @@ mod tests {
 
     #[test]
     fn only_what_is_needed_is_missing() {
-        let statuses = |unlisted, abilities: &Abilities| -> Vec<CheckStatus> {
-            of_napi(unlisted, abilities)
+        let statuses = |listed, abilities: &Abilities| -> Vec<CheckStatus> {
+            of_napi(listed, abilities)
                 .iter()
                 .map(|(_, outcome)| outcome.status)
                 .collect()
         };
         use CheckStatus::{Absent, Good, Missing};
         let old = Abilities::default();
-        let refused = Some(String::from("not supported"));
+        let refused = SwitchError::Missing(String::from("not supported"));
         assert_eq!(
-            statuses(refused, &old),
+            statuses(Err(refused), &old),
             [Missing, Absent, Absent, Absent, Absent]
         );
-        assert_eq!(statuses(None, &old), [Good, Absent, Absent, Absent, Absent]);
+        assert_eq!(
+            statuses(Ok("listed"), &old),
+            [Good, Absent, Absent, Absent, Absent]
+        );
         let abilities = Abilities {
             has_napi_set: true,
             threaded_max: Some(1),
             has_suspend: true,
         };
-        assert_eq!(statuses(None, &abilities), [Good, Good, Good, Good, Absent]);
+        assert_eq!(
+            statuses(Ok("listed"), &abilities),
+            [Good, Good, Good, Good, Absent]
+        );
     }
 
     #[test]

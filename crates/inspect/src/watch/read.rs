@@ -11,7 +11,7 @@ use nicpoll_observe::{
     BpfError, CpuSample, ExactCpu, ExactSample, HostCounters, HostSnapshot, InterruptLine,
     Interrupts, PollRhythm, Programs, RhythmWatch, RunTime, TimedRuns, start_timing,
 };
-use nicpoll_switch::{Control, LinkInfo, SwitchError};
+use nicpoll_switch::{Control, LinkInfo, SwitchError, napi_list};
 use nicpoll_sys::schedule::{CpuTime, process_cpu_time};
 
 use crate::error::{InspectError, NamedStep, chosen, unseen};
@@ -149,7 +149,7 @@ impl WatchReader {
 
     fn begin_polls(&mut self, watched: &[u32]) {
         let begun = instances(&mut self.control, watched)
-            .map_err(|error| format!("{error}; Linux 6.8 or later lists NAPI instances"))
+            .map_err(|error| napi_list().err().unwrap_or(error).to_string())
             .and_then(|instances| {
                 InstanceReader::begin(instances).map_err(|error| format!("{error}; run it as root"))
             });

@@ -122,7 +122,7 @@ impl Kernel for Control {
                 Ok(value.map(Value::Number))
             }
             (KnobPlace::Napi(place), _) => match place.file {
-                Some((file, _)) => self.read_device(&target.interface, file),
+                Some((file, ..)) => self.read_device(&target.interface, file),
                 None => Ok(None),
             },
             (KnobPlace::Card(table, attribute), _) => {
@@ -159,7 +159,7 @@ impl Kernel for Control {
                 self.set_napi(id, place.attribute, row.name, *number)
             }
             (KnobPlace::Napi(place), _, Value::Number(number)) => {
-                let (file, _) = place.file.ok_or_else(refused)?;
+                let (file, ..) = place.file.ok_or_else(refused)?;
                 let path = self.device_file(&target.interface, file)?;
                 let doing = format!("writing {number} to {}", path.display());
                 fs::write(&path, number.to_string()).map_err(SwitchError::of_io(doing))

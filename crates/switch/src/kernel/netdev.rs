@@ -1,12 +1,15 @@
 //! NAPI instances, queues and their counters, XDP features, and the kernel's support for them: the netdev family of
-//! generic netlink. Support is always queried, never deduced from the kernel's version.
+//! generic netlink. Support is always queried, never deduced from the kernel's version. A kernel without the list of
+//! instances is asked by BPF.
 
 use std::collections::BTreeMap;
 
 use netlink_bindings::traits::Pusher;
 use netlink_bindings::{netdev, nlctrl};
+use nicpoll_sys::bpf_maps::ListedNapi;
+use nicpoll_sys::link::napis::napis_of;
 
-use super::netlink::{Control, attribute, attributes, push_uint, uint_attribute};
+use super::netlink::{Control, attribute, attributes, push_uint, supported, uint_attribute};
 use crate::error::SwitchError;
 use crate::knob::Knob;
 use crate::knob::row::KnobPlace;
@@ -65,6 +68,16 @@ pub struct Napi {
     pub irq: Option<u32>,
 }
 
+impl From<ListedNapi> for Napi {
+    fn from(listed: ListedNapi) -> Self {
+        Napi {
+            id: listed.id,
+            thread_pid: Some(listed.thread_pid).filter(|pid| *pid > 0),
+            ..Napi::default()
+        }
+    }
+}
+
 impl Napi {
     /// Returns the value of a knob of this instance; `None` if this kernel lacks it or the knob is another instance's.
     pub fn value_of(&self, knob: &Knob) -> Option<u64> {
@@ -104,11 +117,14 @@ pub struct XdpAbilities {
 impl Control {
     /// Lists the NAPI instances of an interface: none while it is down, and none on veth unless GRO is on or an XDP
     /// program is attached.
+    ///
+    /// # Errors
+    /// Of kind `Unsupported` when neither the kernel nor a BPF program lists them.
     pub fn napis(&mut self, ifindex: u32) -> Result<Vec<Napi>, SwitchError> {
         let doing = format!("listing the NAPI instances of interface {ifindex}");
         let mut request = netdev::Request::new().op_napi_get_dump();
         request.encode().push_ifindex(ifindex);
-        let mut napis = self.ask(doing, &request, |napi| {
+        let listed = self.ask(doing.clone(), &request, |napi| {
             let uint = |attribute| uint_attribute(napi.get_buf(), attribute);
             Ok(Napi {
                 id: napi.get_id()?,
@@ -119,7 +135,11 @@ impl Control {
                 thread_pid: napi.get_pid().ok(),
                 irq: napi.get_irq().ok(),
             })
-        })?;
+        });
+        let Some(mut napis) = supported(listed)? else {
+            let listed = napis_of(ifindex).map_err(SwitchError::of_io(doing))?;
+            return Ok(listed.into_iter().map(Napi::from).collect());
+        };
         napis.sort_by_key(|napi| napi.id);
         Ok(napis)
     }
@@ -285,13 +305,23 @@ fn napi_set_policy() -> Result<Vec<Vec<u8>>, SwitchError> {
     Control::new().ask(doing, &request, |part| Ok(part.get_buf().to_vec()))
 }
 
-/// Checks that NAPI instances can be listed. Without the list, polls cannot be assigned to an interface.
-pub fn napi_list() -> Result<(), SwitchError> {
-    require(
+/// Checks that NAPI instances can be listed, and says what lists them. Without the list, polls cannot be assigned to an
+/// interface.
+pub fn napi_list() -> Result<&'static str, SwitchError> {
+    let listed = require(
         (NETDEV_CMD_NAPI_GET, "napi-get"),
         "list of NAPI instances",
         "6.8",
-    )
+    );
+    let Err(missing) = listed else {
+        return Ok("the kernel lists them");
+    };
+    match napis_of(0) {
+        Ok(_) => Ok("BPF lists them; this kernel has no list of its own"),
+        Err(error) => Err(SwitchError::Missing(format!(
+            "{missing}; BPF, which lists them for root on Linux 5.10 and later, did not: {error}"
+        ))),
+    }
 }
 
 /// Checks that the deferral of a single NAPI instance can be set.

@@ -127,8 +127,9 @@ pub(crate) enum CardTable {
 /// A value of NAPI instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NapiPlace {
-    /// The file of the interface's own value in its sysfs directory, with the largest number it takes.
-    pub file: Option<(&'static str, u64)>,
+    /// The file of the interface's own value in its sysfs directory, the largest number it takes, and the first Linux
+    /// that has it.
+    pub file: Option<(&'static str, u64, &'static str)>,
     /// Its name in the journal.
     pub key: &'static str,
     /// Its number in `NETDEV_A_NAPI_*`.

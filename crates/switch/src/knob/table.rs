@@ -80,7 +80,7 @@ pub static THREADED: KnobRow = KnobRow {
     max: THREADED_BUSY_POLL,
     place: KnobPlace::Napi(NapiPlace {
         // The file takes 0 and 1 only.
-        file: Some(("threaded", 1)),
+        file: Some(("threaded", 1, "5.12")),
         key: "threaded",
         attribute: 8,
         lacking: &[
@@ -121,7 +121,7 @@ pub static DEFER_HARD_IRQS: KnobRow = KnobRow {
     name: "napi_defer_hard_irqs",
     max: DEFER_HARD_IRQS_MAX as u64,
     place: KnobPlace::Napi(NapiPlace {
-        file: Some(("napi_defer_hard_irqs", u64::MAX)),
+        file: Some(("napi_defer_hard_irqs", u64::MAX, "5.8")),
         key: "defer_hard_irqs",
         attribute: 5,
         lacking: &[],
@@ -143,7 +143,7 @@ pub static GRO_FLUSH_TIMEOUT: KnobRow = KnobRow {
     unit: KnobUnit::Time,
     max: u64::MAX,
     place: KnobPlace::Napi(NapiPlace {
-        file: Some(("gro_flush_timeout", u64::MAX)),
+        file: Some(("gro_flush_timeout", u64::MAX, "3.19")),
         key: "gro_flush_timeout",
         attribute: 6,
         lacking: &[],

@@ -96,6 +96,14 @@ fn facts(word: &str) -> InterfaceFacts {
             facts.napis = None;
             facts.rx_queues.clear();
         }
+        // Before threaded NAPI.
+        "older" => {
+            facts.napis = Some(vec![Napi {
+                id: 300,
+                ..Napi::default()
+            }]);
+            facts.values.remove(&Knob::of_interface(&table::THREADED));
+        }
         "threaded" => {
             let polled = napi(300, 0, 0);
             facts.napis = Some(vec![Napi {
@@ -125,7 +133,7 @@ fn plan(word: &str, needs: Needs, name: &str, set: &str) -> Result<Vec<Write>, R
         threaded_max: Some(1),
         has_suspend: true,
     };
-    let abilities = if word == "old" {
+    let abilities = if word.starts_with("old") {
         Abilities::default()
     } else {
         able
@@ -206,6 +214,11 @@ const PLANS: &str = "
     card | if2 | threaded = 2
         kernel! without end
     old | if2? | POLLING
+        if2 napi_defer_hard_irqs 1->1000
+        if2 gro_flush_timeout 20000->200000
+    older | if2 | threaded = 1
+        kernel! Linux 5.12
+    older | if2 | threaded = 0, POLLING
         if2 napi_defer_hard_irqs 1->1000
         if2 gro_flush_timeout 20000->200000
     old | if2:rx0 | POLLING
