@@ -9,9 +9,8 @@
  * Guarantees:
  * - The names of maps, programs and constants and the layouts of `struct cpu`, `struct source`,
  *   `struct thread` and `struct fold` are a contract with the loader in crates/observe.
- * - A CPU's states add up to `last_ns - start_ns`, always: `last_ns` is exchanged in one instruction,
- *   and what the exchange gives back is what is added. Interrupts may come in between anywhere. Who
- *   reads a copy that does not add up has read it half-way, and reads again.
+ * - A CPU's states add up to `last_ns - start_ns`, always: what `last_ns` changes by is what is added. Interrupts
+ *   may come in between anywhere. Who reads a copy that does not add up has read it half-way, and reads again.
  * - An interrupt is taken off the soft interrupt or the task that it came upon, and a soft interrupt
  *   off its task, because only the state on top is given time.
  * - An exit without an entry is ignored, and a switch of tasks ends what may still seem open. A switch that was not
@@ -20,8 +19,9 @@
  */
 #include "kernel.h"
 
-static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
-static struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
+HELPER struct task_struct *(*bpf_get_current_task)(void) = (void *)35;
+HELPER struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
+HELPER struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
 #define COMM_BYTES 16
 
@@ -34,6 +34,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct nsproxy *nsproxy;
 	char comm[COMM_BYTES];
+	void *stack;
 } CORE;
 
 struct pid_namespace {
@@ -184,27 +185,93 @@ INLINE __u32 state_of(struct cpu *cpu)
 	return cpu->task;
 }
 
+#ifdef FOR_OLD_KERNELS
+/* A field of what the verifier does not know to be the kernel's. */
+#define READ(from, field)                                                                          \
+	({                                                                                         \
+		__typeof__((from)->field) read = 0;                                                \
+		bpf_probe_read_kernel(&read, sizeof(read), &(from)->field);                        \
+		read;                                                                              \
+	})
+
+/* How far above its stack's beginning a thread keeps its registers of user mode: the same for all. 0 before the first
+ * system call, which shows it. */
+static volatile __u64 registers_offset;
+
+INLINE void note_registers(__u64 *ctx)
+{
+	__u64 registers = 0;
+
+	if (registers_offset)
+		return;
+	bpf_probe_read_kernel(&registers, sizeof(registers), ctx);
+	registers_offset = registers - (__u64)READ(bpf_get_current_task(), stack);
+}
+
+INLINE struct task_struct *current_task(void)
+{
+	return bpf_get_current_task();
+}
+
+INLINE struct pt_regs *registers_of(struct task_struct *task)
+{
+	return READ(task, stack) + registers_offset;
+}
+
+/* Moves `last_ns` on, and returns what it was. An interrupt between both steps gives the same time to a state once
+ * more. `last_ns` is ahead by as much then, and the next event takes it off again. */
+INLINE __u64 move_on(struct cpu *cpu, __u64 now)
+{
+	__u64 last = *(volatile __u64 *)&cpu->last_ns;
+
+	__sync_fetch_and_add(&cpu->last_ns, now - last);
+	return last;
+}
+#else
+#define READ(from, field) ((from)->field)
+
+INLINE void note_registers(__u64 *ctx)
+{
+	(void)ctx;
+}
+
+INLINE struct task_struct *current_task(void)
+{
+	return bpf_get_current_task_btf();
+}
+
+INLINE struct pt_regs *registers_of(struct task_struct *task)
+{
+	return bpf_task_pt_regs(task);
+}
+
+INLINE __u64 move_on(struct cpu *cpu, __u64 now)
+{
+	return __sync_lock_test_and_set(&cpu->last_ns, now);
+}
+#endif
+
 INLINE int is_in_syscall(struct task_struct *task)
 {
-	struct pt_regs *regs = bpf_task_pt_regs(task);
+	struct pt_regs *regs = registers_of(task);
 
 	if (HAS_FIELD(regs->orig_ax))
-		return (long)regs->orig_ax >= 0;
-	return ((struct pt_regs___arm64 *)regs)->syscallno >= 0;
+		return (long)READ(regs, orig_ax) >= 0;
+	return READ((struct pt_regs___arm64 *)regs, syscallno) >= 0;
 }
 
 /* Makes `task` the running one, from now on. What nothing asks for is not read: a task's fields lie
  * far apart, and at a switch they are seldom in the cache. */
 INLINE void adopt(struct cpu *cpu, struct task_struct *task)
 {
-	__u32 flags = task->flags;
+	__u32 flags = READ(task, flags);
 	int i;
 
 	cpu->running = (__u64)task;
 	if (COUNT_THREADS)
-		cpu->pid = task->pid;
+		cpu->pid = READ(task, pid);
 	if (COUNT_THREADS || FOLD_PERIOD_NS)
-		cpu->tgid = task->tgid;
+		cpu->tgid = READ(task, tgid);
 	for (i = 0; COUNT_THREADS && i <= SYSTEM; i++)
 		cpu->slice_ns[i] = cpu->ns[i];
 	cpu->user = USER;
@@ -213,7 +280,7 @@ INLINE void adopt(struct cpu *cpu, struct task_struct *task)
 	} else if (flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)) {
 		cpu->task = SYSTEM;
 	} else {
-		cpu->user = task->static_prio > DEFAULT_PRIO ? NICE : USER;
+		cpu->user = READ(task, static_prio) > DEFAULT_PRIO ? NICE : USER;
 		cpu->task = is_in_syscall(task) ? SYSTEM : cpu->user;
 	}
 }
@@ -272,11 +339,11 @@ static __attribute__((noinline)) int fold(struct cpu *cpu, __u32 state, __u64 fr
 INLINE __u64 advance(struct cpu *cpu)
 {
 	__u64 now = bpf_ktime_get_ns();
-	__u64 last = __sync_lock_test_and_set(&cpu->last_ns, now);
+	__u64 last = move_on(cpu, now);
 
 	if (!last) {
-		cpu->start_ns = now;
-		adopt(cpu, bpf_get_current_task_btf());
+		__sync_fetch_and_add(&cpu->start_ns, now);
+		adopt(cpu, current_task());
 		return now;
 	}
 	__u32 state = state_of(cpu);
@@ -360,7 +427,7 @@ INLINE int enter_irq(__u32 number)
 
 	if (!cpu)
 		return 0;
-	find(cpu, bpf_get_current_task_btf());
+	find(cpu, current_task());
 	__u64 now = advance(cpu);
 	if (cpu->irq_depth++)
 		return 0;
@@ -461,7 +528,7 @@ int on_sys_enter(__u64 *ctx)
 {
 	struct cpu *cpu = this_cpu();
 
-	(void)ctx;
+	note_registers(ctx);
 	if (!cpu)
 		return 0;
 	advance(cpu);

@@ -59,6 +59,8 @@ enum skb_drop_reason {
 	SKB_DROP_REASON_NOT_SPECIFIED = 2,
 };
 #define REASON(name) __builtin_preserve_enum_value(*(enum skb_drop_reason *)name, 1)
+/* Not every kernel has it. */
+#define HAS_REASON(name) __builtin_preserve_enum_value(*(enum skb_drop_reason *)name, 0)
 
 /* What drops are told apart by. */
 struct drop {
@@ -196,7 +198,7 @@ int count_drops(__u64 *ctx)
 	struct drop drop = {};
 
 	drop.reason = ctx[2];
-	if (drop.reason == REASON(SKB_CONSUMED))
+	if (HAS_REASON(SKB_CONSUMED) && drop.reason == REASON(SKB_CONSUMED))
 		return 0;
 	if (HAS_FIELD(((struct trace_event_raw_kfree_skb *)0)->rx_sk))
 		rx_sk = (struct sock *)ctx[3];

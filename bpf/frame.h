@@ -60,3 +60,12 @@ struct udp {
 	__u16 length;
 	__u16 checksum;
 };
+
+/* A number of 16 bits in a header. Old verifiers do not see how large it can be, so a mask shows it. */
+INLINE __u64 number(__u16 big_endian)
+{
+	__u64 number = __builtin_bswap16(big_endian);
+
+	asm volatile("" : "+r"(number));
+	return number & 0xffff;
+}

@@ -312,11 +312,11 @@ INLINE enum fate classify_ipv4(struct xdp_md *ctx, struct ipv4 *ip, void *end, s
 	struct question question = {.family = AF_INET};
 	__u32 *words = (__u32 *)ip;
 	__u8 network;
-	__u16 length;
+	__u64 length;
 
 	if ((void *)(ip + 1) > end || ip->version_and_length != IPV4_WITHOUT_OPTIONS)
 		return HEADER;
-	length = __builtin_bswap16(ip->length);
+	length = number(ip->length);
 	network = ip->addresses[0];
 	/* A source of networks 0 and 127, of a group, or broadcast. */
 	if (length < sizeof(*ip) || (void *)ip + length > end || !network || network == 127 || network >= 224)
@@ -338,12 +338,12 @@ INLINE enum fate classify_ipv6(struct xdp_md *ctx, struct ipv6 *ip, void *end, s
 {
 	struct question question = {.family = AF_INET6};
 	__u64 sum = 0;
-	__u16 bytes;
+	__u64 bytes;
 	int i;
 
 	if ((void *)(ip + 1) > end || (ip->version_and_flow & 0xF0) != 0x60)
 		return HEADER;
-	bytes = __builtin_bswap16(ip->length);
+	bytes = number(ip->length);
 	/* Every router has to look at options of hops; and no length is one of those. */
 	if (ip->next_header == IPPROTO_HOP_BY_HOP || (void *)(ip + 1) + bytes > end)
 		return HEADER;

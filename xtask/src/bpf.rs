@@ -165,7 +165,8 @@ fn version_in(text: &str) -> Option<String> {
 }
 
 /// The little-endian target is named because the objects are committed: "bpf" is the byte order of
-/// the machine that compiles. The instruction set v3 (Linux 5.12) is the first with an atomic exchange. BTF holds the directory of the source, so that is mapped away; DWARF,
+/// the machine that compiles. The instruction set v3 is the first with an atomic exchange (Linux 5.12); all else of it
+/// that the programs use is in Linux 5.10. BTF holds the directory of the source, so that is mapped away; DWARF,
 /// which the loader does not read, goes last, because clang makes BTF from the same information.
 fn compile(compiler: &Compiler, name: &str, folder: &Path) -> Result<()> {
     let sources = fs::canonicalize(SOURCES)?;

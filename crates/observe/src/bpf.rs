@@ -23,8 +23,8 @@ use thiserror::Error;
 pub enum BpfError {
     /// The kernel has no description of its types.
     #[error(
-        "the kernel has no {KERNEL_TYPES}; {what} is counted by BPF, which needs a kernel built with \
-         CONFIG_DEBUG_INFO_BTF"
+        "the kernel has no {KERNEL_TYPES}, without which BPF cannot count {what}; a kernel built with \
+         CONFIG_DEBUG_INFO_BTF has it"
     )]
     NoBtf {
         /// The events to be counted.

@@ -7,8 +7,8 @@
 
 use std::{fs, thread};
 
-use aya::EbpfLoader;
 use aya::maps::{HashMap, MapData, PerCpuArray, PerCpuValues};
+use aya::{Btf, EbpfLoader};
 use nicpoll_model::{CpuStates, FoldBin};
 use nicpoll_sys::bpf_maps::{self, CoreTimes, FOLD_BINS, SourceInterrupts, Thread, state};
 use nicpoll_sys::schedule;
@@ -28,7 +28,8 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("on_softirq_exit", "softirq_exit"),
     ("on_softirq_entry", "softirq_entry"),
 ];
-/// Programs that separate a task's system calls from its user time.
+/// Programs that separate a task's system calls from its user time. Attached first: on old kernels, where a thread keeps
+/// what it was interrupted in is seen at a system call.
 const SYSCALL_PROGRAMS: [(&str, &str); 2] =
     [("on_sys_exit", "sys_exit"), ("on_sys_enter", "sys_enter")];
 /// Keeps thread names up to date; loaded with the account of threads.
@@ -87,6 +88,17 @@ impl ExactCpu {
     /// [`CpuSample`](crate::proc::CpuSample) is the alternative.
     pub fn load(options: &ExactCpuOptions) -> Result<Self, BpfError> {
         let btf = bpf::tracepoints(CPU_TIME)?;
+        let object = aya::include_bytes_aligned!("../bpf/cpu_time.bpf.o");
+        Self::of_object(object, &btf, options).or_else(|_| Self::for_old_kernels(&btf, options))
+    }
+
+    /// Loads what does without instructions and helpers that kernels before 5.15 lack.
+    fn for_old_kernels(btf: &Btf, options: &ExactCpuOptions) -> Result<Self, BpfError> {
+        let object = aya::include_bytes_aligned!("../bpf/cpu_time_old.bpf.o");
+        Self::of_object(object, btf, options)
+    }
+
+    fn of_object(object: &[u8], btf: &Btf, options: &ExactCpuOptions) -> Result<Self, BpfError> {
         let sources = VECTORS.len() as u32 + irq_numbers_end() + SPARE_SOURCES;
         let (period_ns, tgid) = options
             .fold
@@ -100,21 +112,20 @@ impl ExactCpu {
             .override_global("COUNT_THREADS", &has_threads, true)
             .override_global("STORM_THRESHOLD", &options.storm_threshold, true)
             .override_global("BACK_TO_BACK_NS", &BACK_TO_BACK_NS, true);
-        let object = aya::include_bytes_aligned!("../bpf/cpu_time.bpf.o");
         let mut programs = Programs::of(CPU_TIME, &mut loader, object)?;
-        programs.load_apart(&btf, IDLE_PROGRAM.0, IDLE_PROGRAM.1)?;
-        programs.require(&btf, &PROGRAMS)?;
+        programs.load_apart(btf, IDLE_PROGRAM.0, IDLE_PROGRAM.1)?;
         if !options.passes_over_syscalls {
-            programs.require(&btf, &SYSCALL_PROGRAMS)?;
+            programs.require(btf, &SYSCALL_PROGRAMS)?;
         }
+        programs.require(btf, &PROGRAMS)?;
         if options.has_threads {
-            programs.require(&btf, &[RENAME_PROGRAM])?;
+            programs.require(btf, &[RENAME_PROGRAM])?;
         }
         let mut unseen_vectors = Vec::new();
         for vector in VECTORS {
             for edge in ["exit", "entry"] {
                 let tracepoint = format!("{vector}_{edge}");
-                if !programs.load(&btf, &format!("on_{tracepoint}"), &tracepoint)? {
+                if !programs.load(btf, &format!("on_{tracepoint}"), &tracepoint)? {
                     unseen_vectors.push(vector);
                     break;
                 }
@@ -613,6 +624,8 @@ impl ThreadTimes {
 
 #[cfg(test)]
 mod tests {
+    use nicpoll_testkit::needs;
+
     use super::*;
 
     fn copy(at_ns: u64, last_ns: u64, ns: &[(usize, u64)]) -> CpuCopy {
@@ -669,6 +682,50 @@ mod tests {
         let shares = times.shares(0.25);
         assert_eq!(shares.softirq_ratio, 900.0 / 2_800.0);
         assert_eq!(shares.steal_ratio, 0.25);
+    }
+
+    /// Both see the same events.
+    #[test]
+    fn the_account_for_old_kernels_is_that_of_others() {
+        needs!(Root);
+        let (options, btf) = (ExactCpuOptions::default(), bpf::tracepoints(CPU_TIME));
+        let old = ExactCpu::for_old_kernels(&btf.unwrap(), &options).unwrap();
+        let mut both = [ExactCpu::load(&options).unwrap(), old];
+        both.iter_mut().for_each(|exact| exact.attach().unwrap());
+        let before = both.each_ref().map(|exact| exact.read().unwrap());
+        let until = monotonic_ns() + 200_000_000;
+        while monotonic_ns() < until {
+            crate::clock::spin_until(monotonic_ns() + 300_000);
+            thread::sleep(std::time::Duration::from_micros(200));
+            fs::read(bpf::KERNEL_TYPES).unwrap();
+        }
+        let after = both.each_ref().map(|exact| exact.read().unwrap());
+        let cores = after[0].cores();
+        let [new, old] = [0, 1].map(|one| after[one].since(&before[one], &cores));
+        let of_all = |state: fn(&CpuTimes) -> u64| old.iter().map(state).sum::<u64>();
+        assert!(of_all(|core| core.user_ns + core.nice_ns) > 0 && of_all(|core| core.irq_ns) > 0);
+        for (new, old) in new.iter().zip(&old) {
+            assert_eq!(old.residual_ns, 0, "{old:?}");
+            // They are not read at the same moment.
+            let read_ns = |both: &[ExactSample; 2]| {
+                let at = both.each_ref().map(|sample| sample.cpus[old.core as usize]);
+                at[1].unwrap().at_ns - at[0].unwrap().at_ns
+            };
+            let apart_ns = read_ns(&before) + read_ns(&after) + new.wall_ns / 100;
+            let states: [fn(&CpuTimes) -> u64; 5] = [
+                |times| times.user_ns + times.nice_ns,
+                |times| times.system_ns,
+                |times| times.irq_ns,
+                CpuTimes::softirq_total_ns,
+                |times| times.idle_ns,
+            ];
+            for state in states {
+                assert!(
+                    state(new).abs_diff(state(old)) < apart_ns,
+                    "{new:?} {old:?}"
+                );
+            }
+        }
     }
 
     #[test]

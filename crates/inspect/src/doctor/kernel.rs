@@ -1,12 +1,16 @@
 //! Checks of this process's privileges and of the kernel's features, by trying or querying, never by version.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 use nicpoll_model::{Check, CheckGroup};
-use nicpoll_observe::{DropReasons, RhythmWatch};
+use nicpoll_observe::{
+    BpfError, DropReasons, ExactCpu, ExactCpuOptions, PacketDelays, PollCounter, RhythmWatch,
+    RunQueue,
+};
 use nicpoll_switch::{Abilities, SwitchError, napi_list};
 use nicpoll_sys::privilege::{self, Capability};
 use nicpoll_sys::socket;
@@ -54,7 +58,6 @@ pub fn checks() -> Vec<Check> {
     let segment = |socket: &UdpSocket| socket::set_segment(socket, 64);
     let gro = |socket: &UdpSocket| socket::enable_coalescing(socket);
     let others = [
-        ("BPF programs", of_bpf()),
         ("drop reasons", of_drop_reasons()),
         ("AF_XDP", of_af_xdp()),
         ("UDP_SEGMENT", of_udp("many datagrams a send call", segment)),
@@ -63,7 +66,8 @@ pub fn checks() -> Vec<Check> {
         ("PID namespaces", of_containment()),
     ];
     let napi = of_napi(napi_list(), &Abilities::probe());
-    group(CheckGroup::Kernel, None, napi.into_iter().chain(others))
+    let all = napi.into_iter().chain(of_bpf()).chain(others);
+    group(CheckGroup::Kernel, None, all)
 }
 
 /// Checks features of single NAPI instances; `listed` says what lists them.
@@ -114,15 +118,51 @@ fn of_napi(
     all.chain(optional).collect()
 }
 
-fn of_bpf() -> Outcome {
-    // With nothing to watch, the programs are loaded and unloaded at once.
-    match RhythmWatch::begin(&[]) {
-        Ok(_) => good("the programs that watch polls load and attach"),
-        Err(error) => missing(
-            error.to_string(),
-            "run it as root, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS",
+/// Loads every object of programs that count, and unloads it at once.
+fn of_bpf() -> [(&'static str, Outcome); 5] {
+    let all: [(_, Result<String, BpfError>); 5] = [
+        (
+            "exact CPU time",
+            purpose(
+                "each change of a CPU's state is timed",
+                ExactCpu::load(&ExactCpuOptions::default()),
+            ),
         ),
-    }
+        (
+            "polls",
+            purpose("with what began them", RhythmWatch::begin(&[])),
+        ),
+        (
+            "polls of trials",
+            purpose("how many there are", PollCounter::load()),
+        ),
+        (
+            "packet delays",
+            PacketDelays::begin(&BTreeMap::new(), 1, Vec::new()).map(|delays| {
+                let unseen = delays.unseen().into_iter();
+                let but_for = unseen.map(|unseen| format!("; not {}: {}", unseen.what, unseen.why));
+                format!("until programs read them{}", but_for.collect::<String>())
+            }),
+        ),
+        (
+            "waits for a CPU",
+            purpose("from being woken to running", RunQueue::begin(0, true)),
+        ),
+    ];
+    all.map(|(name, loaded)| match loaded {
+        Ok(there) => (name, good(there)),
+        Err(error) => (
+            name,
+            missing(
+                error.to_string(),
+                "run it as root, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS",
+            ),
+        ),
+    })
+}
+
+fn purpose<T>(purpose: &str, loaded: Result<T, BpfError>) -> Result<String, BpfError> {
+    loaded.map(|_| String::from(purpose))
 }
 
 fn of_drop_reasons() -> Outcome {
@@ -221,7 +261,9 @@ mod tests {
     fn this_kernel_is_asked() {
         let checks = checks();
         assert!(checks.iter().all(|check| !check.finding.is_empty()));
-        assert!(checks.iter().any(|check| check.name == "UDP_SEGMENT"));
+        for name in ["exact CPU time", "UDP_SEGMENT"] {
+            assert!(checks.iter().any(|check| check.name == name), "{name}");
+        }
     }
 
     #[test]
