@@ -8,6 +8,7 @@
 mod bpf;
 mod deb;
 mod fuzz;
+mod guests;
 mod needs;
 mod process;
 mod programs;
@@ -16,7 +17,7 @@ mod suite;
 mod tally;
 mod tidy;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -65,8 +66,12 @@ enum Command {
         #[arg(long)]
         target: Option<String>,
     },
-    /// Get QEMU and a kernel for the tests that boot a guest.
-    Guest,
+    /// Boot kernels from 5.10 to the newest in QEMU, and write what works on which into docs/kernels.md.
+    Guests {
+        /// The program to try [default: this workspace's, built for tests].
+        #[arg(long)]
+        program: Option<PathBuf>,
+    },
     /// Run the fuzz targets from their committed inputs, as many at a time as there are processors.
     Fuzz {
         /// Seconds for each target [default: 60, or with --executions no limit].
@@ -112,7 +117,7 @@ fn main() -> ExitCode {
                 steps.run("deb in a fresh root", deb::check);
             }
         }
-        Command::Guest => steps.run("guest", || needs::ensure_guest(false)),
+        Command::Guests { program } => steps.run("guests", || guests::tell(program.as_deref())),
         Command::Fuzz {
             keep: true,
             targets,

@@ -11,7 +11,7 @@ use crate::needs::{self, Scope};
 use crate::process::{cargo, output_of, run, run_line_by_line};
 use crate::steps::{Outcome, Steps};
 use crate::tally::{Skipped, Tally};
-use crate::{bpf, fuzz, programs, tidy};
+use crate::{bpf, fuzz, guests, programs, tidy};
 
 /// The variable with the needs without which a test fails, as `crates/testkit` has it.
 const REQUIRE: &str = "NICPOLL_REQUIRE";
@@ -49,7 +49,7 @@ fn test_requiring(
 ) -> Tally {
     steps.run("peer programs", || needs::ensure_peers(scope, no_install));
     if scope == Scope::All {
-        steps.run("guest", || needs::ensure_guest(no_install));
+        steps.run("guests", || guests::ensure(no_install));
         steps.run("axe-core", || needs::ensure_axe(no_install));
     }
     let mut tally = Tally::default();

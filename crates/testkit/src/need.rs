@@ -33,8 +33,10 @@ pub enum Need {
     Ethtool,
     /// ministat(1).
     Ministat,
-    /// QEMU, with a kernel, a static busybox and udev for the guest.
+    /// QEMU, with kernels, a static busybox and udev for guests.
     Qemu,
+    /// Kernels of other distributions for guests.
+    Kernels,
     /// A PostgreSQL server that a test can start.
     Postgres,
     /// Chromium, to look at a page as a reader does.
@@ -80,7 +82,7 @@ const SYSTEMD: &str = "install systemd; it need not run";
 const DEBUG: &str = "run the tests without --release";
 
 #[rustfmt::skip]
-const TABLE: [NeedRow; 21] = [
+const TABLE: [NeedRow; 22] = [
     (Need::Root, "root", Look(privileges), "run the tests as root"),
     (Need::PerNapi, "per-napi", Look(per_napi), "use a newer kernel"),
     (Need::ReceiveBuffer, "receive-buffer", Look(receive_buffer), BUFFER),
@@ -93,6 +95,7 @@ const TABLE: [NeedRow; 21] = [
     (Need::Ethtool, "ethtool", Program("ethtool"), INSTALL),
     (Need::Ministat, "ministat", Program("ministat"), INSTALL),
     (Need::Qemu, "qemu", Program("qemu-system-x86_64"), INSTALL),
+    (Need::Kernels, "kernels", InTest, "`cargo xtask guests` gets them"),
     (Need::Postgres, "postgres", Look(postgres::missing), INSTALL),
     (Need::Chromium, "chromium", Program(chromium::PROGRAM), INSTALL_ALL),
     (Need::Axe, "axe", Look(chromium::missing_axe), AXE),

@@ -330,7 +330,7 @@ impl<R: Content> Entry<R> {
     }
 
     /// Changes the record, which is on disk when this returns.
-    pub fn update(&mut self, change: impl FnOnce(&mut R)) -> Result<(), SwitchError> {
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut R)) -> Result<(), SwitchError> {
         let mut record = self.record.clone();
         change(&mut record);
         let (aside, file) = write_aside(&self.path, &record)?;
