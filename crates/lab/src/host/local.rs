@@ -9,13 +9,14 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use nicpoll_model::{Side, SwitchWrite};
+use nicpoll_model::{Side, SwitchValue, SwitchWrite};
 use nicpoll_observe::{
     AttachedXdp, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, FlowReader, HostCounters,
     PollCounter, ThreadTimes, TimedRuns, start_timing,
 };
+use nicpoll_switch::knob::table::GRO;
 use nicpoll_switch::{
-    Control, Held, Interface, Journal, Needs, Order, Owner, Request, Switch, Target,
+    Control, GRO_FEATURE, Held, Interface, Journal, Needs, Order, Owner, Request, Switch, Target,
 };
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_traffic::workload::EndTerms;
@@ -65,6 +66,8 @@ impl LocalHost {
             switch: Switch::new(journal),
             owner,
             xdp: Vec::new(),
+            napi_program: Vec::new(),
+            lacks_napi: None,
             held: None,
             commands: None,
             command: None,
@@ -152,6 +155,10 @@ struct Resident {
     counters: HostCounters,
     /// The XDP program of each interface, while there is one.
     xdp: Vec<AttachedXdp>,
+    /// A program that only gives each interface its NAPI, in the place of another.
+    napi_program: Vec<AttachedXdp>,
+    /// Whether a veth here has no NAPI even with GRO on, once known.
+    lacks_napi: Option<bool>,
     /// The changes in force.
     held: Option<Held>,
     /// The user's commands, from the first one until they are undone.
@@ -284,7 +291,33 @@ impl Resident {
         Ok(napis.iter().map(|napi| napi.id).collect())
     }
 
+    /// Whether a veth here has no receive NAPI even with GRO on, as before Linux 5.13.
+    fn lacks_napi(&mut self) -> Result<bool, LabError> {
+        if let Some(known) = self.lacks_napi {
+            return Ok(known);
+        }
+        let Interface {
+            ifindex, driver, ..
+        } = self.first()?;
+        let control = &mut self.control;
+        let mut lacks = driver == "veth";
+        if lacks {
+            let gro = |on| BTreeMap::from([(String::from(GRO_FEATURE), on)]);
+            let was = control.features(ifindex)?.wanted.get(GRO_FEATURE) == Some(&true);
+            control.set_features(ifindex, &gro(true))?;
+            lacks = control.napis(ifindex)?.is_empty();
+            control.set_features(ifindex, &gro(was))?;
+        }
+        self.lacks_napi = Some(lacks);
+        Ok(lacks)
+    }
+
     fn apply(&mut self, request: &Request) -> Result<(), LabError> {
+        let has_program = !self.xdp.is_empty() || !self.napi_program.is_empty();
+        let wants_napi = request.set.number(&GRO) == Some(1) && self.engine.is_none();
+        if wants_napi && !has_program && self.lacks_napi()? {
+            self.napi_program = self.attached(&XdpProgram::default())?;
+        }
         self.switch.enter(None)?;
         let name = &request.interface;
         let mut orders = Vec::new();
@@ -310,21 +343,26 @@ impl Resident {
 
     /// Keeps the program when a setting is applied again to change its timeout.
     fn attach_xdp(&mut self, program: &XdpProgram) -> Result<(), LabError> {
-        if !self.xdp.is_empty() {
-            return Ok(());
-        }
-        for interface in self.interfaces.clone() {
-            let ifindex = self.control.interface(&interface)?.ifindex;
-            let attached = program.attach(ifindex);
-            let attached = attached.doing(|| format!("putting an XDP program on {interface}"))?;
-            self.xdp.push(attached);
+        if self.xdp.is_empty() {
+            self.napi_program.clear();
+            self.xdp = self.attached(program)?;
         }
         Ok(())
+    }
+
+    fn attached(&mut self, program: &XdpProgram) -> Result<Vec<AttachedXdp>, LabError> {
+        let attach = |interface: &String| {
+            let ifindex = self.control.interface(interface)?.ifindex;
+            let attached = program.attach(ifindex);
+            attached.doing(|| format!("putting an XDP program on {interface}"))
+        };
+        self.interfaces.iter().map(attach).collect()
     }
 
     /// Keeps the engine when a setting is applied again to change its timeout.
     fn receive_by(&mut self, request: &EngineRequest, cpu: u32) -> Result<(), LabError> {
         if self.engine.is_none() {
+            self.napi_program.clear();
             let interface = &self.interfaces[0];
             let engine = EngineReceiver::start(interface, request, cpu);
             let engine = engine.doing(|| format!("starting the engine at {interface}"))?;
@@ -340,6 +378,16 @@ impl Resident {
 
     fn writes(&mut self) -> Result<Vec<SwitchWrite>, LabError> {
         let mut writes = self.held.as_ref().map_or_else(Vec::new, Held::writes);
+        let programs = self.interfaces.iter().zip(&self.napi_program);
+        writes.extend(programs.map(|(interface, _)| SwitchWrite {
+            interface: interface.clone(),
+            netns_inode: self.netns_inode,
+            napi_id: None,
+            name: String::from("XDP program (for a NAPI)"),
+            before: SwitchValue::Words(String::from("none")),
+            after: SwitchValue::Words(XdpProgram::default().words()),
+            is_implied: false,
+        }));
         if let Some(own) = &self.commands {
             let of = self.netns_inode;
             writes.extend(own.writes(&mut self.control, &self.interfaces, of)?);
@@ -355,6 +403,7 @@ impl Resident {
         // Attached last, removed first: the other end's offloads return before its own values are restored.
         self.engine = None;
         self.xdp.clear();
+        self.napi_program.clear();
         self.sampling = None;
         if let Some(held) = self.held.take() {
             let restored = held.restore(&mut self.switch);
@@ -489,4 +538,46 @@ fn load_average() -> Option<f64> {
 fn clock_ns(clock: ClockId) -> i128 {
     let time = clock_gettime(clock);
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_switch::KnobValues;
+    use nicpoll_testkit::needs;
+
+    use super::*;
+    use crate::host::INTERFACE;
+    use crate::link::veth::Veth;
+
+    #[test]
+    fn a_veth_that_gro_gives_no_napi_has_a_program_until_it_is_restored() {
+        needs!(Root);
+        let journal = tempfile::tempdir().unwrap();
+        let veth = Veth::build().unwrap();
+        let host = LocalHost::new(
+            veth.namespace(Side::Receiver).try_clone().unwrap(),
+            vec![String::from(INTERFACE)],
+            &Journal::at(journal.path()),
+            Owner::this_process().unwrap(),
+        );
+        let request = Request::of(INTERFACE, KnobValues::new().with(&GRO, 1));
+        let programs = |lacks_napi: bool| {
+            let request = request.clone();
+            let host = host.as_ref().unwrap();
+            let seen = host.thread.run(move |resident| {
+                resident.lacks_napi = Some(lacks_napi);
+                resident.apply(&request).unwrap();
+                let ifindex = resident.first().unwrap().ifindex;
+                let is_taken = XdpProgram::default().attach(ifindex).is_err();
+                let writes = resident.writes().unwrap();
+                resident.restore().unwrap();
+                let is_free = XdpProgram::default().attach(ifindex).is_ok();
+                assert!(is_free);
+                (is_taken, writes.len())
+            });
+            seen.unwrap()
+        };
+        assert_eq!(programs(false), (false, 1));
+        assert_eq!(programs(true), (true, 2));
+    }
 }
