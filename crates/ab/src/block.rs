@@ -280,7 +280,7 @@ pub fn interrupts_of<'a>(
     last: &Reading,
     instances: impl Iterator<Item = &'a Instance>,
 ) -> Option<u64> {
-    let numbers: BTreeSet<u32> = instances.filter_map(|instance| instance.irq).collect();
+    let numbers: BTreeSet<u32> = instances.flat_map(|one| &one.irqs).copied().collect();
     let total = |reading: &Reading| {
         let is_own = |line: &&InterruptLine| {
             let number = line.irq.parse();

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use nicpoll_inspect::bpf_cpu_ratio;
+use nicpoll_inspect::{bpf_cpu_ratio, device_irqs};
 use nicpoll_lab::{KERNEL_RECEIVERS, LabError, Refused, own_process};
 use nicpoll_model::Unseen;
 use nicpoll_model::ab::AbDelayKind;
@@ -32,8 +32,8 @@ pub struct Instance {
     pub ifindex: u32,
     /// Its id.
     pub napi_id: u32,
-    /// Number of its interrupt, if it has one.
-    pub irq: Option<u32>,
+    /// Numbers of its interrupts: the one that the driver names, or all of the card if this is its only instance.
+    pub irqs: Vec<u32>,
     /// The receive queue that it serves, if the driver reports it.
     pub queue: Option<u32>,
 }
@@ -274,12 +274,20 @@ pub fn instances(control: &mut Control, members: &[u32]) -> Vec<Instance> {
             Instance {
                 ifindex,
                 napi_id: napi.id,
-                irq: napi.irq,
+                irqs: match (napi.irq, &napis[..]) {
+                    (None, [_]) => of_card(ifindex),
+                    (irq, _) => irq.into_iter().collect(),
+                },
                 queue: serves.next().map(|(queue, _)| *queue).or(only),
             }
         }));
     }
     all
+}
+
+fn of_card(ifindex: u32) -> Vec<u32> {
+    let name = LinkHandle::of_index(ifindex).and_then(|link| link.name());
+    name.map_or_else(|_| Vec::new(), |name| device_irqs(&name, ifindex))
 }
 
 fn interrupts() -> Option<Vec<InterruptLine>> {

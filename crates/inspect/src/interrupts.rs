@@ -4,6 +4,7 @@
 //! Linux has no such count. The approximation here counts entries of a handler on one CPU with no task in between.
 
 use std::fs;
+use std::path::Path;
 
 use nicpoll_observe::{
     BpfError, ExactCpu, ExactCpuOptions, InterruptLine, InterruptSource, Interrupts,
@@ -24,6 +25,37 @@ const VECTORS: [(&str, &[&str]); 4] = [
 pub fn interrupts() -> Option<Vec<InterruptLine>> {
     let text = fs::read_to_string("/proc/interrupts").ok()?;
     parse_interrupts(&text).ok()
+}
+
+/// Returns the interrupts of an interface's card, which its NAPI instances need not name; none of a virtual device, or
+/// under a `/sys` of another namespace.
+pub fn device_irqs(interface: &str, ifindex: u32) -> Vec<u32> {
+    irqs_below(&Path::new("/sys/class/net").join(interface), ifindex)
+}
+
+fn irqs_below(interface: &Path, ifindex: u32) -> Vec<u32> {
+    let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse().ok();
+    if number(&interface.join("ifindex")) != Some(ifindex) {
+        return Vec::new();
+    }
+    let Ok(mut card) = interface.join("device").canonicalize() else {
+        return Vec::new();
+    };
+    // A virtio device is below the card that interrupts for it.
+    let name = card.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("virtio") {
+        card.pop();
+    }
+    let vectors = fs::read_dir(card.join("msi_irqs")).into_iter().flatten();
+    let vectors = vectors.filter_map(|file| file.ok()?.file_name().to_str()?.parse().ok());
+    let vectors: Vec<u32> = vectors.collect();
+    match vectors.is_empty() {
+        true => number(&card.join("irq"))
+            .filter(|irq| *irq > 0)
+            .into_iter()
+            .collect(),
+        false => vectors,
+    }
 }
 
 /// The description of lines of soft interrupts.
@@ -89,6 +121,33 @@ pub fn is_storm(
 mod tests {
     use super::*;
     use nicpoll_observe::InterruptCounts;
+
+    #[test]
+    fn a_cards_interrupts_are_its_vectors_and_a_virtio_interface_has_those_of_its_card() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for (card, device, irqs) in [
+            ("card", "card", vec![24, 25]),
+            ("pci", "pci/virtio0", vec![26]),
+            ("old", "old", vec![]),
+        ] {
+            let interface = at(&format!("{card}-net"));
+            fs::create_dir_all(at(device)).unwrap();
+            fs::create_dir_all(&interface).unwrap();
+            fs::create_dir_all(at(&format!("{card}/msi_irqs"))).unwrap();
+            for irq in &irqs {
+                fs::write(at(&format!("{card}/msi_irqs/{irq}")), "").unwrap();
+            }
+            fs::write(at(&format!("{card}/irq")), "11\n").unwrap();
+            fs::write(interface.join("ifindex"), "2\n").unwrap();
+            std::os::unix::fs::symlink(at(device), interface.join("device")).unwrap();
+            let wanted = if irqs.is_empty() { vec![11] } else { irqs };
+            let mut found = irqs_below(&interface, 2);
+            found.sort_unstable();
+            assert_eq!(found, wanted);
+            assert!(irqs_below(&interface, 3).is_empty());
+        }
+    }
 
     #[test]
     fn soft_interrupts_are_told_by_their_kinds() {

@@ -18,6 +18,6 @@ pub use cpu_truth::cpu_truth;
 pub use doctor::doctor;
 pub use error::{InspectError, inside};
 pub use host_facts::{host_facts, is_read_in_user_mode, sysctls};
-pub use interrupts::STORM_THRESHOLD;
+pub use interrupts::{STORM_THRESHOLD, device_irqs};
 pub use show::{AskedVariables, NOT_WATCHED, ShowOptions, asked_variables, show, watch_polls};
 pub use watch::{Watch, WatchOptions, bpf_cpu_ratio};

@@ -27,7 +27,7 @@ use nicpoll_sys::ethtool;
 
 use crate::discipline::{by_setting, by_settings, of_lower, of_rhythm, without_polls};
 use crate::error::{InspectError, chosen, unseen};
-use crate::interrupts::{description, interrupts, is_storm, look_for_storms};
+use crate::interrupts::{description, device_irqs, interrupts, is_storm, look_for_storms};
 
 mod variables;
 
@@ -470,12 +470,14 @@ fn by_device(link: &LinkInfo) -> Option<Finding> {
     (is_card && values.gro_flush_timeout_ns.is_some()).then(|| by_setting(&values))
 }
 
-/// The interrupts of one interface: those named by its NAPI instances, and those with its device's address or its name.
+/// The interrupts of one interface: those named by its NAPI instances or its card, and those with the card's address or
+/// its name.
 /// A virtual device has none.
 fn interrupts_of(still: &Still, lines: &[InterruptLine]) -> Vec<InterruptShow> {
     let bus_address = still.bus_address.as_deref();
     let napis = still.show.napis.iter().flatten();
-    let named: Vec<u32> = napis.filter_map(|napi| napi.irq).collect();
+    let mut named: Vec<u32> = napis.filter_map(|napi| napi.irq).collect();
+    named.extend(device_irqs(&still.show.name, still.show.ifindex));
     let show = |line: &InterruptLine| {
         let irq = line.irq.parse().ok()?;
         let is_of_device = bus_address.is_some() && line.is_of(&still.show.name, bus_address);
