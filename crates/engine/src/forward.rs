@@ -195,7 +195,10 @@ impl Forward {
                 format!("only the engine has {}", settings.engine_options.join(", "))
             }
             ForwardPath::Auto => match by_xdp("the drivers of all interfaces run XDP programs") {
-                Err(error @ EngineError::NoDriverProgram(_)) => error.to_string(),
+                // The engine takes less of the kernel. Who has the interface is in its way, too.
+                Err(error @ (EngineError::NoDriverProgram(_) | EngineError::Device(_))) => {
+                    error.to_string()
+                }
                 started => return started,
             },
         };

@@ -354,6 +354,25 @@ fn accounts_close_over_ten_flaps_under_load() {
     });
 }
 
+#[test]
+fn where_the_kernel_describes_no_types_the_engine_forwards() {
+    needs!(Root, Ip, Ethtool);
+    let nicpoll = env!("CARGO_BIN_EXE_nicpoll");
+    let hidden = format!(
+        "mount -t tmpfs none /sys/kernel/btf && exec {nicpoll} forward em0 em1 --for 100ms"
+    );
+    let command = move |_: &mut ()| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &hidden]);
+        command.output().unwrap()
+    };
+    let said = stdout(&Lab::new().router.run(command).unwrap());
+    assert!(
+        said.contains("path user: without /sys/kernel/btf/vmlinux"),
+        "{said}"
+    );
+}
+
 /// Options of the engine.
 const OF_THE_ENGINE: [[&str; 2]; 6] = [
     ["--discipline", "interrupt"],

@@ -46,10 +46,12 @@ pub(super) fn open<I: PacketInput + Send + 'static>(
 ) -> Result<Opened<I>, EngineError> {
     let interface = reception.interface;
     let config = config(interface, reception.frames, reception.transmit_frames)?;
+    // First: a kernel that knows no frames in pieces says so here.
+    let sockets = open_sockets(interface, config, |_, _| Ok(()))?;
     let mut program = take_program(interface, reception.take, &config)?;
-    let sockets = open_sockets(interface, config, |queue, socket| {
-        program.serve(queue, socket)
-    })?;
+    for (queue, socket) in (0..).zip(&sockets) {
+        program.serve(queue, socket)?;
+    }
     let is_zero_copy = sockets.iter().all(XdpSocket::is_zero_copy);
     let (mut ports, mut senders) = (Vec::new(), Vec::new());
     for mut socket in sockets {

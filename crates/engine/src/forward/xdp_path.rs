@@ -7,7 +7,7 @@ use aya::maps::{MapData, PerCpuHashMap, PerCpuValues};
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_sys::bpf_maps::{ExitWay, Passage};
+use nicpoll_sys::bpf_maps::{ExitWay, KERNEL_TYPES, Passage};
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::xdp::AttachMode;
 
@@ -42,6 +42,15 @@ struct XdpPath {
 /// # Errors
 /// When an interface has a program of somebody else's, or its driver runs none.
 pub(super) fn start(interfaces: &[EthernetInterface]) -> Result<Started, EngineError> {
+    let mut socket = NetlinkSocket::new();
+    let mut veths = interfaces.iter().filter(|it| it.kind == "veth");
+    // It would lose all frames whose exit's other end has no NAPI.
+    if let Some(veth) = veths.find(|it| takes_redirected(&mut socket, it.ifindex).is_none()) {
+        return Err(EngineError::Device(format!(
+            "the kernel does not say whether the other end of '{}' takes what XDP programs redirect, as Linux 6.3 does",
+            veth.name
+        )));
+    }
     let path = XdpPath::between(interfaces)?;
     let (mut classifiers, mut all_next_hops) = (Vec::new(), Vec::new());
     for interface in interfaces {
@@ -73,7 +82,11 @@ impl XdpPath {
         let namespace = NetNamespace::current()
             .map_err(|source| EngineError::io("asking for the network namespace", &source))?;
         let object = aya::include_bytes_aligned!("../../bpf/xdp_exits.bpf.o");
-        let btf = explained(&names, Btf::from_sys_fs())?;
+        let btf = Btf::from_sys_fs().map_err(|error| {
+            let why =
+                format!("without {KERNEL_TYPES} nobody counts what XDP programs redirect: {error}");
+            EngineError::Device(why)
+        })?;
         let mut loader = EbpfLoader::new();
         let netns = namespace.inode() as u32;
         loader.override_global("NETNS", &netns, true);
