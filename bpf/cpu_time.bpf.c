@@ -15,6 +15,7 @@
  *   off its task, because only the state on top is given time.
  * - An exit without an entry is ignored, and a switch of tasks ends what may still seem open. A switch that was not
  *   seen is noticed at the next interrupt or switch.
+ * - A kernel that lets no program read its memory (lockdown) has all of this but new names of threads.
  * - Nothing is sent to user space or allocated for an event, but one map entry for a new thread.
  */
 #include "kernel.h"
@@ -365,7 +366,7 @@ static __attribute__((noinline)) int begin_thread(struct task_struct *task)
 	fresh.tgid = task->tgid;
 	fresh.starter_tgid =
 		task->nsproxy->pid_ns_for_children->child_reaper->real_parent->real_parent->tgid;
-	bpf_probe_read_kernel(fresh.comm, COMM_BYTES, task->comm);
+	__builtin_memcpy(fresh.comm, task->comm, COMM_BYTES);
 	return bpf_map_update_elem(&THREADS, &pid, &fresh, 0);
 }
 

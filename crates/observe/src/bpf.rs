@@ -32,6 +32,14 @@ pub enum BpfError {
         /// The error of reading the description.
         source: io::Error,
     },
+    /// The kernel lets no program read its memory.
+    #[error(
+        "the kernel is locked down (lockdown=confidentiality): BPF may not read what it takes to count {what}"
+    )]
+    LockedDown {
+        /// The events to be counted.
+        what: &'static str,
+    },
     /// The kernel refused the program.
     #[error(
         "the kernel refused the program that counts {what} ({why}); CAP_BPF and CAP_PERFMON are needed"
@@ -56,7 +64,11 @@ impl BpfError {
                 why.push_str(&cause);
             }
         }
-        BpfError::Refused { what, why }
+        // The verdict names such a helper only where there is none.
+        match why.contains("bpf_probe_read") {
+            true => BpfError::LockedDown { what },
+            false => BpfError::Refused { what, why },
+        }
     }
 }
 
@@ -563,6 +575,14 @@ impl AttachedXdp {
 #[cfg(test)]
 mod bpf_tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_without_helpers_that_read_is_locked_down() {
+        let log = "unknown func bpf_probe_read#4\nverification time 8 usec\n";
+        let error = io::Error::other(format!("EINVAL. Verifier output: {log}"));
+        let refused = BpfError::refused("polls", &error);
+        assert!(matches!(refused, BpfError::LockedDown { what: "polls" }));
+    }
 
     #[test]
     fn a_refusal_is_one_line() {
