@@ -8,10 +8,9 @@ use std::path::Path;
 
 use nicpoll_model::{Check, CheckGroup};
 use nicpoll_observe::{
-    BpfError, DropReasons, ExactCpu, ExactCpuOptions, PacketDelays, PollCounter, RhythmWatch,
-    RunQueue,
+    DropReasons, ExactCpu, ExactCpuOptions, PacketDelays, PollCounter, RhythmWatch, RunQueue,
 };
-use nicpoll_switch::{Abilities, SwitchError, napi_list};
+use nicpoll_switch::{Abilities, napi_list};
 use nicpoll_sys::privilege::{self, Capability};
 use nicpoll_sys::socket;
 use rustix::io::Errno;
@@ -53,142 +52,197 @@ fn of_user_namespace(is_initial: bool) -> Outcome {
     }
 }
 
+/// What a look for a feature found.
+enum Look {
+    There(String),
+    /// With the reason.
+    Not(String),
+    /// With what looking takes.
+    Unknown(&'static str),
+}
+
+use Look::{Not, There, Unknown};
+
+/// A feature of kernels that later ones have. docs/kernels.md lists all of them.
+struct Feature {
+    name: &'static str,
+    /// The first kernel that has it, as Linux is released; distributions carry some of them back.
+    since: &'static str,
+    /// How it is looked for.
+    probe: &'static str,
+    look: fn() -> Look,
+    /// What is used instead, and what is lost.
+    without: &'static str,
+    /// Whether figures are missing without it; otherwise it is an option less.
+    is_needed: bool,
+}
+
+impl Feature {
+    fn outcome(&self) -> Outcome {
+        let since = self.since;
+        match (self.look)() {
+            There(finding) => good(finding),
+            Unknown(why) => unknown(why),
+            Not(why) if self.is_needed => missing(
+                format!("{why}; without it: {}", self.without),
+                format!("run it as root, on Linux {since} or later"),
+            ),
+            Not(why) => absent(format!(
+                "{why}, by {}; Linux {since} has it; without it: {}",
+                self.probe, self.without
+            )),
+        }
+    }
+}
+
+const NO_BPF: &str = "nothing of that";
+
+#[rustfmt::skip]
+const FEATURES: [Feature; 16] = [
+    Feature {
+        name: "deferral", since: "5.8", probe: "napi_defer_hard_irqs in sysfs", is_needed: true,
+        look: || attribute("napi_defer_hard_irqs", "interfaces can be polled by a timer"),
+        without: "no polling by a timer",
+    },
+    Feature {
+        name: "threaded NAPI", since: "5.12", probe: "threaded in sysfs", is_needed: false,
+        look: || attribute("threaded", "interfaces can be polled by kernel threads"),
+        without: "--threaded is refused",
+    },
+    Feature {
+        name: "NAPI instances", since: "5.10", probe: "napi-get (Linux 6.8), else by BPF", is_needed: true,
+        look: || napi_list().map_or_else(|error| Not(error.to_string()), |how| There(String::from(how))),
+        without: "interfaces can be set, but nothing is proven: their polls are not told apart",
+    },
+    Feature {
+        name: "per-NAPI settings", since: "6.13", probe: "the policy of napi-set", is_needed: false,
+        look: || ability(|it| it.has_napi_set, "napi-set: deferral can be set for each NAPI instance"),
+        without: "the values of whole interfaces",
+    },
+    Feature {
+        name: "irq-suspend-timeout", since: "6.13", probe: "the policy of napi-set", is_needed: false,
+        look: || ability(|it| it.has_suspend, "applications that poll may keep interrupts off"),
+        without: "--suspend is refused",
+    },
+    Feature {
+        name: "per-NAPI threads", since: "6.17", probe: "the policy of napi-set", is_needed: false,
+        look: || ability(|it| it.threaded_max.is_some(), "each NAPI instance can have a thread of its own"),
+        without: "threads for whole interfaces",
+    },
+    Feature {
+        name: "threaded busy-poll", since: "6.19", probe: "the policy of napi-set", is_needed: false,
+        look: || ability(|it| it.threaded_max >= Some(THREADED_BUSY_POLL), "a thread can poll without end"),
+        without: "--busy-poll is refused",
+    },
+    Feature {
+        name: "exact CPU time", since: "5.10", probe: "its programs are loaded", is_needed: true,
+        look: || bpf("each change of a CPU's state is timed", ExactCpu::load(&ExactCpuOptions::default())),
+        without: "CPU time by ticks, labelled so; `ab` gives no verdict",
+    },
+    Feature {
+        name: "polls", since: "5.10", probe: "its programs are loaded", is_needed: true,
+        look: || bpf("with what began them", RhythmWatch::begin(&[])),
+        without: "no setting is proven by what its polls do",
+    },
+    Feature {
+        name: "polls of trials", since: "5.10", probe: "its programs are loaded", is_needed: true,
+        look: || bpf("how many there are", PollCounter::load()),
+        without: "polls a second are null",
+    },
+    Feature {
+        name: "packet delays", since: "5.10", probe: "its programs are loaded", is_needed: true,
+        look: packet_delays,
+        without: NO_BPF,
+    },
+    Feature {
+        name: "waits for a CPU", since: "5.10", probe: "its programs are loaded", is_needed: true,
+        look: || bpf("from being woken to running", RunQueue::begin(0, true)),
+        without: NO_BPF,
+    },
+    Feature {
+        name: "drop reasons", since: "5.17", probe: "its program is loaded", is_needed: true,
+        look: || bpf("the kernel says why it drops a packet: no loss goes without a name", DropReasons::begin(&[])),
+        without: "losses that no counter has stay unaccounted for; give a counter to each filter rule that drops",
+    },
+    Feature {
+        name: "AF_XDP", since: "4.18", probe: "a socket of it", is_needed: false,
+        look: af_xdp,
+        without: "`sink` and `blast` take AF_PACKET",
+    },
+    Feature {
+        name: "UDP_SEGMENT", since: "4.18", probe: "the option of a socket", is_needed: false,
+        look: || udp("many datagrams a send call", |socket| socket::set_segment(socket, 64)),
+        without: "one datagram a send call",
+    },
+    Feature {
+        name: "UDP_GRO", since: "5.0", probe: "the option of a socket", is_needed: false,
+        look: || udp("many datagrams a receive call", |socket| socket::enable_coalescing(socket)),
+        without: "one datagram a receive call",
+    },
+];
+
 /// Checks the features of the kernel.
 pub fn checks() -> Vec<Check> {
-    let segment = |socket: &UdpSocket| socket::set_segment(socket, 64);
-    let gro = |socket: &UdpSocket| socket::enable_coalescing(socket);
-    let others = [
-        ("drop reasons", of_drop_reasons()),
-        ("AF_XDP", of_af_xdp()),
-        ("UDP_SEGMENT", of_udp("many datagrams a send call", segment)),
-        ("UDP_GRO", of_udp("many datagrams a receive call", gro)),
+    let features = FEATURES
+        .iter()
+        .map(|feature| (feature.name, feature.outcome()));
+    let namespaces = [
         ("network namespaces", of_namespaces()),
         ("PID namespaces", of_containment()),
     ];
-    let napi = of_napi(napi_list(), &Abilities::probe());
-    let all = napi.into_iter().chain(of_bpf()).chain(others);
-    group(CheckGroup::Kernel, None, all)
+    group(CheckGroup::Kernel, None, features.chain(namespaces))
 }
 
-/// Checks features of single NAPI instances; `listed` says what lists them.
-fn of_napi(
-    listed: Result<&str, SwitchError>,
-    abilities: &Abilities,
-) -> Vec<(&'static str, Outcome)> {
-    let listed = match listed {
-        Ok(how) => good(how),
-        Err(error) => missing(
-            error.to_string(),
-            "run it as root; without the list interfaces can be set, but their polls are not told apart",
-        ),
-    };
-    let threaded = abilities.threaded_max;
-    let optional = [
-        (
-            "per-NAPI settings",
-            abilities.has_napi_set,
-            "napi-set: deferral can be set for each NAPI instance",
-            "settings of whole interfaces only; Linux 6.13 has them",
-        ),
-        (
-            "irq-suspend-timeout",
-            abilities.has_suspend,
-            "applications that poll may keep interrupts off",
-            "not in this kernel; Linux 6.13 has it",
-        ),
-        (
-            "per-NAPI threads",
-            threaded.is_some(),
-            "each NAPI instance can have a thread of its own",
-            "threads for whole interfaces only; Linux 6.17 has them",
-        ),
-        (
-            "threaded busy-poll",
-            threaded.is_some_and(|most| most >= THREADED_BUSY_POLL),
-            "a thread can poll without end",
-            "not in this kernel; Linux 6.19 has it",
-        ),
-    ];
-    // All of these are optional.
-    let optional = optional.map(|(name, is_there, there, not)| match is_there {
-        true => (name, good(there)),
-        false => (name, absent(not)),
-    });
-    let all = [("NAPI instances", listed)].into_iter();
-    all.chain(optional).collect()
-}
-
-/// Loads every object of programs that count, and unloads it at once.
-fn of_bpf() -> [(&'static str, Outcome); 5] {
-    let all: [(_, Result<String, BpfError>); 5] = [
-        (
-            "exact CPU time",
-            purpose(
-                "each change of a CPU's state is timed",
-                ExactCpu::load(&ExactCpuOptions::default()),
-            ),
-        ),
-        (
-            "polls",
-            purpose("with what began them", RhythmWatch::begin(&[])),
-        ),
-        (
-            "polls of trials",
-            purpose("how many there are", PollCounter::load()),
-        ),
-        (
-            "packet delays",
-            PacketDelays::begin(&BTreeMap::new(), 1, Vec::new()).map(|delays| {
-                let unseen = delays.unseen().into_iter();
-                let but_for = unseen.map(|unseen| format!("; not {}: {}", unseen.what, unseen.why));
-                format!("until programs read them{}", but_for.collect::<String>())
-            }),
-        ),
-        (
-            "waits for a CPU",
-            purpose("from being woken to running", RunQueue::begin(0, true)),
-        ),
-    ];
-    all.map(|(name, loaded)| match loaded {
-        Ok(there) => (name, good(there)),
-        Err(error) => (
-            name,
-            missing(
-                error.to_string(),
-                "run it as root, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS",
-            ),
-        ),
-    })
-}
-
-fn purpose<T>(purpose: &str, loaded: Result<T, BpfError>) -> Result<String, BpfError> {
-    loaded.map(|_| String::from(purpose))
-}
-
-fn of_drop_reasons() -> Outcome {
-    match DropReasons::begin(&[]) {
-        Ok(_) => good("the kernel says why it drops a packet: no loss goes without a name"),
-        Err(error) => missing(
-            error.to_string(),
-            "run it as root, on Linux 5.17 or later with CONFIG_DEBUG_INFO_BTF; without them, give a \
-             counter to each filter rule that drops",
-        ),
+/// Looks for an attribute that every interface has, and so loopback.
+fn attribute(name: &str, there: &str) -> Look {
+    match Path::new("/sys/class/net/lo").join(name).exists() {
+        true => There(String::from(there)),
+        false => Not(format!("this kernel's interfaces have no {name}")),
     }
 }
 
-fn of_af_xdp() -> Outcome {
+fn ability(has: fn(&Abilities) -> bool, there: &str) -> Look {
+    match has(&Abilities::probe()) {
+        true => There(String::from(there)),
+        false => Not(String::from("not in this kernel")),
+    }
+}
+
+/// Judges what was loaded, which is unloaded at once.
+fn bpf<T>(there: &str, loaded: Result<T, impl std::fmt::Display>) -> Look {
+    match loaded {
+        Ok(_) => There(String::from(there)),
+        Err(error) => Not(error.to_string()),
+    }
+}
+
+fn packet_delays() -> Look {
+    match PacketDelays::begin(&BTreeMap::new(), 1, Vec::new()) {
+        Ok(delays) => {
+            let unseen = delays.unseen().into_iter();
+            let but_for = unseen.map(|unseen| format!("; not {}: {}", unseen.what, unseen.why));
+            There(format!(
+                "until programs read them{}",
+                but_for.collect::<String>()
+            ))
+        }
+        Err(error) => Not(error.to_string()),
+    }
+}
+
+fn af_xdp() -> Look {
     match rustix::net::socket(AddressFamily::XDP, SocketType::RAW, None) {
-        Ok(_) => good("frames can go straight to a program"),
-        Err(Errno::PERM) => unknown("opening such a socket takes CAP_NET_RAW"),
-        Err(error) => absent(format!("no such sockets: {error}")),
+        Ok(_) => There(String::from("frames can go straight to a program")),
+        Err(Errno::PERM) => Unknown("opening such a socket takes CAP_NET_RAW"),
+        Err(error) => Not(format!("no such sockets: {error}")),
     }
 }
 
-fn of_udp(there: &str, set: impl Fn(&UdpSocket) -> io::Result<()>) -> Outcome {
+fn udp(there: &str, set: impl Fn(&UdpSocket) -> io::Result<()>) -> Look {
     // Not to loopback's address, which is absent while loopback is down.
     match UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| set(&socket)) {
-        Ok(()) => good(there),
-        Err(error) => absent(error.to_string()),
+        Ok(()) => There(String::from(there)),
+        Err(error) => Not(error.to_string()),
     }
 }
 
@@ -227,34 +281,55 @@ mod tests {
     use super::*;
     use nicpoll_model::CheckStatus;
 
+    /// The lines of the page between which the table stands.
+    const BOUNDS: [&str; 2] = ["<!-- features: begin -->\n", "<!-- features: end -->"];
+
     #[test]
-    fn only_what_is_needed_is_missing() {
-        let statuses = |listed, abilities: &Abilities| -> Vec<CheckStatus> {
-            of_napi(listed, abilities)
-                .iter()
-                .map(|(_, outcome)| outcome.status)
-                .collect()
-        };
-        use CheckStatus::{Absent, Good, Missing};
-        let old = Abilities::default();
-        let refused = SwitchError::Missing(String::from("not supported"));
-        assert_eq!(
-            statuses(Err(refused), &old),
-            [Missing, Absent, Absent, Absent, Absent]
+    fn the_page_lists_every_feature() {
+        let mut table = String::from(
+            "| feature | Linux | how it is looked for | without it |\n|---|---|---|---|\n",
         );
-        assert_eq!(
-            statuses(Ok("listed"), &old),
-            [Good, Absent, Absent, Absent, Absent]
-        );
-        let abilities = Abilities {
-            has_napi_set: true,
-            threaded_max: Some(1),
-            has_suspend: true,
-        };
-        assert_eq!(
-            statuses(Ok("listed"), &abilities),
-            [Good, Good, Good, Good, Absent]
-        );
+        for Feature {
+            name,
+            since,
+            probe,
+            without,
+            ..
+        } in &FEATURES
+        {
+            table += &format!("| {name} | {since} | {probe} | {without} |\n");
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/kernels.md");
+        let page = fs::read_to_string(path).unwrap();
+        let (head, rest) = page.split_once(BOUNDS[0]).unwrap();
+        let (committed, tail) = rest.split_once(BOUNDS[1]).unwrap();
+        if std::env::var_os("NICPOLL_REFRESH_GOLDEN").is_some() {
+            let page = [head, BOUNDS[0], &table, BOUNDS[1], tail].concat();
+            fs::write(path, page).unwrap();
+            return;
+        }
+        assert_eq!(committed, table, "NICPOLL_REFRESH_GOLDEN=1 writes it");
+    }
+
+    #[test]
+    fn what_is_not_there_is_missing_or_an_option_less() {
+        use CheckStatus::{Absent, Missing};
+        for (is_needed, status) in [(true, Missing), (false, Absent)] {
+            let feature = Feature {
+                name: "warp",
+                since: "9.1",
+                probe: "-",
+                look: || Not(String::from("refused")),
+                without: "walking",
+                is_needed,
+            };
+            let outcome = feature.outcome();
+            assert_eq!(outcome.status, status);
+            let told = outcome.finding + &outcome.remedy.unwrap_or_default();
+            for part in ["refused", "walking", "Linux 9.1"] {
+                assert!(told.contains(part), "{told}");
+            }
+        }
     }
 
     #[test]
