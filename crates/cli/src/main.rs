@@ -25,7 +25,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use nicpoll_engine::remove_sockets_of_the_dead;
-use nicpoll_sys::{stdio, tell};
+use nicpoll_sys::{socket, stdio, tell};
 use nicpoll_traffic::netrate::options::NetrateTool;
 
 use crate::args::{Cli, NicpollCommand, OwnArgs};
@@ -36,6 +36,7 @@ use crate::study::{demo, serve};
 use crate::traffic::{iperf, linerate, netrate, rr};
 
 fn main() -> ExitCode {
+    socket::find_hosts_without_modules();
     let args = arguments();
     let ended = set::see_words(&args).and_then(|()| {
         match Cli::try_parse_from(set::translated(args.into_iter())) {

@@ -14,6 +14,25 @@ use thiserror::Error;
 
 use crate::kernel::{self, Mapping, set_option};
 
+/// Has a statically linked program find names of hosts by /etc/hosts and DNS alone.
+///
+/// Its C library would load the modules that nsswitch.conf(5) names (`resolve`, `myhostname`), and with them the host's
+/// own C library, whose code then crashes in it. A dynamically linked program loads them as every other does.
+pub fn find_hosts_without_modules() {
+    #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
+    {
+        unsafe extern "C" {
+            fn __nss_configure_lookup(
+                database: *const libc::c_char,
+                services: *const libc::c_char,
+            ) -> libc::c_int;
+        }
+        // SAFETY: both strings end with a zero and live forever. The function copies what it needs, under a lock. It
+        // fails only if it does not know the database, which every C library of GNU has.
+        unsafe { __nss_configure_lookup(c"hosts".as_ptr(), c"files dns".as_ptr()) };
+    }
+}
+
 /// A failure to set a socket option.
 #[derive(Debug, Error)]
 #[error("setting {option} on the socket: {source}")]
