@@ -6,7 +6,7 @@
 //! with the reason, and never counts as passed.
 
 mod bpf;
-mod deb;
+mod dist;
 mod fuzz;
 mod guests;
 mod needs;
@@ -55,9 +55,10 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Build the Debian package: target/debian/nicpoll_VERSION_ARCHITECTURE.deb.
-    Deb {
-        /// Also run lintian, install it in a fresh Debian root, try it, and remove it again. Takes root and
+    /// Build what a release has, in target/dist: the program as one static file, an archive, packages for dpkg and RPM,
+    /// a bill of materials, checksums.
+    Dist {
+        /// Also run lintian, install the packages in fresh roots, try them, and remove them again. Takes root and
         /// debootstrap.
         #[arg(long)]
         check: bool,
@@ -110,13 +111,7 @@ fn main() -> ExitCode {
         Command::Tidy { size: false } => steps.run("structure", tidy::check),
         Command::Bpf { check: true } => steps.run("bpf", bpf::check),
         Command::Bpf { check: false } => steps.run("bpf", bpf::build),
-        Command::Deb { check, target } => {
-            steps.run("deb", || deb::build(target.as_deref()));
-            if check {
-                steps.run("lintian", deb::lint);
-                steps.run("deb in a fresh root", deb::check);
-            }
-        }
+        Command::Dist { check, target } => dist::run_steps(&mut steps, target.as_deref(), check),
         Command::Guests { program } => steps.run("guests", || guests::tell(program.as_deref())),
         Command::Fuzz {
             keep: true,
