@@ -90,7 +90,12 @@ fn without_log(text: &str) -> String {
         return String::from(text);
     };
     let end = log.find("\nverification time").unwrap_or(log.len());
-    let verdict = log[..end].trim().lines().last().unwrap_or_default();
+    let lines = log[..end].trim().lines();
+    // Linux 7 draws the place, and ends with advice.
+    let drawn = lines
+        .clone()
+        .find_map(|line| Some(line.split_once("^-- error: ")?.1));
+    let verdict = drawn.or(lines.last()).unwrap_or_default();
     format!("{before}{verdict}")
 }
 
@@ -597,6 +602,8 @@ mod bpf_tests {
             "load returned EPERM. "
         );
         assert_eq!(without_log("EPERM"), "EPERM");
+        let drawn = "EINVAL. Verifier output: At:\n | ^-- error: no helper bpf_probe_read#4\n\nSuggestion:\n";
+        assert_eq!(without_log(drawn), "EINVAL. no helper bpf_probe_read#4");
     }
 }
 

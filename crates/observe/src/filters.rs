@@ -556,12 +556,12 @@ pub fn forward_filters(interfaces: &[&str]) -> io::Result<Vec<String>> {
     let mut filters = forward_chains();
     match nft_chains(&mut NetlinkSocket::new(), interfaces) {
         Ok(chains) => filters.extend(chains),
-        // A kernel without nftables has no such rules. Without the privilege to read them there is none to forward,
-        // either.
+        // A kernel without nftables has no such rules: it answers with one of three errors, by what else of netfilter
+        // it has. Without the privilege to read them there is none to forward, either.
         Err(error)
             if matches!(
                 Errno::from_io_error(&error),
-                Some(Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::PERM)
+                Some(Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::INVAL | Errno::PERM)
             ) => {}
         Err(error) => return Err(error),
     }

@@ -161,9 +161,18 @@ fn by_device(device: impl Transmit + Send + 'static, frames: &Frames) -> Box<dyn
 
 /// Frames that the interface does not take would vanish, and nobody would say so.
 fn check_live(interface: &EthernetInterface, stream: &FrameStream) -> Result<(), EngineError> {
-    if takes_redirected(&mut NetlinkSocket::new(), interface.ifindex) == Some(false) {
-        let why = "its driver takes no frames from XDP programs, and all would vanish. A veth does when its other end \
-                   has a NAPI, for GRO or for an XDP program: ethtool -K PEER gro on";
+    let why = match takes_redirected(&mut NetlinkSocket::new(), interface.ifindex) {
+        Some(true) => "",
+        Some(false) => {
+            "its driver takes no frames from XDP programs, and all would vanish. A veth does when its other end has a \
+             NAPI, for GRO or for an XDP program: ethtool -K PEER gro on"
+        }
+        None => {
+            "all frames would vanish if its driver takes none from XDP programs, and a kernel before Linux 6.3 does not \
+             say whether it does"
+        }
+    };
+    if !why.is_empty() {
         return Err(no(BlastPath::Live, interface, why));
     }
     if stream.longest().len() > FRAME_BYTES_MAX {
@@ -333,10 +342,6 @@ impl Live {
         let mut places: Array<_, Template> = program.map("TEMPLATES")?;
         for (place, template) in templates.into_iter().enumerate() {
             program.explained(places.set(place as u32, template, 0))?;
-        }
-        if !program.knows_live_frames(stream.longest()) {
-            let why = "the kernel knows no live frames, which take Linux 5.18";
-            return Err(no(BlastPath::Live, interface, why));
         }
         let mut blasted: Array<_, Blasted> = program.map("BLASTED")?;
         let now = Blasted {

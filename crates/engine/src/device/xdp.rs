@@ -389,11 +389,6 @@ impl LoadedProgram {
         }
     }
 
-    /// Whether the kernel knows of such frames. None is sent: it is asked for more at a time than any kernel allows.
-    pub(crate) fn knows_live_frames(&self, frame: &[u8]) -> bool {
-        !is_unknown(&self.run_live(frame, 1, u32::MAX))
-    }
-
     /// Takes the program off the interface; its maps stay.
     pub(crate) fn detach(&mut self) {
         self.attached = None;
@@ -437,12 +432,6 @@ where
 fn find<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, aya::EbpfError> {
     let program = ebpf.program_mut(name).ok_or(aya::EbpfError::NoBTF)?;
     Ok(program.try_into()?)
-}
-
-/// Linux before 5.18 calls a request with a number of frames at a time invalid; later ones say that it is too large.
-fn is_unknown(outcome: &io::Result<()>) -> bool {
-    let error = outcome.as_ref().err();
-    error.and_then(Errno::from_io_error) == Some(Errno::INVAL)
 }
 
 fn is_taken(error: &io::Error) -> bool {
@@ -502,12 +491,5 @@ mod tests {
         // What is sent lies in one piece.
         assert_eq!(memory(3822, 1), Ok((4096, false)));
         assert_eq!(memory(3823, 1), Err(3822));
-    }
-
-    #[test]
-    fn a_kernel_without_live_frames_calls_the_request_invalid() {
-        let answer = |errno: Errno| Err(io::Error::from(errno));
-        assert!(is_unknown(&answer(Errno::INVAL)));
-        assert!(!is_unknown(&answer(Errno::TOOBIG)));
     }
 }
