@@ -258,7 +258,7 @@ fn steal_seconds(first: &Reading, last: &Reading, seconds: f64) -> f64 {
         .sum()
 }
 
-/// Polls of the chosen instances; `None` if polls are not watched.
+/// Polls of the chosen instances; `None` if polls are not watched, or none can be.
 pub fn polls(
     first: &Reading,
     last: &Reading,
@@ -266,7 +266,8 @@ pub fn polls(
     instances: &[Instance],
 ) -> Option<PollRhythm> {
     let (before, after) = (first.rhythms.as_ref()?, last.rhythms.as_ref()?);
-    let chosen = instances.iter().filter(|instance| is_chosen(instance));
+    let mut chosen = instances.iter().filter(|instance| is_chosen(instance));
+    let chosen = std::iter::once(chosen.next()?).chain(chosen);
     let each = chosen.filter_map(|instance| {
         let id = instance.napi_id;
         Some(after.get(&id)?.since(before.get(&id)?))

@@ -105,6 +105,9 @@ fn without_napi(link: &LinkInfo) -> Finding {
 fn elsewhere(driver: &str) -> Finding {
     let why = match driver {
         "tun" => String::from("a program writes its packets, which no timer can poll"),
+        "wireguard" => String::from(
+            "each packet that a wireguard has deciphered wakes a NAPI instance, whose polls no number tells apart",
+        ),
         kind if is_stacked(kind) => {
             format!("a {kind} has no queue of its own, and nothing below it is in this namespace")
         }

@@ -57,6 +57,9 @@ pub struct Preview {
     pub is_open_ended: bool,
 }
 
+/// A kind of tunnel: each peer has a NAPI instance without a number, which no kernel lists.
+const WIREGUARD: &str = "wireguard";
+
 /// What happens when preconditions of polling are unmet. They are: the interface is up, GRO is on, and TSO is off at a
 /// veth's other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +70,14 @@ pub enum Needs {
     Fix,
     /// They are not checked: the caller has met them, perhaps on another host.
     Trust,
+}
+
+impl InterfaceFacts {
+    /// Whether nothing in it can be polled.
+    pub(crate) fn has_no_napi(&self) -> bool {
+        let is_listed = self.link.interface.driver != WIREGUARD;
+        is_listed && self.napis.as_ref().is_some_and(Vec::is_empty)
+    }
 }
 
 /// Whether any value belongs to NAPI instances or to the threads that poll.
@@ -85,13 +96,13 @@ pub fn check(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Refusa
         check_kind(facts)?;
     }
     check_kernel(facts, abilities)?;
+    require_files(facts)?;
     for (row, to) in values.iter() {
         let is_needed = match row.place.phase() {
             Phase::Card | Phase::Host => true,
-            // What the driver or kernel lacks is off already.
+            // A feature that the driver lacks is off already.
             Phase::Feature => to.number() != Some(0),
-            Phase::Napi => to.number() != Some(0) && !is_by_instance(row, to, &facts.asked.part),
-            Phase::Link | Phase::Thread => false,
+            Phase::Link | Phase::Napi | Phase::Thread => false,
         };
         if is_needed && !facts.values.keys().any(|knob| knob.row() == row) {
             return Err(unknown_row(facts, row));
@@ -106,19 +117,6 @@ fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
             format!("its network namespace has no sysctl {name} of its own"),
             "sysctl -a lists those it has; set one of the whole machine in the host's own namespace",
         );
-    }
-    if let KnobPlace::Napi(NapiPlace {
-        file: Some((file, _, since)),
-        ..
-    }) = row.place
-    {
-        return Refusal {
-            is_of_kernel: true,
-            ..facts.refusal(
-                format!("this kernel's interfaces have no {file}"),
-                format!("Linux {since} or later has it"),
-            )
-        };
     }
     let (kind, _) = row.place.describe();
     let is_like = |known: &&&'static KnobRow| {
@@ -143,6 +141,19 @@ fn check_kind(facts: &InterfaceFacts) -> Result<(), Refusal> {
             "a tun or tap device is fed by writes of a program, which wake its NAPI each time, whatever is set",
             "set the interface that the program's packets come from",
         ),
+        WIREGUARD => {
+            let only = |(row, _): (&KnobRow, _)| {
+                *row == table::THREADED || row.place.phase() < Phase::Napi
+            };
+            if facts.asked.part == InterfacePart::Whole && facts.asked.values.iter().all(only) {
+                return Ok(());
+            }
+            (
+                "each packet that it has deciphered wakes its NAPI, whatever is set, and the kernel lists no \
+                 instance of it",
+                "it takes --threaded; set polling of the interface that its packets come from",
+            )
+        }
         kind if is_stacked(kind) => (
             "it has no queue of its own, and nothing below it is in this namespace",
             "set the interface below it, where that one is (--netns)",
@@ -186,6 +197,31 @@ fn check_kernel(facts: &InterfaceFacts, abilities: &Abilities) -> Result<(), Ref
                 ),
                 |lacking| (lacking.reason, lacking.remedy),
             ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses values of whole interfaces whose file this kernel lacks; what it lacks is off already.
+fn require_files(facts: &InterfaceFacts) -> Result<(), Refusal> {
+    let Order { values, part, .. } = &facts.asked;
+    for (row, to) in values.iter() {
+        let KnobPlace::Napi(NapiPlace {
+            file: Some((file, _, since)),
+            ..
+        }) = row.place
+        else {
+            continue;
+        };
+        let is_there = facts.values.contains_key(&Knob::of_interface(row));
+        if !is_there && to.number() != Some(0) && !is_by_instance(row, to, part) {
+            return Err(Refusal {
+                is_of_kernel: true,
+                ..facts.refusal(
+                    format!("this kernel's interfaces have no {file}"),
+                    format!("Linux {since} or later has it"),
+                )
+            });
         }
     }
     Ok(())
@@ -255,7 +291,7 @@ fn preconditions_of(
             writes.extend(gro.map(|gro| Write::of_flag(&facts.asked.target, gro, true)));
         }
         writes.extend(peer_writes(facts, lacks_napi)?);
-    } else if lacks_napi && facts.link.is_up && facts.napis.is_some() {
+    } else if facts.has_no_napi() && facts.link.is_up {
         return Err(facts.refusal(
             "it has no NAPI instance, so nothing in it can be polled",
             "set the interface that its packets come from",
@@ -304,6 +340,7 @@ fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, R
 
 /// Returns the writes of card and NAPI values, in order.
 pub fn settings(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
+    require_files(facts)?;
     let Order {
         target,
         part,

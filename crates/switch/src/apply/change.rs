@@ -230,8 +230,7 @@ fn change(
 
 /// Refuses an interface that has no NAPI instance even with all preconditions met: nothing would poll.
 pub(super) fn require_napi(facts: &InterfaceFacts) -> Result<(), Refusal> {
-    let is_missing = facts.napis.as_ref().is_some_and(Vec::is_empty);
-    if needs_napi(&facts.asked.values) && is_missing {
+    if needs_napi(&facts.asked.values) && facts.has_no_napi() {
         return Err(facts.refusal(
             "it has no NAPI instance, even though it is up",
             "set the interface that its packets come from",

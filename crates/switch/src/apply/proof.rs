@@ -79,7 +79,7 @@ fn judged((mut proof, rounds): (SwitchProof, u64)) -> SwitchProof {
 /// Whether the polls agree with the setting; `None` if they cannot tell.
 fn agree(setting: Discipline, evidence: Discipline) -> Option<bool> {
     match (setting, evidence) {
-        (_, Discipline::Idle) => None,
+        (_, Discipline::Idle) | (Discipline::Elsewhere, Discipline::Elsewhere) => None,
         // Hybrid: timer or arrival, depending on the traffic of the moment.
         (Discipline::Hybrid, Discipline::Polling) => Some(true),
         (Discipline::Hybrid, Discipline::Interrupt) => None,
@@ -93,12 +93,13 @@ mod tests {
 
     #[test]
     fn only_what_happened_proves_or_refutes() {
-        use Discipline::{Backlog, BusyPoll, Hybrid, Idle, Interrupt, Polling};
+        use Discipline::{Backlog, BusyPoll, Elsewhere, Hybrid, Idle, Interrupt, Polling};
         for (setting, evidence, wanted) in [
             (Polling, Polling, Some(true)),
             (Polling, Interrupt, Some(false)),
             (Polling, Backlog, Some(false)),
             (Polling, Idle, None),
+            (Elsewhere, Elsewhere, None),
             (Hybrid, Polling, Some(true)),
             (Hybrid, Interrupt, None),
             (BusyPoll, BusyPoll, Some(true)),

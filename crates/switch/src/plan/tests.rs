@@ -89,6 +89,10 @@ fn facts(word: &str) -> InterfaceFacts {
         "veth-alone" => facts.peer = Some(Peer::default()),
         "loopback" => facts.link.is_loopback = true,
         "tap" => facts.link.interface.driver = "tun".into(),
+        "wireguard" => {
+            facts.link.interface.driver = "wireguard".into();
+            facts.napis = Some(Vec::new());
+        }
         "bridge" => facts.link.interface.driver = "bridge".into(),
         "no-napi" => facts.napis = Some(Vec::new()),
         // From a kernel that lists no instances.
@@ -205,6 +209,12 @@ const PLANS: &str = "
         ! loopback
     tap | if2 | POLLING
         ! tap
+    wireguard | if2? | threaded = 1
+        if2 threaded 0->1
+    wireguard | if2 | threaded = 1, POLLING
+        ! --threaded
+    wireguard | if2 | thread_cpus = '1'
+        ! lists no
     bridge | if2 | POLLING
         ! below
     no-napi | if2 | POLLING
@@ -274,4 +284,11 @@ fn each_request_has_its_writes_or_its_refusal() {
             }
         }
     }
+}
+
+#[test]
+fn what_a_study_writes_without_asking_first_is_refused_too() {
+    let mut facts = facts("older");
+    facts.asked.values = KnobValues::new().with(&table::THREADED, 1);
+    assert!(settings(&facts).unwrap_err().is_of_kernel);
 }
