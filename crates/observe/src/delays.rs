@@ -88,7 +88,8 @@ pub struct PacketDelays {
     instances: HashMap<MapData, u32, u32>,
     /// `None` if no card stamps packets.
     clocks: Option<CardClocks>,
-    unseen: Vec<(AbDelayKind, &'static str)>,
+    /// Each with a tracepoint that this kernel lacks.
+    unseen: BTreeMap<AbDelayKind, &'static str>,
 }
 
 impl PacketDelays {
@@ -114,7 +115,7 @@ impl PacketDelays {
             true => None,
             false => Some(CardClocks::follow(clocks, programs.map("LINES")?)),
         };
-        let mut unseen = Vec::new();
+        let mut unseen = BTreeMap::new();
         for (program, tracepoint, kinds) in PROGRAMS {
             if !programs.load(&btf, program, tracepoint)? {
                 unseen.extend(kinds.iter().map(|kind| (*kind, tracepoint)));
@@ -146,19 +147,20 @@ impl PacketDelays {
 
     /// Returns what this kernel cannot show.
     pub fn unseen(&self) -> Vec<Unseen> {
-        let one = |(kind, tracepoint): &(AbDelayKind, &str)| Unseen {
+        let one = |(kind, tracepoint): (&AbDelayKind, &&str)| Unseen {
             what: String::from(kind.name()),
             why: format!("this kernel has no tracepoint {tracepoint}"),
         };
-        let wanted = self.unseen.iter().filter(|(kind, _)| self.is_wanted(*kind));
+        let wanted = self
+            .unseen
+            .iter()
+            .filter(|(kind, _)| self.is_wanted(**kind));
         wanted.map(one).collect()
     }
 
     /// Returns the delays so far of each observable kind.
     pub fn read(&self) -> Result<BTreeMap<AbDelayKind, Histogram>, BpfError> {
-        let is_seen = |kind: &AbDelayKind| {
-            self.is_wanted(*kind) && self.unseen.iter().all(|(unseen, _)| unseen != kind)
-        };
+        let is_seen = |kind: &AbDelayKind| self.is_wanted(*kind) && !self.unseen.contains_key(kind);
         let indexed = (0..).zip(KINDS).filter(|(_, kind)| is_seen(kind));
         indexed
             .map(|(index, kind)| Ok((kind, histogram(&self.delays, index, DELAYS)?)))
