@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{fs, io};
 
 use aya::maps::{Array, MapData};
-use aya::programs::{ProgramError, RawTracePoint};
+use aya::programs::RawTracePoint;
 use aya::{Ebpf, RawTracePointRunOptions, TestRun};
 
 use crate::bpf_maps::{KERNEL_TYPES, ListedNapi};
@@ -35,12 +35,12 @@ pub fn napis_of(ifindex: u32) -> io::Result<Vec<ListedNapi>> {
         none => NapiList::load().and_then(|loaded| none.insert(loaded).of(ifindex)),
     };
     listed.map_err(|error| {
-        let why = match error.downcast_ref() {
-            // Without the verifier's steps.
-            Some(ProgramError::LoadError { io_error, .. }) => io_error.to_string(),
-            _ => error.to_string(),
-        };
-        io::Error::new(io::ErrorKind::Unsupported, why)
+        // The kernel's answer, without the verifier's steps.
+        let mut cause: &dyn Error = &*error;
+        while let Some(next) = cause.source() {
+            cause = next;
+        }
+        io::Error::new(io::ErrorKind::Unsupported, cause.to_string())
     })
 }
 
