@@ -53,11 +53,14 @@ wait $sink; echo "sink-ended: $?"; echo "sink-said: $(tail -n 2 /sink-err | tr '
 echo 1 >/proc/sys/net/ipv4/ip_forward
 /bin/ip link add w0 type veth peer name w1; /bin/ip link set w0 up; /bin/ip link set w1 up
 /bin/ip addr add 198.18.1.1/24 dev w0; /bin/ip addr add 198.18.0.2/24 dev v1; /bin/ip addr del 198.18.0.1/24 dev v0
+nicpoll set w1 --knob gro=on --look 0
 /bin/ip neigh add 198.18.1.2 lladdr 02:00:00:00:00:03 dev w0
-nicpoll forward v1 w0 --for 8s --json >/forwarded 2>/forward-err & forward=$!
-sleep 3
-nicpoll blast v0 --to 198.18.1.2 --from 198.18.0.3 --mac $(cat /sys/class/net/v1/address) --count 1000 --rate 500 >/dev/null 2>&1
-wait $forward; echo "forward-ended: $?"; echo "forward-said: $(tail -n 2 /forward-err | tr '\n' ' ')"; echo "forward: $(tr -d '\n' </forwarded)"
+nicpoll forward v1 w0 --json-stream >/forwarded 2>/forward-err & forward=$!
+for wait in $(seq 200); do [ -s /forwarded ] && break; sleep 0.2; done
+run sent nicpoll blast v0 --to 198.18.1.2 --from 198.18.0.3 --mac $(cat /sys/class/net/v1/address) --count 1000 --rate 500
+kill -INT $forward; wait $forward
+echo "forward-ended: $?"; echo "forward-said: $(tail -n 2 /forward-err | tr '\n' ' ')"
+echo "forward-start: $(head -n 1 /forwarded)"; echo "forward: $(tail -n 1 /forwarded)"
 run import nicpoll study import /published.txt --store /studies.db
 run report nicpoll study report 1 --store /studies.db -o /page.html
 "#;
@@ -99,7 +102,8 @@ fn ended(console: &Console, name: &str) -> String {
 
 /// What a command printed as JSON; or how it ended.
 fn told(console: &Console, name: &str) -> Result<Value, String> {
-    serde_json::from_str(console.line(name)).map_err(|_| ended(console, name))
+    let name_of_end = name.trim_end_matches("-start");
+    serde_json::from_str(console.line(name)).map_err(|_| ended(console, name_of_end))
 }
 
 fn cell(found: Result<String, String>) -> String {
@@ -128,7 +132,10 @@ fn show(console: &Console) -> String {
         let discipline = interface["evidence"]["discipline"]
             .as_str()
             .unwrap_or("unknown");
-        format!("{discipline}; {instances} NAPI instances")
+        match instances {
+            1 => format!("{discipline}, 1 NAPI instance"),
+            _ => format!("{discipline}, {instances} NAPI instances"),
+        }
     }))
 }
 
@@ -179,7 +186,7 @@ fn ab(console: &Console) -> String {
 fn demo(console: &Console) -> String {
     cell(told(console, "demo").map(|demo| {
         let settings = demo["settings"].as_array().unwrap();
-        let names: Vec<_> = settings.iter().map(|one| text(&one["name"])).collect();
+        let names: Vec<_> = settings.iter().map(|one| text(&one["setting"])).collect();
         let trials = demo["trials"].as_array().unwrap();
         let failed = trials
             .iter()
@@ -193,27 +200,23 @@ fn sink(console: &Console) -> String {
     let sunk = told(console, "sink");
     cell(sunk.and_then(|sink| {
         let blast = told(console, "blast")?;
-        let (taken, path) = (
-            &sink["end"]["account"]["taken_packets"],
-            &blast["start"]["path"],
-        );
-        let device = &sink["start"]["device"];
-        let sent = &blast["end"]["sent_frames"];
-        Ok(format!(
-            "{taken} of {sent}; {} to {}",
-            text(path),
-            text(device)
-        ))
+        let path = text(&blast["start"]["links"][0]["path"]);
+        let device = text(&sink["start"]["device"]);
+        let sent = &blast["end"]["links"][0]["account"]["completed_frames"];
+        let taken = &sink["end"]["account"]["taken_packets"];
+        Ok(format!("{taken} of {sent} frames, {path} to {device}"))
     }))
 }
 
 fn forward(console: &Console) -> String {
-    cell(told(console, "forward").map(|forward| {
-        format!(
-            "{} by {}",
-            forward["end"]["account"]["forwarded_packets"],
-            text(&forward["start"]["path"])
-        )
+    let ended = told(console, "forward");
+    cell(ended.and_then(|end| {
+        let start = told(console, "forward-start")?;
+        let forwarded = &end["data"]["account"]["forwarded_packets"];
+        Ok(format!(
+            "{forwarded} of 1000 by {}",
+            text(&start["data"]["path"])
+        ))
     }))
 }
 
