@@ -26,7 +26,7 @@ const UBUNTU_KEYS: (&str, &str) = (
     "usr/share/keyrings/ubuntu-archive-keyring.gpg",
 );
 /// Besides the kernel.
-const OTHERS: [&str; 2] = ["busybox-static", "udev"];
+const OTHERS: [&str; 3] = ["busybox-static", "udev", "wireguard-tools"];
 /// Kernels come as packages of one flavour, whatever their version: linux-image-6.1.0-56-amd64.
 const IMAGE: &str = "linux-image-";
 const FLAVOURS: [&str; 2] = ["-amd64", "-generic"];
@@ -64,7 +64,14 @@ pub fn tell(program: Option<&Path>) -> Result<Outcome> {
     }
     let mut tests = cargo();
     tests.args(["test", "--locked", "--package", "nicpoll"]);
-    tests.args(["--test", "guests", "kernels::", "--", "--nocapture"]);
+    tests.args([
+        "--test",
+        "guests",
+        "--",
+        "kernels::",
+        "cases::",
+        "--nocapture",
+    ]);
     tests.env("NICPOLL_REQUIRE", "qemu,kernels,time");
     tests.env("NICPOLL_REFRESH_GOLDEN", "1");
     if let Some(program) = program {

@@ -15,21 +15,25 @@ const TIME_LIMIT: &str = "600";
 const KERNEL_OPTIONS: &str = "console=ttyS0 quiet panic=-1 no_timer_check";
 /// QEMU's oldest e1000 whose driver has settable interrupt moderation.
 const CARD: &str = "e1000-82545em,netdev=net0";
-/// A second card, with a clock and time stamps. It appears once a script has loaded its driver.
-const STAMPING_CARD: &str = "e1000e,netdev=net1";
+/// The driver of the second card, which has a clock and time stamps. It appears once a script has loaded the driver.
+const STAMPING_DRIVER: &str = "e1000e";
 /// Drivers that scripts may load, which brings those that they need.
-const DRIVERS: [&str; 8] = [
+const DRIVERS: [&str; 10] = [
     "e1000",
     "e1000e",
+    "virtio_net",
     "8021q",
     "bonding",
     "veth",
+    "wireguard",
     "sch_netem",
     "sch_tbf",
     "tun",
 ];
 /// Programs of this machine that guests get if they are there.
 const PROGRAMS: [&str; 1] = ["ip"];
+/// And those that come with the tools.
+const TOOLS: [&str; 1] = ["wg"];
 /// A program to try in place of the one built for the tests.
 const PROGRAM: &str = "NICPOLL_GUEST_PROGRAM";
 
@@ -47,6 +51,7 @@ card_up
 ";
 
 /// The files that a guest is made of. Several guests may run at a time.
+#[derive(Clone)]
 pub struct Guest {
     kernel: PathBuf,
     /// Its modules, by their names.
@@ -56,6 +61,8 @@ pub struct Guest {
     udev: Option<PathBuf>,
     /// Number of its processors.
     cpus: u8,
+    /// The driver of its second card.
+    second_driver: String,
     /// Where the second card's cable ends, here and there; otherwise it has the same network as the first.
     cable: Option<[PathBuf; 2]>,
 }
@@ -128,14 +135,42 @@ impl Guest {
             busybox: tool("busybox")?,
             udev: tool("udevadm"),
             cpus: 1,
+            second_driver: String::from(STAMPING_DRIVER),
             cable: None,
         })
     }
 
-    /// Plugs its second card into a cable to another guest, by the sockets of both ends.
-    pub fn with_cable(self, ends: [PathBuf; 2]) -> Self {
-        let cable = Some(ends);
-        Guest { cable, ..self }
+    /// Gives it another second card, by its driver.
+    pub fn with_card(self, driver: &str) -> Self {
+        let second_driver = String::from(driver);
+        Guest {
+            second_driver,
+            ..self
+        }
+    }
+
+    /// Boots as [`Guest::run`] does, next to another guest at the end of the second card's cable, which runs until this one
+    /// has ended.
+    pub fn run_with_peer(self, script: &str, peer: &str, files: &[(&str, &str)]) -> Console {
+        let home = tempfile::tempdir().unwrap();
+        let [here, there] = ["here", "there"].map(|end| home.path().join(end));
+        let folders = ["guest", "peer"].map(|name| home.path().join(name));
+        for folder in &folders {
+            fs::create_dir(folder).unwrap();
+        }
+        let other = Guest {
+            cpus: 1,
+            cable: Some([there.clone(), here.clone()]),
+            ..self.clone()
+        };
+        let guest = Guest {
+            cable: Some([here, there]),
+            ..self
+        };
+        let booted = other.start(&folders[1], peer, &[]);
+        let console = guest.run(&folders[0], script, files);
+        booted.end();
+        console
     }
 
     /// Gives it several processors: a study takes two. Either may then get the card's interrupts.
@@ -166,12 +201,15 @@ impl Guest {
         self.put_drivers(&mut archive);
         archive.file("bin/nicpoll", &fs::read(&program).unwrap());
         let mut needed: BTreeSet<PathBuf> = libraries(&program).into_iter().collect();
-        for name in PROGRAMS {
+        let tools = TOOLS.map(|name| Path::new(UNPACKED).join("tools/usr/bin").join(name));
+        let programs = PROGRAMS.iter().flat_map(|name| {
             let places = ["/bin", "/sbin", "/usr/sbin"].map(|place| Path::new(place).join(name));
-            if let Some(program) = places.iter().find(|path| path.exists()) {
-                archive.file(&format!("bin/{name}"), &fs::read(program).unwrap());
-                needed.extend(libraries(program));
-            }
+            places.into_iter().find(|path| path.exists())
+        });
+        for program in programs.chain(tools).filter(|path| path.exists()) {
+            let name = program.file_name().unwrap().to_string_lossy();
+            archive.file(&format!("bin/{name}"), &fs::read(&program).unwrap());
+            needed.extend(libraries(&program));
         }
         if let Some(udev) = &self.udev {
             // One program with two names.
@@ -201,13 +239,26 @@ impl Guest {
             .args(["-smp", &self.cpus.to_string()])
             .args(["-netdev", "user,id=net0,restrict=on", "-device", CARD])
             .args(["-netdev", &self.second_network()])
-            .args(["-device", STAMPING_CARD])
+            .args(["-device", &self.second_card()])
             .args([Path::new("-kernel"), &self.kernel])
             .args([Path::new("-initrd"), &image])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn();
         Booted(started.unwrap())
+    }
+
+    /// Both ends of a cable need addresses of their own.
+    fn second_card(&self) -> String {
+        let model = match self.second_driver.as_str() {
+            "virtio_net" => "virtio-net-pci",
+            driver => driver,
+        };
+        let last = self
+            .cable
+            .as_ref()
+            .map_or(7, |[here, there]| 7 + u8::from(here > there));
+        format!("{model},netdev=net1,mac=52:54:00:12:34:5{last}")
     }
 
     fn second_network(&self) -> String {
@@ -251,6 +302,20 @@ impl Guest {
         order.push(String::from(name));
         put.insert(String::from(name), bytes);
     }
+}
+
+/// Changes what stands between two lines of a page.
+pub fn rewrite_between(page: &str, bounds: [&str; 2], change: impl FnOnce(&str) -> String) {
+    static LOCK: Mutex<()> = Mutex::new(());
+    let _lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = fs::read_to_string(page).unwrap();
+    let (head, rest) = text.split_once(bounds[0]).unwrap();
+    let (old, tail) = rest.split_once(bounds[1]).unwrap();
+    fs::write(
+        page,
+        [head, bounds[0], &change(old), bounds[1], tail].concat(),
+    )
+    .unwrap();
 }
 
 /// Returns the places of a root directory, old or merged (`/usr/bin` for `/bin`).

@@ -4,13 +4,13 @@
 use std::fmt::Write as _;
 
 use crate::common::prelude::*;
-use crate::guest::{Console, Guest};
+use crate::guest::{Console, Guest, rewrite_between};
 
 /// Kernels by the names of their folders, whose tests everybody runs, and the rest.
 const KERNELS: [&str; 6] = ["5.10", "5.15", "6.1", "6.8", "6.12", "newest"];
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/kernels.md");
 /// The lines of the page between which the table stands.
-const BOUNDS: [&str; 2] = ["<!-- guests: begin -->", "<!-- guests: end -->"];
+const BOUNDS: [&str; 2] = ["<!-- guests: begin -->\n", "<!-- guests: end -->"];
 
 /// The other end of the cable. It sends until its guest is ended.
 const PEER: &str = "
@@ -238,19 +238,8 @@ fn boot(test: &str, name: &str) -> Option<Console> {
         "6.1" | "newest" => Need::Qemu,
         _ => Need::Kernels,
     };
-    let home = tempfile::tempdir().unwrap();
-    let [here, there] = ["here", "there"].map(|end| home.path().join(end));
     let guest = Guest::of_kernel(test, name, need)?.with_cpus(2);
-    let guest = guest.with_cable([here.clone(), there.clone()]);
-    let peer = Guest::of_kernel(test, name, need)?.with_cable([there, here]);
-    let folders = ["guest", "peer"].map(|name| home.path().join(name));
-    for folder in &folders {
-        fs::create_dir(folder).unwrap();
-    }
-    let peer = peer.start(&folders[1], PEER, &[]);
-    let console = guest.run(&folders[0], SCRIPT, &[("published.txt", PUBLISHED)]);
-    peer.end();
-    Some(console)
+    Some(guest.run_with_peer(SCRIPT, PEER, &[("published.txt", PUBLISHED)]))
 }
 
 /// Checks what a kernel shows against its column, or writes that.
@@ -264,17 +253,13 @@ fn try_kernel(test: &str, name: &str) {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::write(folder.join(format!("console-{name}")), &console.0).unwrap();
-    static PAGE_LOCK: Mutex<()> = Mutex::new(());
-    let _lock = PAGE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-    let page = fs::read_to_string(PAGE).unwrap();
-    let (head, rest) = page.split_once(BOUNDS[0]).unwrap();
-    let (table, tail) = rest.split_once(BOUNDS[1]).unwrap();
     if std::env::var_os("NICPOLL_REFRESH_GOLDEN").is_some() {
-        let table = with_column(table, name, &found);
-        let page = format!("{head}{}\n{table}{}{tail}", BOUNDS[0], BOUNDS[1]);
-        fs::write(PAGE, page).unwrap();
+        rewrite_between(PAGE, BOUNDS, |table| with_column(table, name, &found));
         return;
     }
+    let page = fs::read_to_string(PAGE).unwrap();
+    let table = page.split(BOUNDS[0]).nth(1).unwrap();
+    let table = table.split(BOUNDS[1]).next().unwrap();
     let committed = column(table, name);
     // The first row names the release, which changes with each update of a distribution.
     let differ = (1..ROWS.len()).filter(|row| committed.get(*row) != Some(&found[*row]));

@@ -2,6 +2,7 @@
 //! card, and over a reboot. Debian's kernels are older than the netlink request that sets NAPI instances, so all
 //! values go through sysfs.
 
+mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;

@@ -85,7 +85,7 @@ impl Feature {
             Unknown(why) => unknown(why),
             Not(why) if self.is_needed => missing(
                 format!("{why}; without it: {}", self.without),
-                format!("run it as root, on Linux {since} or later"),
+                format!("run it as root, on Linux {since} or later that is not locked down"),
             ),
             Not(why) => absent(format!(
                 "{why}, by {}; Linux {since} has it; without it: {}",
