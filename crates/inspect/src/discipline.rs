@@ -11,6 +11,9 @@ use nicpoll_switch::{LinkInfo, Napi, goes_by_backlog, is_stacked};
 
 /// Share of rounds above which one cause is the discipline; below, it is hybrid.
 const MOST: f64 = 0.9;
+/// Share of rounds that find nothing above which something polls without end. A card that interrupts twice for a packet
+/// (e1000e) has a half.
+const SPINNING: f64 = 2.0 / 3.0;
 /// Deferral that outlasts this time without packets never gives way to interrupts in practice.
 const LONG_IDLENESS: Duration = Duration::from_secs(1);
 /// `NETDEV_NAPI_THREADED_BUSY_POLL`, include/uapi/linux/netdev.h.
@@ -169,7 +172,7 @@ pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
         );
         return finding(Discipline::Polling, why);
     }
-    if share(rhythm.empty_rounds, rounds) > 0.5 {
+    if share(rhythm.empty_rounds, rounds) > SPINNING {
         let why = format!(
             "{} of {} rounds were begun by no timer and found nothing",
             count(rhythm.empty_rounds),
@@ -279,6 +282,8 @@ mod tests {
         let mut spinning = rhythm(100, 0);
         spinning.empty_rounds = 99;
         assert_eq!(discipline(&spinning), Discipline::BusyPoll);
+        spinning.empty_rounds = 52;
+        assert_eq!(discipline(&spinning), Discipline::Interrupt);
         let mut flooded = rhythm(0, 0);
         (flooded.polls, flooded.full_polls) = (100, 100);
         assert_eq!(discipline(&flooded), Discipline::Polling);
