@@ -92,7 +92,7 @@ far() {
 fn line_of(test: &str, (name, driver, peer, here, compared): &Case) -> Option<String> {
     let up = |address: &str| {
         format!(
-            "\nload {driver}; ip link set lo up; ip link set eth1 up; ip addr add {address}/24 dev eth1\n"
+            "\nload virtio_pci; load {driver}; ip link set lo up; ip link set eth1 up; ip addr add {address}/24 dev eth1\n"
         )
     };
     let script = format!(

@@ -18,7 +18,8 @@ const CARD: &str = "e1000-82545em,netdev=net0";
 /// The driver of the second card, which has a clock and time stamps. It appears once a script has loaded the driver.
 const STAMPING_DRIVER: &str = "e1000e";
 /// Drivers that scripts may load, which brings those that they need.
-const DRIVERS: [&str; 10] = [
+const DRIVERS: [&str; 11] = [
+    "virtio_pci",
     "e1000",
     "e1000e",
     "virtio_net",
