@@ -245,7 +245,10 @@ const NANOSECONDS_MAX: f64 = 1e15;
 /// # Errors
 /// Also without a unit, because a bare number is ambiguous.
 pub fn parse_time(text: &str) -> Result<Duration, NoQuantity> {
-    time(with_unit(text, ["us", "ms"])?, &PERIODS)
+    // Numbers as long as that are in the kernel's unit.
+    let is_long = split_unit(text).0.len() > 4;
+    let like = if is_long { ["ns", "us"] } else { ["us", "ms"] };
+    time(with_unit(text, like)?, &PERIODS)
 }
 
 /// Parses the length of a whole run, with a unit: `150s`, `10m`, `2h`, `3d`.

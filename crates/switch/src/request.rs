@@ -379,6 +379,7 @@ mod tests {
         let cases = r#"
             gro = true | gro_flush = 1 | there is no knob 'gro_flush'
             "200us" | 200 | gro_flush_timeout: a unit is needed, such as '200us'
+            "200us" | 200000 | gro_flush_timeout: a unit is needed, such as '200000ns' or '200000us'
             gro = true | gro = "yes" | gro: 'yes' is neither on nor off
             threaded = 1 | threaded = 3 | threaded: 3 is out of range; give 0 to 2
             threaded = 1 | threaded = -1 | threaded: '-1' is not a number
