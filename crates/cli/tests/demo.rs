@@ -392,7 +392,7 @@ fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
         2 | demo --null=fast --quick | known are default, interrupt, polling
         2 | demo --period soon | is not a time
         2 | demo --workload sctp | known are tcp, udp1470, udp64, rr
-        2 | demo --repeats 0 | ask for 1 to 1000
+        2 | demo --repeats 0 | a whole number from 1 to 1000
         2 | demo --duration 1us | ask for 100ms to 600s
         2 | demo --seed x | a whole number from 0
         2 | demo --report /no/such/folder/page.html | an existing folder

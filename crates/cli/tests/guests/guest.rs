@@ -1,6 +1,9 @@
 //! A machine with a card: a distribution's kernel in QEMU, emulated to run anywhere, so its timing means nothing. It
 //! runs a busybox script and our program.
 
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
 use crate::common::prelude::*;
 
 /// Folder into which `cargo xtask test --all` unpacks the tools of guests and their kernels, each by its name.

@@ -2,11 +2,9 @@
 //! card, and over a reboot. Debian's kernels are older than the netlink request that sets NAPI instances, so all
 //! values go through sysfs.
 
-mod cases;
 #[path = "../common/mod.rs"]
 mod common;
 mod guest;
-mod kernels;
 mod studies;
 
 use crate::common::prelude::*;

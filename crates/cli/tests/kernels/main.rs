@@ -1,6 +1,12 @@
 //! What works on which kernel: each boots once, and runs one script of what people do with the program. The cells of
 //! the table in docs/kernels.md are what the script showed; a cell that differs from the committed one fails.
 
+mod cases;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../guests/guest.rs"]
+mod guest;
+
 use std::fmt::Write as _;
 
 use crate::common::prelude::*;
@@ -41,26 +47,30 @@ for wait in 0.05 0.1 0.2 0.4 0.8; do
     [ "$(values)" = "$before" ] && same=$((same + 1))
 done
 echo "undone: $same of $kills"
-run ab nicpoll ab eth1 --for 20s --block 0.4s --loss-limit 100000 --no-store --json
+run ab nicpoll ab eth1 --for 8s --block 0.4s --loss-limit 100000 --no-store --json
 run demo nicpoll demo --quick --workload udp64 --no-store --json
 # Not busybox's, which makes no pairs.
 /bin/ip link add v0 type veth peer name v1; /bin/ip link set v0 up; /bin/ip link set v1 up
 /bin/ip addr add 198.18.0.1/24 dev v0; /bin/ip neigh add 198.18.0.2 lladdr 02:00:00:00:00:02 dev v0
-nicpoll sink v1 --for 8s --json >/sunk 2>/sink-err & sink=$!
-sleep 3
+started() { for wait in $(seq 200); do [ -s $1 ] && break; sleep 0.2; done; }
+# Ends a command, and prints what its stream began and ended with.
+ended() {
+    kill -INT $1; wait $1; echo "$2-ended: $?"; echo "$2-said: $(tail -n 2 /err-of-$2 | tr '\n' ' ')"
+    echo "$2-start: $(head -n 1 /$2)"; echo "$2: $(tail -n 1 /$2)"
+}
+nicpoll sink v1 --json-stream >/sink 2>/err-of-sink & sink=$!
+started /sink
 run blast nicpoll blast v0 --to 198.18.0.2 --count 1000 --rate 500 --json
-wait $sink; echo "sink-ended: $?"; echo "sink-said: $(tail -n 2 /sink-err | tr '\n' ' ')"; echo "sink: $(tr -d '\n' </sunk)"
+sleep 1; ended $sink sink
 echo 1 >/proc/sys/net/ipv4/ip_forward
 /bin/ip link add w0 type veth peer name w1; /bin/ip link set w0 up; /bin/ip link set w1 up
 /bin/ip addr add 198.18.1.1/24 dev w0; /bin/ip addr add 198.18.0.2/24 dev v1; /bin/ip addr del 198.18.0.1/24 dev v0
 nicpoll set w1 --knob gro=on --look 0
 /bin/ip neigh add 198.18.1.2 lladdr 02:00:00:00:00:03 dev w0
-nicpoll forward v1 w0 --json-stream >/forwarded 2>/forward-err & forward=$!
-for wait in $(seq 200); do [ -s /forwarded ] && break; sleep 0.2; done
+nicpoll forward v1 w0 --json-stream >/forward 2>/err-of-forward & forward=$!
+started /forward
 run sent nicpoll blast v0 --to 198.18.1.2 --from 198.18.0.3 --mac $(cat /sys/class/net/v1/address) --count 1000 --rate 500
-kill -INT $forward; wait $forward
-echo "forward-ended: $?"; echo "forward-said: $(tail -n 2 /forward-err | tr '\n' ' ')"
-echo "forward-start: $(head -n 1 /forwarded)"; echo "forward: $(tail -n 1 /forwarded)"
+sleep 1; ended $forward forward
 run import nicpoll study import /published.txt --store /studies.db
 run report nicpoll study report 1 --store /studies.db -o /page.html
 "#;
@@ -197,13 +207,13 @@ fn demo(console: &Console) -> String {
 }
 
 fn sink(console: &Console) -> String {
-    let sunk = told(console, "sink");
-    cell(sunk.and_then(|sink| {
-        let blast = told(console, "blast")?;
+    let ended = told(console, "sink");
+    cell(ended.and_then(|end| {
+        let (start, blast) = (told(console, "sink-start")?, told(console, "blast")?);
         let path = text(&blast["start"]["links"][0]["path"]);
-        let device = text(&sink["start"]["device"]);
+        let device = text(&start["data"]["device"]);
         let sent = &blast["end"]["links"][0]["account"]["completed_frames"];
-        let taken = &sink["end"]["account"]["taken_packets"];
+        let taken = &end["data"]["account"]["taken_packets"];
         Ok(format!("{taken} of {sent} frames, {path} to {device}"))
     }))
 }
