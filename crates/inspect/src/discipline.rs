@@ -14,6 +14,8 @@ const MOST: f64 = 0.9;
 /// Share of rounds that find nothing above which something polls without end. A card that interrupts twice for a packet
 /// (e1000e) has a half.
 const SPINNING: f64 = 2.0 / 3.0;
+/// A thread or program that polls without end begins more rounds than that in any look; a card at rest a few.
+const SPINNING_ROUNDS: u64 = 100;
 /// Deferral that outlasts this time without packets never gives way to interrupts in practice.
 const LONG_IDLENESS: Duration = Duration::from_secs(1);
 /// `NETDEV_NAPI_THREADED_BUSY_POLL`, include/uapi/linux/netdev.h.
@@ -172,7 +174,7 @@ pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
         );
         return finding(Discipline::Polling, why);
     }
-    if share(rhythm.empty_rounds, rounds) > SPINNING {
+    if rounds >= SPINNING_ROUNDS && share(rhythm.empty_rounds, rounds) > SPINNING {
         let why = format!(
             "{} of {} rounds were begun by no timer and found nothing",
             count(rhythm.empty_rounds),
@@ -284,6 +286,9 @@ mod tests {
         assert_eq!(discipline(&spinning), Discipline::BusyPoll);
         spinning.empty_rounds = 52;
         assert_eq!(discipline(&spinning), Discipline::Interrupt);
+        let mut at_rest = rhythm(3, 0);
+        at_rest.empty_rounds = 3;
+        assert_eq!(discipline(&at_rest), Discipline::Interrupt);
         let mut flooded = rhythm(0, 0);
         (flooded.polls, flooded.full_polls) = (100, 100);
         assert_eq!(discipline(&flooded), Discipline::Polling);

@@ -32,6 +32,7 @@ mkdir -p /run /root /sys/fs/bpf; export HOME=/root
 load e1000e; load veth; load tun
 ip link set lo up; ip link set eth1 up; ip addr add 192.0.2.1/24 dev eth1
 nicpoll netreceive 9 >/dev/null 2>&1 &
+for wait in $(seq 300); do [ $(cat /sys/class/net/eth1/statistics/rx_packets) -gt 100 ] && break; sleep 0.2; done
 run doctor nicpoll doctor --json
 run show nicpoll show eth1 --for 2s --json
 before=$(values)
