@@ -95,8 +95,6 @@ impl Feature {
     }
 }
 
-const NO_BPF: &str = "nothing of that";
-
 #[rustfmt::skip]
 const FEATURES: [Feature; 16] = [
     Feature {
@@ -137,7 +135,7 @@ const FEATURES: [Feature; 16] = [
     Feature {
         name: "exact CPU time", since: "5.10", probe: "its programs are loaded", is_needed: true,
         look: || bpf("each change of a CPU's state is timed", ExactCpu::load(&ExactCpuOptions::default())),
-        without: "CPU time by ticks, labelled so; `ab` gives no verdict",
+        without: "studies sample CPU time by ticks, and say so; ab gives no verdict",
     },
     Feature {
         name: "polls", since: "5.10", probe: "its programs are loaded", is_needed: true,
@@ -147,17 +145,17 @@ const FEATURES: [Feature; 16] = [
     Feature {
         name: "polls of trials", since: "5.10", probe: "its programs are loaded", is_needed: true,
         look: || bpf("how many there are", PollCounter::load()),
-        without: "polls a second are null",
+        without: "demo and study do not run",
     },
     Feature {
         name: "packet delays", since: "5.10", probe: "its programs are loaded", is_needed: true,
         look: packet_delays,
-        without: NO_BPF,
+        without: "these delays are null",
     },
     Feature {
         name: "waits for a CPU", since: "5.10", probe: "its programs are loaded", is_needed: true,
         look: || bpf("from being woken to running", RunQueue::begin(0, true)),
-        without: NO_BPF,
+        without: "these delays are null",
     },
     Feature {
         name: "drop reasons", since: "5.17", probe: "its program is loaded", is_needed: true,
@@ -167,7 +165,7 @@ const FEATURES: [Feature; 16] = [
     Feature {
         name: "AF_XDP", since: "4.18", probe: "a socket of it", is_needed: false,
         look: af_xdp,
-        without: "`sink` and `blast` take AF_PACKET",
+        without: "sink and blast take AF_PACKET",
     },
     Feature {
         name: "UDP_SEGMENT", since: "4.18", probe: "the option of a socket", is_needed: false,
