@@ -5,6 +5,8 @@
 //! with the pairs proven to have run as asked, and with missing pairs as the worst and as the best; a verdict is
 //! given only when all of these agree. All are always computed.
 
+pub(crate) mod unpaired;
+
 use nicpoll_model::{
     Comparison, Ends, IntervalMethod, Metric, MetricKind, Scenario, Sensitivity, Verdict,
 };

@@ -15,12 +15,13 @@ mod latencies;
 mod method;
 pub mod order;
 mod rank;
+pub mod search;
 pub mod sequence;
 mod series;
 mod summary;
-mod unpaired;
 mod verdict;
 
+pub use comparison::unpaired::{Unpaired, compare_unpaired, welch_interval, welch_p};
 pub use comparison::{Contrast, Proofs, compare};
 pub use interval::{
     BLOCKS_MIN, BadPair, Confidence, Interval, InvalidConfidence, NoInterval, Pair,
@@ -34,7 +35,6 @@ pub use rank::{
 };
 pub use series::{ChangePoint, SERIES_BELOW_P, Series, lag_one_p};
 pub use summary::{Summary, mean, outliers, standard_deviation};
-pub use unpaired::{Unpaired, compare_unpaired, welch_interval, welch_p};
 pub use verdict::{InvalidMargin, Margin, holm, verdict};
 
 #[cfg(doctest)]

@@ -5,10 +5,12 @@
 
 pub(crate) mod comparison;
 mod imported;
+mod search;
 pub(crate) mod trial;
 
 pub use comparison::*;
 pub use imported::*;
+pub use search::*;
 pub use trial::*;
 
 use std::collections::{BTreeMap, BTreeSet};
