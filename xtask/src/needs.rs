@@ -4,7 +4,9 @@
 //! step names what is missing and how to get it.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -76,8 +78,41 @@ pub fn can_install() -> bool {
     user.is_some_and(|id| id.trim() == "0") && is_debian_like(&os_release)
 }
 
-/// Installs packages, without questions.
+/// Debian asks this program before it starts a service.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+
+/// The answer that no service may be started, while packages are installed.
+struct NoService;
+
+impl NoService {
+    /// An administrator's own policy stays.
+    fn begin() -> Result<Option<Self>> {
+        let mut policy = match File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o755)
+            .open(POLICY)
+        {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+            policy => policy?,
+        };
+        let no_service = NoService;
+        policy.write_all(b"#!/bin/sh\nexit 101\n")?;
+        Ok(Some(no_service))
+    }
+}
+
+impl Drop for NoService {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(POLICY) {
+            eprintln!("remove {POLICY}: {error}");
+        }
+    }
+}
+
+/// Installs packages, without questions, and starts none of their services.
 pub fn install(packages: &[&str]) -> Result<()> {
+    let _no_service = NoService::begin()?;
     run(Command::new("apt-get").args(["update", "-qq"]))?;
     let install = ["install", "-qq", "--yes", "--no-install-recommends"];
     let mut apt_get = Command::new("apt-get");
@@ -141,8 +176,10 @@ mod tests {
         assert!(missing(Scope::All, |_| true).is_empty());
         let without_iproute = missing(Scope::All, |program| !matches!(program, "ip" | "tc"));
         assert_eq!(packages(&without_iproute), ["iproute2"]);
-        let all = "chromium ethtool iperf iperf3 iproute2 iptables ministat nftables postgresql";
-        let quick = "ethtool iperf iproute2 iptables ministat nftables";
+        let all = "chromium ethtool iperf iperf3 iproute2 iptables ministat nftables \
+                   openssh-client openssh-server postgresql";
+        let quick =
+            "ethtool iperf iproute2 iptables ministat nftables openssh-client openssh-server";
         for (scope, packages_in_order) in [(Scope::All, all), (Scope::Quick, quick)] {
             let missing = missing(scope, |_| false);
             assert_eq!(packages(&missing).join(" "), packages_in_order);

@@ -33,6 +33,8 @@ pub enum Need {
     Ethtool,
     /// ministat(1).
     Ministat,
+    /// sshd(8), ssh(1) and ssh-keygen(1).
+    Sshd,
     /// QEMU, with kernels, a static busybox and udev for guests.
     Qemu,
     /// Kernels of other distributions for guests.
@@ -82,7 +84,7 @@ const SYSTEMD: &str = "install systemd; it need not run";
 const DEBUG: &str = "run the tests without --release";
 
 #[rustfmt::skip]
-const TABLE: [NeedRow; 22] = [
+const TABLE: [NeedRow; 23] = [
     (Need::Root, "root", Look(privileges), "run the tests as root"),
     (Need::PerNapi, "per-napi", Look(per_napi), "use a newer kernel"),
     (Need::ReceiveBuffer, "receive-buffer", Look(receive_buffer), BUFFER),
@@ -94,6 +96,7 @@ const TABLE: [NeedRow; 22] = [
     (Need::Ip, "ip", Program("ip"), INSTALL),
     (Need::Ethtool, "ethtool", Program("ethtool"), INSTALL),
     (Need::Ministat, "ministat", Program("ministat"), INSTALL),
+    (Need::Sshd, "sshd", Look(programs::missing_sshd), INSTALL),
     (Need::Qemu, "qemu", Program("qemu-system-x86_64"), INSTALL),
     (Need::Kernels, "kernels", InTest, "`cargo xtask guests` gets them"),
     (Need::Postgres, "postgres", Look(postgres::missing), INSTALL),

@@ -12,6 +12,12 @@ pub fn missing(name: &str) -> Option<String> {
     (!is_there).then(|| format!("{name} is not installed"))
 }
 
+/// Why no host can be reached by ssh.
+pub fn missing_sshd() -> Option<String> {
+    let mut programs = ["sshd", "ssh", "ssh-keygen", "setpriv"].into_iter();
+    programs.find_map(missing)
+}
+
 /// Why iperf cannot be used, unless the one in PATH speaks the dialect of 2.1.
 pub fn missing_iperf() -> Option<String> {
     let Ok(output) = Command::new("iperf").arg("-v").output() else {

@@ -1,0 +1,74 @@
+//! Studies between hosts that are reached by ssh, and what becomes of them when something breaks.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod place;
+
+use std::io::ErrorKind;
+
+use crate::common::prelude::*;
+use crate::place::{SshHost, SshHosts};
+
+/// Whether a host's packets get to an address where nobody listens.
+fn reaches(hosts: &SshHosts, name: &str, address: &str) -> bool {
+    let address: SocketAddr = address.parse().unwrap();
+    let connect = move |_: &mut ()| TcpStream::connect_timeout(&address, PATIENCE);
+    let outcome = hosts.host(name).inside.run(connect).unwrap();
+    outcome.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+#[test]
+fn a_command_at_a_host_sees_the_host_and_nothing_is_left() {
+    needs!(Root, Sshd);
+    let mut hosts = SshHosts::pair();
+    let seen = hosts.ssh(
+        "box1",
+        "ls /sys/class/net; ls /root; echo $USER; touch /run/here",
+    );
+    assert_eq!(seen, "eth0\neth1\nlo\nroot\n");
+    assert!(reaches(&hosts, "box1", "198.18.0.2:9"));
+    assert!(reaches(&hosts, "box2", "[2001:2::1]:9"));
+    assert_eq!(hosts.ssh("box2", "ls /run"), "sshd\n");
+    let new: Vec<PathBuf> = hosts.host("box1").files().into_iter().collect();
+    assert!(new.contains(&PathBuf::from("/run/here")));
+    let before = hosts.host("box2").settings();
+    hosts.ssh(
+        "box2",
+        "ip link set eth1 mtu 1400; sleep 300 > /dev/null 2>&1 &",
+    );
+    assert_ne!(hosts.host("box2").settings(), before);
+    hosts.restart_sshd("box2", "ForceCommand echo forced");
+    assert_eq!(hosts.ssh("box2", "echo mine"), "forced\n");
+    assert_eq!(hosts.host("box2").kill(|command| command == "sleep 300"), 1);
+    hosts.ssh("box1", "setsid sleep 300 > /dev/null 2>&1 &");
+    let folder = hosts.temporary();
+    let processes = hosts.all().iter().flat_map(SshHost::processes);
+    let pids: Vec<u32> = processes.map(|(pid, _)| pid).collect();
+    assert!(pids.len() >= 3);
+    drop(hosts);
+    assert!(!folder.exists());
+    for pid in pids {
+        // One that nobody has waited for yet has no namespaces.
+        assert!(fs::read_link(format!("/proc/{pid}/ns/mnt")).is_err());
+    }
+}
+
+#[test]
+fn a_router_forwards_and_a_link_comes_back() {
+    needs!(Root, Sshd);
+    let hosts = SshHosts::routed();
+    assert!(reaches(&hosts, "box1", "198.18.2.2:9"));
+    assert!(reaches(&hosts, "box3", "[2001:2:1::1]:9"));
+    assert!(!reaches(&hosts, "box1", "192.0.2.7:22"));
+    hosts.set_link("box3", false);
+    hosts.set_link("box3", true);
+    assert_eq!(
+        hosts.ssh("box3", "cat /proc/sys/net/ipv4/ip_forward"),
+        "0\n"
+    );
+    hosts.forge_known_key("box3");
+    let mut command = kept("ssh", ["-o", "BatchMode=yes", "box3", "true"]);
+    hosts.equip(&mut command);
+    let output = run_in(&hosts.controller, command);
+    assert_has(stderr(&output), "REMOTE HOST IDENTIFICATION HAS CHANGED");
+}
