@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Lab, LabError, Veth, open_existing, still_runs, this_runner};
+use nicpoll_lab::{Lab, LabError, Topology, Veth, open_existing, still_runs, this_runner};
 use nicpoll_model::sim::Simulated;
 use nicpoll_model::{
     HostFacts, Origin, Plan, SCHEMA, SettingChanges, Study, StudyKind, Trial, Warning, WarningName,
@@ -203,20 +203,9 @@ impl Session {
         cancel: &AtomicBool,
         progress: impl FnMut(StudyProgress<'_>),
     ) -> Result<Ended<Study, StudyError>, LabError> {
-        // Dropping this value removes the namespaces.
-        let made;
-        let link = match self.design.topology.existing() {
-            Some(interfaces) => Arc::new(open_existing(&interfaces)?),
-            None => {
-                made = Veth::of(&self.design.topology)?;
-                made.link()
-            }
-        };
-        let (_guard, mut lab) = Lab::guarded(link.clone(), &Journal::of_this_machine(), guard)?;
-        if is_kept {
-            lab.kept_as = link.keep()?;
-        }
-        Ok(self.run(&mut lab, cancel, progress))
+        let topology = self.design.topology.clone();
+        let run = |lab: &mut Lab| self.run(lab, cancel, progress);
+        in_lab(&topology, is_kept, guard, run)
     }
 
     /// Runs it to its end on a lab. Settings are restored before it returns.
@@ -309,6 +298,29 @@ impl Session {
         study.trials = run.done;
         Ok(conclude(&design, study)?)
     }
+}
+
+/// Builds the lab of a topology on this machine for the time of `run`. Its namespaces stay under names if `is_kept`.
+pub(crate) fn in_lab<T>(
+    topology: &Topology,
+    is_kept: bool,
+    guard: Command,
+    run: impl FnOnce(&mut Lab) -> T,
+) -> Result<T, LabError> {
+    // Dropping this value removes the namespaces.
+    let made;
+    let link = match topology.existing() {
+        Some(interfaces) => Arc::new(open_existing(&interfaces)?),
+        None => {
+            made = Veth::of(topology)?;
+            made.link()
+        }
+    };
+    let (_guard, mut lab) = Lab::guarded(link.clone(), &Journal::of_this_machine(), guard)?;
+    if is_kept {
+        lab.kept_as = link.keep()?;
+    }
+    Ok(run(&mut lab))
 }
 
 fn record(
