@@ -19,6 +19,7 @@ use crate::interface::watch::WatchArgs;
 use crate::man::ManArgs;
 use crate::sim::SimArgs;
 use crate::study::StudyArgs;
+use crate::study::agent::AgentArgs;
 use crate::study::demo::DemoArgs;
 use crate::study::serve::ServeArgs;
 use crate::traffic::linerate::LinerateArgs;
@@ -71,6 +72,9 @@ pub enum NicpollCommand {
     /// Undo a change that is not confirmed in time
     #[command(hide = true)]
     Guard(GuardArgs),
+    /// Serve the controller of a study at standard input
+    #[command(hide = true)]
+    Agent(AgentArgs),
     /// Send or receive traffic, with the options of iperf 2
     #[command(disable_help_flag = true, override_help = help_text())]
     Iperf(OwnArgs),

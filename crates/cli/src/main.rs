@@ -32,7 +32,7 @@ use crate::args::{Cli, NicpollCommand, OwnArgs};
 use crate::engine::{blast, forward, sink, sysctl};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::interface::{ab, doctor, restore, set, show, watch};
-use crate::study::{demo, serve};
+use crate::study::{agent, demo, serve};
 use crate::traffic::{iperf, linerate, netrate, rr};
 
 fn main() -> ExitCode {
@@ -101,6 +101,7 @@ fn run(command: &NicpollCommand) -> Result<u8, Failure> {
         NicpollCommand::Set(args) => set::set(args),
         NicpollCommand::Restore(args) => restore::restore(args),
         NicpollCommand::Guard(args) => restore::guard(args),
+        NicpollCommand::Agent(args) => agent::run(args),
         NicpollCommand::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),
         NicpollCommand::Netblast(OwnArgs { args }) => netrate::run(NetrateTool::Netblast, args),
         NicpollCommand::Netreceive(OwnArgs { args }) => netrate::run(NetrateTool::Netreceive, args),

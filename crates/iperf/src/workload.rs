@@ -46,11 +46,14 @@ impl Workload for UdpWorkload {
                 config.stream.rate = rate.and_then(|rate| Rate::packets_per_second(rate.get()));
                 Box::new(UdpSendingEnd(config))
             }
-            Side::Receiver => Box::new(udp::Server::bind(&udp::ServerConfig {
-                bind: end.receiver,
-                receive_buffer_bytes: self.receive_buffer_bytes,
-                idle_timeout: IDLE_TIMEOUT,
-            })?),
+            Side::Receiver => {
+                let server = udp::Server::bind(&udp::ServerConfig {
+                    bind: end.receiver,
+                    receive_buffer_bytes: self.receive_buffer_bytes,
+                    idle_timeout: IDLE_TIMEOUT,
+                })?;
+                Box::new(server.ahead_by(end.receiver_ahead_ns))
+            }
         })
     }
 

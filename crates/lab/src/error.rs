@@ -80,6 +80,23 @@ impl LabError {
         }
     }
 
+    /// Returns why a host is lost, if that is the failure.
+    pub fn of_lost_host(&self) -> Option<&str> {
+        match self {
+            LabError::Host(failure) if failure.is_lost => Some(&failure.message),
+            LabError::Doing { source, .. } => source.of_lost_host(),
+            _ => None,
+        }
+    }
+
+    /// Makes it a failure of the traffic, unless a host is lost.
+    pub(crate) fn as_traffic(self, doing: impl Into<String>) -> LabError {
+        match self.of_lost_host() {
+            Some(_) => self,
+            None => LabError::Traffic(format!("{}: {}", doing.into(), HostFailure::of(&self))),
+        }
+    }
+
     /// Returns whether the only failure is that time ran out.
     pub fn is_out_of_time(&self) -> bool {
         match self {
@@ -111,6 +128,9 @@ impl<T, E: Into<LabError>> Doing<T> for Result<T, E> {
 pub struct HostFailure {
     /// What failed, and why.
     pub message: String,
+    /// Whether the host itself is lost: its agent no longer answers.
+    #[serde(skip)]
+    pub is_lost: bool,
 }
 
 impl HostFailure {
@@ -118,6 +138,7 @@ impl HostFailure {
     pub fn new(message: impl Into<String>) -> Self {
         HostFailure {
             message: message.into(),
+            is_lost: false,
         }
     }
 

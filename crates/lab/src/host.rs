@@ -1,13 +1,17 @@
 //! A host: a machine or a network namespace at one end of a link. [`Host`] carries requests and events, all of which can
-//! be serialised, so a host may be anywhere; [`HostClient`] turns them into calls.
+//! be serialised, so a host may be anywhere; [`HostClient`] turns them into calls. `local` is a namespace of this
+//! machine, `ssh` another machine with an `agent` on it; `protocol` is what passes between these two.
 //!
 //! No closure, clock or flag of this process crosses to a host. Times are durations, or nanoseconds of the host's own
 //! monotonic clock, used only for differences. A host restores its changes on request and when it is dropped.
 
+pub mod agent;
 pub mod changes;
 pub mod commands;
 pub mod cpu;
 pub mod local;
+pub mod protocol;
+pub mod ssh;
 pub mod threads;
 
 use std::collections::BTreeMap;
@@ -48,6 +52,30 @@ pub trait Host: Send {
     /// # Errors
     /// When the host cannot be reached.
     fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure>;
+
+    /// Measures how far the host's clocks are ahead of this machine's. By default they are the same.
+    ///
+    /// # Errors
+    /// When the host cannot be reached.
+    fn clock(&mut self) -> Result<ClockOffset, HostFailure> {
+        Ok(ClockOffset::default())
+    }
+
+    /// Whether the host can no longer be reached.
+    fn is_lost(&self) -> bool {
+        false
+    }
+}
+
+/// How far a host's clocks are ahead of those of the machine that asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockOffset {
+    /// The monotonic clock, which only differences use.
+    pub monotonic_ns: i64,
+    /// The wall clock.
+    pub wall_ns: i64,
+    /// Either may be off by this: half the round trip of the fastest ping.
+    pub error_ns: u64,
 }
 
 /// A request, with the number that identifies its answer.
@@ -136,6 +164,13 @@ impl HostCommand {
 pub enum HostRequest {
     /// Describe the host: [`Facts`].
     Facts,
+    /// Describe its interface: [`HostInterface`].
+    Interface,
+    /// Return those addresses that traffic of the host reaches through its interfaces: a list like `to`.
+    Ways {
+        /// Addresses of another host, with their prefix lengths.
+        to: Vec<(IpAddr, u8)>,
+    },
     /// Read every value of the interface that affects receiving: a map of texts by name.
     Values,
     /// Report changes to the interface or its namespace since the last request: [`Changes`].
@@ -195,6 +230,8 @@ pub enum HostRequest {
     Polls,
     /// Read the counters of an edge of the measured window: [`Edge`].
     Edge,
+    /// Read the CPU time so far: [`CpuSample`].
+    CpuTime,
     /// Read the counters of the interface, its queues and protocols: [`HostSnapshot`].
     Counters,
     /// Count the packets that wait in the queueing disciplines of the interfaces.
@@ -302,6 +339,29 @@ pub struct Facts {
     pub driver: String,
 }
 
+/// Description of a host's studied interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostInterface {
+    /// Its name.
+    pub name: String,
+    /// Whether it is up.
+    pub is_up: bool,
+    /// Its driver; empty for a card's queue without one.
+    pub driver: String,
+    /// The addresses of the host's interfaces with their prefix lengths, without link-local ones.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Its MTU.
+    pub mtu_bytes: u32,
+    /// Slots of its receive ring; null when the driver does not say.
+    pub ring_slots: Option<u32>,
+    /// The speed of its line; null when the driver does not say.
+    pub bits_per_second: Option<u64>,
+    /// Whether one of the interfaces carries the ssh connection by which the host is reached.
+    pub carries_ssh: bool,
+    /// Inode number of its network namespace.
+    pub netns_inode: u64,
+}
+
 /// Polls so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Polls {
@@ -353,6 +413,22 @@ impl HostClient {
             last_id: 0,
             ended: BTreeMap::new(),
         }
+    }
+
+    /// Replaces a host that is lost.
+    pub(crate) fn replace(&mut self, host: Box<dyn Host>) {
+        self.host = host;
+        self.ended.clear();
+    }
+
+    /// Whether it can no longer be reached.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.host.is_lost()
+    }
+
+    /// How far its clocks are ahead of this machine's.
+    pub fn clock(&mut self) -> Result<ClockOffset, LabError> {
+        Ok(self.host.clock()?)
     }
 
     /// The host's name.

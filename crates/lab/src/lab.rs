@@ -9,18 +9,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{HostFacts, LabFacts, SettingChanges, Side, SwitchWrite};
+use nicpoll_model::{HostFacts, LabFacts, LabHost, SettingChanges, Side, SwitchWrite};
 use nicpoll_switch::{Guard, Journal, Owner};
 use nicpoll_sys::netns::NetNamespace;
 
-use crate::error::{Doing, HostFailure, LabError};
+use crate::error::{Doing, LabError};
 use crate::host::Commands;
 use crate::host::changes::Changes;
 use crate::host::commands::LOOK_EVERY;
 use crate::host::local::LocalHost;
+use crate::host::protocol::SILENCE_MAX;
 use crate::host::{
-    Counter, Cpus, Host, HostClient, HostRequest, MACHINE, MACHINE_INTERFACE, ROUTER,
+    Counter, Cpus, Host, HostClient, HostInterface, HostRequest, MACHINE, MACHINE_INTERFACE,
+    RECEIVER, ROUTER, SENDER,
 };
+use crate::link::hosts::Hosts;
 use crate::link::{Link, LinkEnd};
 use crate::machine::{recover, two_cpus};
 
@@ -55,7 +58,29 @@ pub struct Lab {
     ends: u32,
     /// Ends that were abandoned. Such a thread may still hold its port.
     pub hung_ends: u16,
+    /// How far the receiver's wall clock is ahead of the sender's, ns: 0 on one machine.
+    pub receiver_ahead_ns: i64,
+    /// The machines of the hosts, if each is one of its own.
+    apart: Option<Apart>,
 }
+
+/// Hosts on machines of their own.
+struct Apart {
+    hosts: Hosts,
+    /// The program's version.
+    version: String,
+    /// The CPUs that the router may use.
+    router_cpus: Vec<u32>,
+}
+
+/// Time to reach a lost host again.
+const REOPEN_MAX: Duration = Duration::from_secs(60);
+
+/// Interval between attempts.
+const REOPEN_EVERY: Duration = Duration::from_secs(1);
+
+/// A silent controller's agent has restored everything after this time.
+const AGENT_GONE_AFTER: Duration = SILENCE_MAX.saturating_add(Duration::from_secs(2));
 
 impl Lab {
     /// Builds a lab of a link's namespaces. Records that earlier runs left in the journal are restored or closed first.
@@ -66,7 +91,10 @@ impl Lab {
     pub fn local(link: Arc<Link>, journal: &Journal, owner: Owner) -> Result<Self, LabError> {
         recover(journal)?;
         let host = |end: &LinkEnd| -> Result<Box<dyn Host>, LabError> {
-            let (namespace, interfaces) = (end.namespace.try_clone()?, end.interfaces.clone());
+            let namespace = end.namespace.as_ref().ok_or_else(|| {
+                LabError::Unexpected(format!("the {} is not on this machine", end.host))
+            })?;
+            let (namespace, interfaces) = (namespace.try_clone()?, end.interfaces.clone());
             let host = LocalHost::new(namespace, interfaces, journal, owner)
                 .doing(|| format!("entering the {}'s namespace", end.host))?;
             Ok(Box::new(host))
@@ -112,29 +140,114 @@ impl Lab {
         receiver: Box<dyn Host>,
         link: Arc<Link>,
     ) -> Result<Self, LabError> {
-        let [sender_cpu, receiver_cpu] = two_cpus()?;
-        let mut router = router.map(|router| HostClient::new(ROUTER, router));
-        let mut receiver = HostClient::new(&Side::Receiver.to_string(), receiver);
-        let exact_cpu_refused = router
-            .as_mut()
-            .unwrap_or(&mut receiver)
-            .ask(HostRequest::LoadCounters)?;
-        Ok(Lab {
-            sender: HostClient::new(&Side::Sender.to_string(), sender),
+        let router = router.map(|router| HostClient::new(ROUTER, router));
+        let sender = HostClient::new(SENDER, sender);
+        let receiver = HostClient::new(RECEIVER, receiver);
+        Lab::counting([sender, receiver], router, link, two_cpus()?)
+    }
+
+    /// Builds a lab of hosts on machines of their own. `version` is the program's.
+    ///
+    /// # Errors
+    /// When a host cannot be reached, or they cannot reach each other by their interfaces.
+    pub fn apart(hosts: &Hosts, version: &str) -> Result<Self, LabError> {
+        let mut connected = hosts.connect(version)?;
+        let (receiver, sender) = (connected.way.pop(), connected.way.drain(..1).next());
+        let ends = sender
+            .zip(receiver)
+            .map(|(sender, receiver)| [sender, receiver]);
+        let ends = ends.ok_or(LabError::Panicked("connecting"))?;
+        let router = connected.way.pop();
+        let mut lab = Lab::counting(ends, router, connected.link, connected.cpus)?;
+        lab.machine = Some(connected.machine);
+        let router_cpus = match &mut lab.router {
+            Some(router) => router.facts()?.machine.cpus,
+            None => Vec::new(),
+        };
+        lab.apart = Some(Apart {
+            hosts: hosts.clone(),
+            version: String::from(version),
+            router_cpus,
+        });
+        Ok(lab)
+    }
+
+    fn counting(
+        [sender, receiver]: [HostClient; 2],
+        router: Option<HostClient>,
+        link: Arc<Link>,
+        cpus: [u32; 2],
+    ) -> Result<Self, LabError> {
+        let [sender_cpu, receiver_cpu] = cpus;
+        let mut lab = Lab {
+            sender,
             router,
             receiver,
             machine: None,
             link,
-            exact_cpu_refused,
+            exact_cpu_refused: None,
             sender_cpu,
             receiver_cpu,
-            own_cpus: [sender_cpu, receiver_cpu],
+            own_cpus: cpus,
             kept_as: Vec::new(),
             deadline: None,
             left: BTreeSet::new(),
             ends: 0,
             hung_ends: 0,
-        })
+            receiver_ahead_ns: 0,
+            apart: None,
+        };
+        lab.exact_cpu_refused = lab.studied().ask(HostRequest::LoadCounters)?;
+        Ok(lab)
+    }
+
+    /// Whether the hosts are machines of their own, each with its own CPUs and clocks.
+    pub fn is_apart(&self) -> bool {
+        self.apart.is_some()
+    }
+
+    /// Connects lost hosts anew, once their agents have restored everything. Gives up when `cancel` becomes true.
+    ///
+    /// # Errors
+    /// When one cannot be reached for a minute.
+    pub fn reopen(&mut self, cancel: &AtomicBool) -> Result<(), LabError> {
+        let Some(apart) = self.apart.take() else {
+            return Ok(());
+        };
+        let reopened = self.reopen_of(&apart, cancel);
+        self.apart = Some(apart);
+        reopened
+    }
+
+    fn reopen_of(&mut self, apart: &Apart, cancel: &AtomicBool) -> Result<(), LabError> {
+        let lost = self.way().filter(|host| host.is_lost());
+        let lost: Vec<String> = lost.map(|host| String::from(host.name())).collect();
+        let begin = Instant::now();
+        for role in lost {
+            let mut next = begin + AGENT_GONE_AFTER;
+            let (host, machine) = loop {
+                while Instant::now() < next {
+                    if cancel.load(Ordering::Relaxed) {
+                        return Err(LabError::Cancelled);
+                    }
+                    thread::sleep(LOOK_EVERY);
+                }
+                match apart.hosts.connect_one(&role, &apart.version) {
+                    Err(failure) if begin.elapsed() > REOPEN_MAX => return Err(failure.into()),
+                    Err(_) => next = Instant::now() + REOPEN_EVERY,
+                    Ok(both) => break both,
+                }
+            };
+            for client in self.hosts().filter(|host| host.name() == role) {
+                client.replace(Box::new(host));
+                break;
+            }
+            if let (Some(machine), Some(client)) = (machine, &mut self.machine) {
+                client.replace(Box::new(machine));
+                self.exact_cpu_refused = self.studied().ask(HostRequest::LoadCounters)?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the host at one end.
@@ -160,9 +273,14 @@ impl Lab {
         Ok(napis)
     }
 
-    /// The cores of the traffic, the sender's first.
-    pub fn cpus(&self) -> [u32; 2] {
-        [self.sender_cpu, self.receiver_cpu]
+    /// The studied machine's cores of the traffic, the sender's first: both on one machine. Of a router that is a machine
+    /// of its own, those that it may use.
+    pub fn cpus(&self) -> Vec<u32> {
+        match &self.apart {
+            None => vec![self.sender_cpu, self.receiver_cpu],
+            Some(apart) if self.router.is_some() => apart.router_cpus.clone(),
+            Some(_) => vec![self.receiver_cpu],
+        }
     }
 
     /// Assigns a setting's cores to traffic, and the lab's own where it has none.
@@ -179,7 +297,11 @@ impl Lab {
         let mut left = Vec::new();
         for host in hosts.into_iter().rev() {
             let name = String::from(host.name());
-            let own = host.restore()?.into_iter();
+            let own = match host.restore() {
+                // Its agent or that one's guard restores it.
+                Err(error) if error.of_lost_host().is_some() => continue,
+                own => own?.into_iter(),
+            };
             left.extend(own.map(|what| format!("{name}: {what}")));
         }
         self.left.extend(left);
@@ -210,10 +332,8 @@ impl Lab {
             })?;
             host.tell(HostRequest::StartCommand(command.clone()))?;
             let mut has_ended = || -> Result<bool, LabError> {
-                host.ask(HostRequest::CommandEnded).map_err(|error| {
-                    let why = HostFailure::of(&error);
-                    LabError::Traffic(format!("a command before the traffic: {why}"))
-                })
+                let ended = host.ask(HostRequest::CommandEnded);
+                ended.map_err(|error| error.as_traffic("a command before the traffic"))
             };
             while !has_ended()? {
                 if cancel.load(Ordering::Relaxed) {
@@ -287,6 +407,9 @@ impl Lab {
     /// Describes the receiver's machine. Some sysctls are read in its namespace, the others in the machine's.
     pub fn machine(&mut self) -> Result<HostFacts, LabError> {
         let mut machine = self.receiver.facts()?.machine;
+        if self.is_apart() {
+            return Ok(machine);
+        }
         let own: BTreeMap<_, _> = machine.sysctls.drain(..).collect();
         let mut all: BTreeMap<_, _> = nicpoll_inspect::sysctls().into_iter().collect();
         all.extend(own);
@@ -296,6 +419,7 @@ impl Lab {
 
     /// Description of the lab, for the document.
     pub fn facts(&mut self) -> Result<LabFacts, LabError> {
+        let hosts = self.lab_hosts()?;
         let receiver = self.receiver.facts()?;
         let sender_inode = self.sender.facts()?.netns_inode;
         let link = &self.link;
@@ -325,7 +449,29 @@ impl Lab {
             receive_mode: String::from(
                 "up to 32 datagrams a recvmmsg call, payload copied; no UDP_GRO",
             ),
+            hosts,
         })
+    }
+
+    /// Describes the hosts that are machines of their own.
+    fn lab_hosts(&mut self) -> Result<Vec<LabHost>, LabError> {
+        let Some(apart) = &self.apart else {
+            return Ok(Vec::new());
+        };
+        let hosts = apart.hosts.clone();
+        let mut all = Vec::new();
+        for host in self.way() {
+            let interface: HostInterface = host.ask(HostRequest::Interface)?;
+            let (ssh, interfaces) = hosts.place_of(host.name());
+            all.push(LabHost {
+                host: String::from(host.name()),
+                ssh,
+                interfaces,
+                machine: host.facts()?.machine,
+                carries_ssh: interface.carries_ssh,
+            });
+        }
+        Ok(all)
     }
 
     /// When traffic that should end within `longest` is abandoned.

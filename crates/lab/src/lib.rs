@@ -1,7 +1,7 @@
 //! Hosts, links and the traffic between them.
 //!
 //! [`Lab`] is two hosts (perhaps with a router between them) and the link that joins them. A [`Host`] takes serialisable
-//! requests and returns events; a network namespace of this machine ([`LocalHost`]) is the first kind. A [`Link`] is made
+//! requests and returns events; it is a network namespace of this machine ([`LocalHost`]), or a machine reached by ssh, with an agent there ([`serve_controller`]). A [`Link`] is made
 //! of veth pairs ([`Veth`]) or taken as it is ([`open_existing`]). [`Running`] is a workload's traffic on its way between the
 //! hosts of a lab.
 //!
@@ -20,16 +20,20 @@ mod workload;
 
 pub use engine_support::{EngineSupport, OtherEnd, SinkWithOtherEnd, check_of};
 pub use error::{Doing, HostFailure, LabError, Refused};
+pub use host::agent::serve_controller;
 pub use host::changes::Changes;
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
 pub use host::local::LocalHost;
+pub use host::ssh::AGENT_COMMAND;
 pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
 pub use host::{
-    Commands, Counter, Cpus, Edge, Facts, Host, HostClient, HostCommand, HostEvent, HostMessage,
-    HostRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER, SENDER, Timed,
+    ClockOffset, Commands, Counter, Cpus, Edge, Facts, Host, HostClient, HostCommand, HostEvent,
+    HostMessage, HostRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER,
+    SENDER, Timed,
 };
 pub use lab::{Lab, watched};
 pub use link::existing::open_existing;
+pub use link::hosts::{HostPlace, Hosts};
 pub use link::veth::{Veth, try_netem};
 pub use link::{
     ExistingInterfaces, LineRate, Link, LinkDelay, LinkEnd, LossShare, OwnInterface, Topology,

@@ -4,6 +4,7 @@
 //! says that it is virtual.
 
 pub mod existing;
+pub mod hosts;
 pub mod veth;
 
 use std::net::IpAddr;
@@ -18,6 +19,7 @@ use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Doing, LabError, Refused};
+use crate::link::hosts::Hosts;
 use crate::workload::check_number;
 
 /// A link between hosts of this machine: its ends, and its description for reports.
@@ -45,8 +47,8 @@ pub struct Link {
 pub struct LinkEnd {
     /// The host's name in settings.
     pub host: &'static str,
-    /// Its network namespace.
-    pub namespace: NetNamespace,
+    /// Its network namespace; `None` if it is another machine's.
+    pub namespace: Option<NetNamespace>,
     /// Its interfaces; that of the first path first.
     pub interfaces: Vec<String>,
     /// Its addresses on the link with their prefix lengths; those of the first path first.
@@ -82,7 +84,10 @@ impl Link {
         let mut names = Vec::new();
         for end in self.ends.iter().filter(|_| !self.is_shared) {
             let name = format!("nicpoll-{}-{pid}", end.host);
-            end.namespace
+            let Some(namespace) = &end.namespace else {
+                continue;
+            };
+            namespace
                 .keep_as(&name)
                 .doing(|| format!("naming the {}'s namespace {name}", end.host))?;
             names.push(name);
@@ -143,6 +148,9 @@ pub struct Topology {
     /// Whether one of them may carry the user's ssh connection.
     #[serde(default)]
     pub even_with_ssh: bool,
+    /// The machines of the hosts, from a table of their own in a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Hosts>,
 }
 
 /// An interface that this machine has already.
@@ -178,6 +186,25 @@ pub enum TopologyKind {
     Router,
     /// Whatever is between two interfaces that this machine has already.
     Existing,
+    /// Whatever is between machines, each with an interface.
+    Hosts,
+}
+
+impl TopologyKind {
+    /// Whether the study makes the hosts and what joins them.
+    pub fn is_made(self) -> bool {
+        matches!(self, TopologyKind::Pair | TopologyKind::Router)
+    }
+}
+
+impl From<Hosts> for Topology {
+    fn from(hosts: Hosts) -> Self {
+        Topology {
+            kind: TopologyKind::Hosts,
+            hosts: Some(hosts),
+            ..Topology::default()
+        }
+    }
 }
 
 impl Topology {
@@ -195,7 +222,9 @@ impl Topology {
         } else if self.kind == TopologyKind::Existing && self.existing().is_none() {
             "kind = \"existing\" needs both interfaces, such as sender = { interface = \"eth1\" } and receiver = { \
              interface = \"eth2\", netns = \"far\" }"
-        } else if self.kind == TopologyKind::Existing && is_made {
+        } else if (self.kind == TopologyKind::Hosts) != self.hosts.is_some() {
+            "machines are named by [hosts.sender] and [hosts.receiver], in place of [topology] (docs/hosts.md)"
+        } else if !self.kind.is_made() && is_made {
             "links, rate, delay and loss are for links that the study makes; interfaces that exist already stay as \
              they are"
         } else if self.kind != TopologyKind::Existing && has_own {
@@ -208,7 +237,8 @@ impl Topology {
 
     /// Whether there is a router between them.
     pub fn is_routed(&self) -> bool {
-        self.kind == TopologyKind::Router
+        let of_hosts = self.hosts.as_ref().is_some_and(Hosts::is_routed);
+        self.kind == TopologyKind::Router || of_hosts
     }
 
     /// Whether packets are delayed or lost on purpose.
@@ -239,6 +269,9 @@ impl Topology {
 
     /// Description in one line.
     pub fn describe(&self) -> String {
+        if let Some(hosts) = &self.hosts {
+            return hosts.describe();
+        }
         let kind = match (self.existing(), self.links()) {
             (Some(own), _) => format!("{} and {}", own.sender.interface, own.receiver.interface),
             (None, _) if self.is_routed() => {

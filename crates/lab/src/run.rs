@@ -13,7 +13,7 @@ use nicpoll_model::Side;
 use nicpoll_model::line::IpVersion;
 use nicpoll_traffic::workload::{Books, EndBooks, EndTerms, IDLE_TIMEOUT};
 
-use crate::error::{HostFailure, LabError};
+use crate::error::LabError;
 use crate::host::HostRequest;
 use crate::lab::Lab;
 use crate::receive::{HUNG_RUNS, PORT, PORTS_A_RUN};
@@ -273,6 +273,7 @@ fn prepare(
         receiver,
         duration,
         link_delay,
+        receiver_ahead_ns: lab.receiver_ahead_ns,
     };
     let host = lab.host(at);
     host.tell(HostRequest::Prepare {
@@ -282,9 +283,7 @@ fn prepare(
         at,
         cpu,
     })
-    .map_err(|error| {
-        LabError::Traffic(format!("starting the {side}: {}", HostFailure::of(&error)))
-    })?;
+    .map_err(|error| error.as_traffic(format!("starting the {side}")))?;
     Ok(end)
 }
 

@@ -280,7 +280,7 @@ impl Design {
 
     /// Returns the settings that poll a NAPI which every packet bypasses.
     pub(crate) fn polled_in_vain(&self) -> impl Iterator<Item = &NamedSetting> {
-        let is_made = self.topology.existing().is_none();
+        let is_made = self.topology.kind.is_made();
         let studied = match self.topology.is_routed() {
             true => ROUTER,
             false => RECEIVER,

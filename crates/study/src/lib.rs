@@ -14,7 +14,7 @@ pub use design::demo;
 pub use design::demo::{DemoOptions, plan};
 pub use design::file::StudyFile;
 pub use design::file::needs::Here;
-pub use design::ready::{READY, ready_studies};
+pub use design::ready::{READY, hosts_of, ready_studies};
 pub use design::sweep::{SweepRate, SweepRates};
 pub use design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use judge::trial::TrialPlace;

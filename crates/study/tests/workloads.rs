@@ -25,6 +25,7 @@ fn run(request: &WorkloadRequest) -> Books {
         receiver: free_address(),
         duration: DURATION,
         link_delay: Duration::ZERO,
+        receiver_ahead_ns: 0,
     };
     let sender = EndTerms {
         side: Side::Sender,
@@ -132,6 +133,7 @@ fn a_cancelled_end_says_so() {
             receiver: free_address(),
             duration: DURATION,
             link_delay: Duration::ZERO,
+            receiver_ahead_ns: 0,
         };
         let error = request.workload().prepare(&end).unwrap().run(&signals);
         assert_eq!(error.unwrap_err().to_string(), "cancelled", "{request:?}");

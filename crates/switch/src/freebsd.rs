@@ -15,7 +15,7 @@ pub use change::{
     FreebsdChange, FreebsdRestored, FreebsdWrite, WritableVariable, changed_targets, plan, restore,
     set, variables, would_restore,
 };
-pub use host::{FreebsdHost, HZ_ADVISED, Survey};
+pub use host::{FreebsdHost, HZ_ADVISED, Survey, ssh_command};
 pub use output::{Polling, parse_hz, parse_interface, parse_polling, parse_uname};
 pub use rc_conf::{diff, no_persist, persist, with_polling, would_no_persist, would_persist};
 pub use record::{Changed, HostRecord};

@@ -33,6 +33,16 @@ impl WallClock {
         WallClock { begun, begun_wall }
     }
 
+    /// The wall clock that this one is ahead of by `ahead_ns`.
+    fn of_one_behind(mut self, ahead_ns: i64) -> Self {
+        let ahead = Duration::from_nanos(ahead_ns.unsigned_abs());
+        self.begun_wall = match ahead_ns {
+            0.. => self.begun_wall.saturating_sub(ahead),
+            _ => self.begun_wall + ahead,
+        };
+        self
+    }
+
     /// Time since 1970 at a moment not before [`Self::start`].
     pub fn at(&self, moment: Instant) -> Duration {
         self.begun_wall + moment.saturating_duration_since(self.begun)
@@ -52,10 +62,10 @@ pub struct OneWayDelays {
 }
 
 impl OneWayDelays {
-    /// Starts to collect.
-    pub fn start() -> Self {
+    /// Starts to collect. This host's wall clock is ahead of the sender's by `ahead_ns`.
+    pub fn start(ahead_ns: i64) -> Self {
         OneWayDelays {
-            clock: WallClock::start(),
+            clock: WallClock::start().of_one_behind(ahead_ns),
             delays: Latencies::default(),
             is_clock_shared: true,
         }
@@ -131,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_delay_is_told_unless_a_datagram_came_before_it_was_sent() {
-        let mut delays = OneWayDelays::start();
+        let mut delays = OneWayDelays::start(0);
         assert_eq!(delays.distribution(), None);
         let at = Instant::now() + Duration::from_secs(1);
         let now = delays.clock.at(at);

@@ -68,6 +68,8 @@ pub struct EndTerms {
     pub duration: Duration,
     /// Extra delay of each packet, in each direction: timeouts are longer by twice this.
     pub link_delay: Duration,
+    /// How far the receiver's wall clock is ahead of the sender's, ns. One-way delays are less by this.
+    pub receiver_ahead_ns: i64,
 }
 
 /// Why an end failed.

@@ -23,6 +23,7 @@ fn prepared(side: Side, receiver: SocketAddr) -> Box<dyn PreparedEnd> {
         receiver,
         duration: Duration::from_millis(30),
         link_delay: Duration::ZERO,
+        receiver_ahead_ns: 0,
     };
     RrWorkload::default().prepare(&end).unwrap()
 }

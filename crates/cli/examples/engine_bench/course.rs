@@ -55,8 +55,9 @@ impl Course {
             kind: TopologyKind::Router,
             ..Topology::default()
         })?;
-        let router = veth.link().router().map(|end| end.namespace.try_clone());
-        let router = router.transpose()?;
+        let link = veth.link();
+        let router = link.router().and_then(|end| end.namespace.as_ref());
+        let router = router.map(NetNamespace::try_clone).transpose()?;
         let router = router.map(|namespace| NetnsThread::enter(namespace, || ()));
         let router = router.transpose()?;
         let hosts = [Side::Sender, Side::Receiver].map(|side| veth.inside(side));

@@ -1,5 +1,6 @@
 //! Commands that run studies, import and compare results, and show stored studies.
 
+pub mod agent;
 pub mod compare;
 pub mod demo;
 pub mod import;

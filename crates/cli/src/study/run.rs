@@ -13,9 +13,10 @@ use nicpoll_report::render_html;
 use nicpoll_stats::order::Seed;
 use nicpoll_store::Which;
 use nicpoll_study::{
-    Design, FailOn, Identity, Session, StudyFile, SweepRates, is_decided, plan_of,
+    Design, FailOn, Identity, Session, StudyFile, SweepRates, hosts_of, is_decided, plan_of,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
+use nicpoll_sys::stdio::read_text;
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
 
@@ -25,6 +26,9 @@ use crate::output;
 use crate::progress::StudyLine;
 use crate::reading::confined;
 use crate::study::stored::reading;
+
+/// Limit of the bytes of a file with hosts.
+const HOSTS_BYTES_MAX: u64 = 64 << 10;
 
 /// Options of `nicpoll study run`.
 #[derive(Args, Debug)]
@@ -53,6 +57,9 @@ pub struct RunArgs {
     /// rate that every setting holds: rate=20000,40000 or rate=50%,100%,150%
     #[arg(long, value_name = "RATES", conflicts_with = "resume")]
     pub sweep: Option<SweepRates>,
+    /// Run it on the machines of this file, in place of the links and hosts that the study names (docs/hosts.md)
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    pub hosts: Option<PathBuf>,
     /// Show what would be set, in which order and for how long, without doing it
     #[arg(long, conflicts_with_all = ["brief", "resume", "simulate"])]
     pub dry_run: bool,
@@ -105,8 +112,18 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some(path) = &args.study else {
         return resume(&args.options);
     };
-    let open = || Ok(StudyFile::text_of(path)?);
-    let (file, text) = confined(open, |text| Ok((StudyFile::of_text(path, &text)?, text)))?;
+    let open = || {
+        Ok((
+            StudyFile::text_of(path)?,
+            hosts_text(args.hosts.as_deref())?,
+        ))
+    };
+    let (file, text) = confined(open, |(text, hosts)| {
+        let hosts = hosts
+            .map(|(path, text)| hosts_of(path, &text))
+            .transpose()?;
+        Ok((StudyFile::of_text(path, &text, hosts)?, text))
+    })?;
     file.check_here(path, &text)?;
     let file = asked_of(args, file)
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
@@ -122,6 +139,16 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         let plan = plan_of(&file.design, &file.lengths, seed)?;
         Ok((file.design, plan))
     })
+}
+
+/// Reads the text of the file with the hosts' machines.
+fn hosts_text(path: Option<&Path>) -> Result<Option<(&Path, String)>, Failure> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let text = read_text(path, HOSTS_BYTES_MAX)
+        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())))?;
+    Ok(Some((path, text)))
 }
 
 /// Applies the options to the study.
@@ -161,7 +188,10 @@ pub fn run_planned(
         ..Identity::new(output::origin(), seed)
     };
     output::require_place_for(args.report.as_deref())?;
-    require(what, command)?;
+    // The hosts' agents require what they need.
+    if design.topology.hosts.is_none() {
+        require(what, command)?;
+    }
     let stop = Stop::on_signals().context("catching signals")?;
     let store = (!args.no_store).then(|| args.file.to_write()).transpose()?;
     let store = store.map(|store| (store, kind));
@@ -183,10 +213,13 @@ fn simulated_on(path: &Path, design: &Design) -> Result<Simulated, Failure> {
 /// Resumes the stored study that the options name, and returns the exit code.
 pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
     output::require_place_for(args.report.as_deref())?;
-    require("a study", "nicpoll study run")?;
     let identity = Identity::new(output::origin(), 0);
     let which = args.resume.unwrap_or(Which::Last);
     let kept = reading(&args.file, |store| Ok(store.unfinished(which, still_runs)?))?;
+    let design: Design = serde_json::from_str(&kept.design)?;
+    if design.topology.hosts.is_none() {
+        require("a study", "nicpoll study run")?;
+    }
     let stop = Stop::on_signals().context("catching signals")?;
     let session = Session::resumed(args.file.to_write()?, kept, identity, args.anyway)?;
     end(args, session, &stop)

@@ -53,8 +53,8 @@ pub struct Incoming {
     pub begun: Option<Instant>,
     /// The server to request the stream from, and the payload of the request.
     pub request: Option<(SocketAddr, Vec<u8>)>,
-    /// Whether to record one-way delays to this program; the sender shares this host's clock.
-    pub records_delays: bool,
+    /// How far the sender's clock is behind this host's, to record one-way delays to this program. `None` if unknown.
+    pub sender_behind_ns: Option<i64>,
     /// The sender's address, at a listener.
     pub _client: Option<Arc<SocketAddr>>,
     /// Keeps the stream's slot at a server.
@@ -74,7 +74,7 @@ impl Incoming {
             queued: Vec::new(),
             begun: None,
             request: None,
-            records_delays: false,
+            sender_behind_ns: None,
             _client: None,
             ticket: None,
         }
@@ -187,6 +187,7 @@ pub fn bound(
 #[derive(Debug)]
 pub struct Server {
     bound: BoundUdp,
+    ahead_ns: i64,
 }
 
 impl Server {
@@ -197,7 +198,13 @@ impl Server {
     pub fn bind(config: &ServerConfig) -> Result<Self, Error> {
         let bound = BoundUdp::bind(config)?;
         socket::enable_arrival_times(&bound.socket).map_err(Error::setup(config.bind))?;
-        Ok(Server { bound })
+        Ok(Server { bound, ahead_ns: 0 })
+    }
+
+    /// With a wall clock that is ahead of the sender's by this much.
+    #[must_use]
+    pub fn ahead_by(self, ahead_ns: i64) -> Self {
+        Server { ahead_ns, ..self }
     }
 
     /// The address bound to, with the actual port.
@@ -205,15 +212,14 @@ impl Server {
         self.bound.address
     }
 
-    /// Receives one stream to its end, from a sender that shares this host's clock: the sender of the first
-    /// valid datagram.
+    /// Receives one stream to its end, from the sender of the first valid datagram, whose clock is known.
     ///
     /// # Errors
     /// See [`Error`]. A client that never comes is no error: see [`End::Idle`].
     pub fn run(self, signals: &Signals) -> Result<Total, Error> {
         let stream = StreamConfig::udp(UDP_LENGTH_BYTES, Amount::Bytes(0));
         let incoming = Incoming {
-            records_delays: true,
+            sender_behind_ns: Some(self.ahead_ns),
             ..Incoming::of(self.bound, stream)
         };
         incoming.run(signals, &mut ())
@@ -361,8 +367,8 @@ impl UdpStreamReceiver<'_> {
         if stream.records_times {
             session.record_times();
         }
-        if self.incoming.records_delays {
-            session.delays = Some(Box::new(OneWayDelays::start()));
+        if let Some(ahead_ns) = self.incoming.sender_behind_ns {
+            session.delays = Some(Box::new(OneWayDelays::start(ahead_ns)));
         }
         Ok(session)
     }

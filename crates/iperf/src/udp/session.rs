@@ -329,7 +329,7 @@ impl DatagramReceiver for DatagramServer {
             Some(session) if session.peer == head.source => session,
             None if head.opens_session() => {
                 let mut session = UdpSession::open(head.source, &head.raw, now);
-                session.delays = Some(Box::new(OneWayDelays::start()));
+                session.delays = Some(Box::new(OneWayDelays::start(0)));
                 self.session.insert(session)
             }
             _ => return None,

@@ -4,6 +4,7 @@
 //! same name in another namespace can never be touched.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ use nicpoll_observe::{
 };
 use nicpoll_switch::knob::table::GRO;
 use nicpoll_switch::{
-    Control, GRO_FEATURE, Held, Interface, Journal, Needs, Order, Owner, Request, Switch, Target,
+    Control, GRO_FEATURE, Held, Interface, InterfacePart, Journal, KnobValues, Needs, Order, Owner,
+    Request, Switch, Target, VETH_RING_SLOTS,
 };
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_traffic::workload::EndTerms;
@@ -31,17 +33,30 @@ use crate::host::cpu::{CoreTime, of_study, own_process, split};
 use crate::host::threads::{
     CpuSpinner, ENGINE_THREAD, RECEIVER_THREAD, RunningEnds, SENDER_THREAD, Sampling,
 };
-use crate::host::{Counter, Edge, Facts, Host, HostEvent, HostMessage, HostRequest, Polls, Timed};
+use crate::host::{
+    Counter, Edge, Facts, Host, HostEvent, HostInterface, HostMessage, HostRequest, Polls, Timed,
+};
 use crate::link::veth::add_neighbour;
 use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
 
+/// The driver of virtual pairs, which reports no ring size.
+const VETH: &str = "veth";
+
+/// The port of RFC 863. Any would do: connecting a UDP socket sends nothing.
+const DISCARD_PORT: u16 = 9;
+
 /// A namespace, with a resident thread in it.
 pub struct LocalHost {
+    served: ServedHost,
+    inbox: mpsc::Receiver<HostEvent>,
+}
+
+/// The requests' end of a host in a namespace. Its events go to a channel.
+pub struct ServedHost {
     // Dropped first: traffic ends before its namespace goes.
     ends: RunningEnds,
     thread: NetnsThread<Resident>,
     outbox: mpsc::Sender<HostEvent>,
-    inbox: mpsc::Receiver<HostEvent>,
 }
 
 impl LocalHost {
@@ -55,6 +70,21 @@ impl LocalHost {
         interfaces: Vec<String>,
         journal: &Journal,
         owner: Owner,
+    ) -> io::Result<Self> {
+        let (outbox, inbox) = mpsc::channel();
+        let served = ServedHost::new(namespace, interfaces, journal, owner, outbox)?;
+        Ok(LocalHost { served, inbox })
+    }
+}
+
+impl ServedHost {
+    /// As [`LocalHost::new`].
+    pub fn new(
+        namespace: NetNamespace,
+        interfaces: Vec<String>,
+        journal: &Journal,
+        owner: Owner,
+        outbox: mpsc::Sender<HostEvent>,
     ) -> io::Result<Self> {
         let journal = journal.clone();
         let netns_inode = namespace.inode();
@@ -81,13 +111,17 @@ impl LocalHost {
             sampling: None,
             timing: None,
         })?;
-        let (outbox, inbox) = mpsc::channel();
-        Ok(LocalHost {
+        Ok(ServedHost {
             ends: RunningEnds::new(outbox.clone()),
             thread,
             outbox,
-            inbox,
         })
+    }
+
+    /// Fulfils a request; false if nobody takes events any more.
+    pub fn handle(&mut self, HostMessage { id, request }: HostMessage) -> bool {
+        let answer = self.answer(request);
+        self.outbox.send(HostEvent::Answered { id, answer }).is_ok()
     }
 
     fn answer(&mut self, request: HostRequest) -> Result<Value, HostFailure> {
@@ -129,13 +163,10 @@ impl LocalHost {
 }
 
 impl Host for LocalHost {
-    fn send(&mut self, HostMessage { id, request }: HostMessage) -> Result<(), HostFailure> {
-        let answer = self.answer(request);
-        let event = HostEvent::Answered { id, answer };
+    fn send(&mut self, message: HostMessage) -> Result<(), HostFailure> {
         // This value owns the other end of the channel.
-        self.outbox
-            .send(event)
-            .map_err(|error| HostFailure::of(&error))
+        self.served.handle(message);
+        Ok(())
     }
 
     fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure> {
@@ -192,6 +223,8 @@ impl Resident {
     fn answer(&mut self, request: HostRequest) -> Result<Value, LabError> {
         match request {
             HostRequest::Facts => answer(self.facts()?),
+            HostRequest::Interface => answer(self.interface()?),
+            HostRequest::Ways { to } => answer(self.ways(to)?),
             HostRequest::Values => answer(interface_values(&mut self.control, &self.interfaces)?),
             HostRequest::Changes => answer(self.changes()?),
             HostRequest::Napis => answer(self.napis()?),
@@ -227,6 +260,7 @@ impl Resident {
             }
             HostRequest::Polls => answer(self.polls()?),
             HostRequest::Edge => answer(self.edge()?),
+            HostRequest::CpuTime => answer(CpuSample::now().doing(|| "reading /proc/stat")?),
             HostRequest::Counters => answer(self.counters.snapshot()),
             HostRequest::Waiting => answer(self.waiting_packets()?),
             HostRequest::OpenSeries { step, ip, cores } => {
@@ -280,6 +314,78 @@ impl Resident {
         })
     }
 
+    /// Describes the studied interface, and lists the addresses of all.
+    fn interface(&mut self) -> Result<HostInterface, LabError> {
+        let name = self.interfaces[0].clone();
+        let link = self.control.link_named(&name)?;
+        let own = self.ifindexes()?;
+        let all = self.control.addresses()?.into_iter();
+        let own = all.filter(|(index, address, _)| own.contains(index) && is_global(address));
+        let ring_slots = match link.interface.driver.as_str() {
+            VETH => Some(VETH_RING_SLOTS),
+            _ => {
+                let slots = self.control.rx_ring_slots(link.interface.ifindex);
+                slots.ok().flatten()
+            }
+        };
+        let speed = self.control.link_bits_per_second(link.interface.ifindex);
+        let carries_ssh = self.carries_ssh()?;
+        Ok(HostInterface {
+            name,
+            is_up: link.is_up,
+            driver: link.interface.driver,
+            addresses: own.map(|(_, address, prefix)| (address, prefix)).collect(),
+            mtu_bytes: link.mtu_bytes,
+            ring_slots,
+            bits_per_second: speed.ok().flatten(),
+            carries_ssh,
+            netns_inode: self.netns_inode,
+        })
+    }
+
+    /// Returns whether an interface carries the ssh connection of this process's user, directly or below a bridge, bond
+    /// or VLAN.
+    fn carries_ssh(&mut self) -> Result<bool, LabError> {
+        self.switch.enter(None)?;
+        let mut orders = Vec::new();
+        for name in &self.interfaces {
+            orders.push(Order {
+                target: Target {
+                    netns_inode: self.netns_inode,
+                    interface: self.control.interface(name)?,
+                },
+                part: InterfacePart::Whole,
+                values: KnobValues::default(),
+            });
+        }
+        Ok(self.switch.carries_own_ssh(self.netns_inode, &orders)?)
+    }
+
+    /// Returns those of another host's addresses that traffic reaches through an interface of this one.
+    fn ways(&mut self, to: Vec<(IpAddr, u8)>) -> Result<Vec<(IpAddr, u8)>, LabError> {
+        let own: Vec<IpAddr> = {
+            let own = self.interface()?.addresses.into_iter();
+            own.map(|(address, _)| address).collect()
+        };
+        let leads = |far: &IpAddr| -> io::Result<bool> {
+            let any = match far {
+                IpAddr::V4(_) => "0.0.0.0:0",
+                IpAddr::V6(_) => "[::]:0",
+            };
+            let socket = UdpSocket::bind(any)?;
+            // Sends nothing; fails without a route.
+            let connected = socket.connect(SocketAddr::new(*far, DISCARD_PORT));
+            Ok(connected.is_ok() && own.contains(&socket.local_addr()?.ip()))
+        };
+        let mut ways = Vec::new();
+        for (far, prefix) in to {
+            if leads(&far)? {
+                ways.push((far, prefix));
+            }
+        }
+        Ok(ways)
+    }
+
     /// The studied interface.
     fn first(&mut self) -> Result<Interface, LabError> {
         Ok(self.control.interface(&self.interfaces[0])?)
@@ -300,7 +406,7 @@ impl Resident {
             ifindex, driver, ..
         } = self.first()?;
         let control = &mut self.control;
-        let mut lacks = driver == "veth";
+        let mut lacks = driver == VETH;
         if lacks {
             let gro = |on| BTreeMap::from([(String::from(GRO_FEATURE), on)]);
             let was = control.features(ifindex)?.wanted.get(GRO_FEATURE) == Some(&true);
@@ -530,6 +636,13 @@ fn begun<T>(begun: Option<T>, what: &str) -> Result<T, LabError> {
     begun.ok_or_else(|| LabError::Unexpected(format!("{what} was asked for and is not there")))
 }
 
+fn is_global(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(address) => !address.is_unicast_link_local(),
+    }
+}
+
 fn load_average() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
@@ -542,7 +655,6 @@ fn clock_ns(clock: ClockId) -> i128 {
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_switch::KnobValues;
     use nicpoll_testkit::needs;
 
     use super::*;
@@ -564,7 +676,7 @@ mod tests {
         let programs = |lacks_napi: bool| {
             let request = request.clone();
             let host = host.as_ref().unwrap();
-            let seen = host.thread.run(move |resident| {
+            let seen = host.served.thread.run(move |resident| {
                 resident.lacks_napi = Some(lacks_napi);
                 resident.apply(&request).unwrap();
                 let ifindex = resident.first().unwrap().ifindex;

@@ -309,6 +309,7 @@ mod ends_tests {
             receiver: SocketAddr::from(([127, 0, 0, 1], 9)),
             duration: Duration::from_millis(1),
             link_delay: Duration::ZERO,
+            receiver_ahead_ns: 0,
         };
         let cpu = nicpoll_sys::schedule::allowed_cpus().unwrap()[0];
         ends.prepare(&place, 1, workload, terms, (Side::Sender, cpu))

@@ -1,202 +1,178 @@
-//! Two interfaces that the machine already has, as a link.
+//! Interfaces that exist already, as a link: two of this machine's, or those of several hosts.
 //!
 //! Nothing is made or removed. Settings are changed through the switch's journal and restored by the guard. An interface
-//! that carries the user's ssh connection is refused unless the file allows it.
+//! of this machine that carries the user's ssh connection is refused unless the file allows it.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use nicpoll_model::line::Line;
-use nicpoll_switch::{
-    Control, InterfacePart, Journal, KnobValues, Order, Switch, SwitchError, Target,
-    VETH_RING_SLOTS, namespace_named,
-};
-use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use nicpoll_switch::{Journal, Owner, namespace_named};
+use nicpoll_sys::netns::NetNamespace;
 
-use crate::error::{LabError, Refused};
-use crate::host::{RECEIVER, SENDER};
+use crate::error::{Doing, LabError, Refused};
+use crate::host::local::LocalHost;
+use crate::host::{HostClient, HostInterface, HostRequest, RECEIVER, ROUTER, SENDER};
 use crate::link::{ExistingInterfaces, Link, LinkEnd, OwnInterface};
-
-/// The driver of virtual pairs, which reports no ring size.
-const VETH: &str = "veth";
-
-/// Any port: connecting a UDP socket sends nothing.
-const PORT: u16 = 9;
-
-/// One of the interfaces.
-struct ExistingEnd {
-    interface: String,
-    driver: String,
-    namespace: NetNamespace,
-    inside: NetnsThread<Control>,
-    addresses: Vec<(IpAddr, u8)>,
-    mtu_bytes: u32,
-    ring_slots: Option<u32>,
-    bits_per_second: Option<u64>,
-}
 
 /// The link of two interfaces that exist. Nothing is changed, and nothing is sent.
 ///
 /// # Errors
 /// When they are not there, cannot reach each other, or one of them carries the user's ssh connection.
 pub fn open_existing(asked: &ExistingInterfaces) -> Result<Link, LabError> {
-    let mut sender = ExistingEnd::open(&asked.sender)?;
-    let mut receiver = ExistingEnd::open(&asked.receiver)?;
-    if sender.namespace.inode() == receiver.namespace.inode() {
-        let (sender, receiver) = (sender.interface, receiver.interface);
+    let (mut sender, near) = looked_at(SENDER, &asked.sender)?;
+    let (mut receiver, far) = looked_at(RECEIVER, &asked.receiver)?;
+    let facts = [interface_of(&mut sender)?, interface_of(&mut receiver)?];
+    if near.inode() == far.inode() {
+        let [sender, receiver] = facts.map(|one| one.name);
         return refused(format!(
             "{sender} and {receiver} are in one network namespace, and traffic between them goes over its loopback; \
              move one of them into a namespace of its own: ip netns add far; ip link set {receiver} netns far"
         ));
     }
-    if !asked.even_with_ssh {
-        for (end, own) in [(&asked.sender, &sender), (&asked.receiver, &receiver)] {
-            if own.carries_ssh(end)? {
-                return refused(format!(
-                    "{} carries your ssh connection, and a study may cut it; take another interface, or write \
-                     even_with_ssh = true if that may be",
-                    own.interface
-                ));
-            }
-        }
-    }
-    let way = sender.ways_to(&receiver).map_err(looking)?;
-    let back = receiver.ways_to(&sender).map_err(looking)?;
-    for (from, to, ways) in [(&sender, &receiver, &way), (&receiver, &sender, &back)] {
-        if ways.is_empty() {
-            let (from, to) = (&from.interface, &to.interface);
+    for one in &facts {
+        if one.carries_ssh && !asked.even_with_ssh {
             return refused(format!(
-                "no address leads from {from} to {to}: what {from}'s namespace sends there does not leave by {from}. \
-                 Give both an address of one network, such as ip address add 198.18.0.1/24 dev {from}"
+                "{} carries your ssh connection, and a study may cut it; take another interface, or write \
+                 even_with_ssh = true if that may be",
+                one.name
             ));
         }
     }
-    receiver.addresses = way;
-    sender.addresses = back;
-    // The kernel names a link kind for every interface without a card.
-    let is_virtual = !receiver.driver.is_empty();
-    let rate = receiver.bits_per_second.and_then(Line::new);
-    Ok(Link {
-        is_virtual,
-        is_shared: true,
-        mtu_bytes: sender.mtu_bytes.min(receiver.mtu_bytes),
-        ring_slots: receiver.ring_slots,
-        delay: Duration::ZERO,
-        line: match is_virtual {
-            true => Err("the interface is virtual; the speed that its driver tells is nominal"),
-            false => rate.ok_or("the driver does not know the speed of the line"),
-        },
-        nobody: None,
-        ends: vec![sender.link_end(SENDER), receiver.link_end(RECEIVER)],
-    })
+    let [near_name, far_name] = [&asked.sender, &asked.receiver].map(|one| one.interface.clone());
+    link_between(vec![
+        JoinedHost::new(&mut sender, vec![near_name], Some(near))?,
+        JoinedHost::new(&mut receiver, vec![far_name], Some(far))?,
+    ])
 }
 
 fn refused<T>(why: String) -> Result<T, LabError> {
     Err(Refused(why).into())
 }
 
-fn looking(error: io::Error) -> LabError {
-    Refused(format!("looking at the interfaces: {error}")).into()
+/// Opens an interface's namespace, only to look at it.
+fn looked_at(
+    name: &'static str,
+    asked: &OwnInterface,
+) -> Result<(HostClient, NetNamespace), LabError> {
+    let looking = || "looking at the interfaces";
+    let namespace = namespace_named(asked.netns.as_deref())?;
+    let host = LocalHost::new(
+        namespace.try_clone().doing(looking)?,
+        vec![asked.interface.clone()],
+        &Journal::of_this_machine(),
+        Owner::this_process().doing(looking)?,
+    );
+    Ok((
+        HostClient::new(name, Box::new(host.doing(looking)?)),
+        namespace,
+    ))
 }
 
-impl ExistingEnd {
-    fn open(asked: &OwnInterface) -> Result<Self, LabError> {
-        let namespace = namespace_named(asked.netns.as_deref())?;
-        let inside = namespace
-            .try_clone()
-            .and_then(|namespace| NetnsThread::enter(namespace, Control::new))
-            .map_err(looking)?;
-        let name = asked.interface.clone();
-        let look = move |control: &mut Control| -> Result<_, SwitchError> {
-            let link = control.link_named(&name)?;
-            let ifindex = link.interface.ifindex;
-            let all = control.addresses()?.into_iter();
-            let own = all.filter(|(index, ..)| *index == ifindex);
-            let addresses: Vec<_> = own.map(|(_, address, prefix)| (address, prefix)).collect();
-            let ring_slots = match link.interface.driver.as_str() {
-                VETH => Some(VETH_RING_SLOTS),
-                _ => control.rx_ring_slots(ifindex).ok().flatten(),
-            };
-            let bits_per_second = control.link_bits_per_second(ifindex).ok().flatten();
-            Ok((link, addresses, ring_slots, bits_per_second))
-        };
-        let looked = inside.run(look)?;
-        let (link, addresses, ring_slots, bits_per_second) = looked?;
-        let interface = asked.interface.clone();
-        if !link.is_up {
-            return refused(format!(
-                "{interface} is down; bring it up: ip link set {interface} up"
-            ));
-        }
-        let is_global = |address: &IpAddr| match address {
-            IpAddr::V4(_) => true,
-            IpAddr::V6(address) => !address.is_unicast_link_local(),
-        };
-        Ok(ExistingEnd {
-            interface,
-            driver: link.interface.driver,
+/// Describes a host's interface, which must be up.
+pub fn interface_of(host: &mut HostClient) -> Result<HostInterface, LabError> {
+    let facts: HostInterface = host.ask(HostRequest::Interface)?;
+    if facts.is_up {
+        return Ok(facts);
+    }
+    let name = &facts.name;
+    refused(format!(
+        "{name} of the {} is down; bring it up: ip link set {name} up",
+        host.name()
+    ))
+}
+
+/// A host that interfaces join to the others.
+pub struct JoinedHost<'a> {
+    host: &'a mut HostClient,
+    facts: HostInterface,
+    interfaces: Vec<String>,
+    namespace: Option<NetNamespace>,
+}
+
+impl<'a> JoinedHost<'a> {
+    /// A host with its interfaces, and its namespace if it is on this machine.
+    ///
+    /// # Errors
+    /// When its interface is missing or down.
+    pub fn new(
+        host: &'a mut HostClient,
+        interfaces: Vec<String>,
+        namespace: Option<NetNamespace>,
+    ) -> Result<Self, LabError> {
+        let facts = interface_of(host)?;
+        Ok(JoinedHost {
+            host,
+            facts,
+            interfaces,
             namespace,
-            inside,
-            addresses: addresses
-                .into_iter()
-                .filter(|(address, _)| is_global(address))
-                .collect(),
-            mtu_bytes: link.mtu_bytes,
-            ring_slots,
-            bits_per_second,
         })
     }
 
-    fn link_end(self, host: &'static str) -> LinkEnd {
+    /// Returns the other host's addresses that this one's traffic reaches through its interface.
+    fn ways_to(&mut self, other: &[(IpAddr, u8)]) -> Result<Vec<(IpAddr, u8)>, LabError> {
+        let to = other.to_vec();
+        self.host.ask(HostRequest::Ways { to })
+    }
+
+    fn end(self, host: &'static str, addresses: Vec<(IpAddr, u8)>) -> LinkEnd {
         LinkEnd {
             host,
             namespace: self.namespace,
-            interfaces: vec![self.interface],
-            addresses: self.addresses,
+            interfaces: self.interfaces,
+            addresses,
         }
     }
+}
 
-    /// Returns the other end's addresses that this end's traffic reaches through this interface.
-    fn ways_to(&self, other: &ExistingEnd) -> io::Result<Vec<(IpAddr, u8)>> {
-        let own: Vec<IpAddr> = self.addresses.iter().map(|(address, _)| *address).collect();
-        let others = other.addresses.clone();
-        let leads = move |far: &IpAddr| -> io::Result<bool> {
-            let any = match far {
-                IpAddr::V4(_) => "0.0.0.0:0",
-                IpAddr::V6(_) => "[::]:0",
-            };
-            let socket = UdpSocket::bind(any)?;
-            // Fails without a route.
-            let connected = socket.connect(SocketAddr::new(*far, PORT));
-            Ok(connected.is_ok() && own.contains(&socket.local_addr()?.ip()))
-        };
-        let ways = self.inside.run(move |_| {
-            let mut ways = Vec::new();
-            for (far, prefix) in others {
-                if leads(&far)? {
-                    ways.push((far, prefix));
-                }
-            }
-            Ok(ways)
-        });
-        ways.map_err(io::Error::other)?
+/// The link of hosts in the order of a packet's path: a sender, perhaps a router, and a receiver. Nothing is changed,
+/// and nothing is sent.
+///
+/// # Errors
+/// When traffic between the ends does not leave by their interfaces.
+pub fn link_between(mut hosts: Vec<JoinedHost<'_>>) -> Result<Link, LabError> {
+    let (Some(mut receiver), true) = (hosts.pop(), !hosts.is_empty()) else {
+        return refused(String::from("a link joins two hosts"));
+    };
+    let mut sender = hosts.remove(0);
+    let router = hosts.pop();
+    let way = sender.ways_to(&receiver.facts.addresses)?;
+    let back = receiver.ways_to(&sender.facts.addresses)?;
+    for (from, to, ways) in [(&sender, &receiver, &way), (&receiver, &sender, &back)] {
+        if ways.is_empty() {
+            let (from, to) = (&from.facts.name, &to.facts.name);
+            return refused(format!(
+                "no address leads from {from} to {to}: what {from}'s namespace sends there does not leave by {from}. \
+                 Give both an address of one network, such as ip address add 198.18.0.1/24 dev {from}"
+            ));
+        }
     }
-
-    /// Returns whether the interface carries the user's ssh connection, directly or below a bridge, bond or VLAN.
-    fn carries_ssh(&self, asked: &OwnInterface) -> Result<bool, LabError> {
-        let mut switch = Switch::new(Journal::of_this_machine());
-        let netns_inode = switch.enter(asked.netns.as_deref())?;
-        let name = self.interface.clone();
-        let interface = self.inside.run(move |control| control.interface(&name));
-        let order = Order {
-            target: Target {
-                netns_inode,
-                interface: interface??,
-            },
-            part: InterfacePart::Whole,
-            values: KnobValues::default(),
-        };
-        Ok(switch.carries_own_ssh(netns_inode, &[order])?)
-    }
+    let studied = router
+        .as_ref()
+        .map_or(&receiver, |router| router)
+        .facts
+        .clone();
+    // The kernel names a link kind for every interface without a card.
+    let is_virtual = !studied.driver.is_empty();
+    let rate = studied.bits_per_second.and_then(Line::new);
+    let mtu_bytes = sender.facts.mtu_bytes.min(receiver.facts.mtu_bytes);
+    let mut ends = vec![sender.end(SENDER, back)];
+    ends.extend(router.map(|router| {
+        let addresses = router.facts.addresses.clone();
+        router.end(ROUTER, addresses)
+    }));
+    ends.push(receiver.end(RECEIVER, way));
+    Ok(Link {
+        is_virtual,
+        is_shared: true,
+        mtu_bytes,
+        ring_slots: studied.ring_slots,
+        delay: Duration::ZERO,
+        line: match is_virtual {
+            true => Err("the interface is virtual; the speed that its driver tells is nominal"),
+            false => rate.ok_or("the driver does not know the speed of the line"),
+        },
+        nobody: None,
+        ends,
+    })
 }

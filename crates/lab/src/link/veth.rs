@@ -42,6 +42,8 @@ const QUIET_AFTER: Duration = Duration::from_millis(100);
 /// Namespaces and the veth pairs between them. They end with this value unless they are kept.
 pub struct Veth {
     link: Arc<Link>,
+    /// The namespace of each end.
+    namespaces: Vec<NetNamespace>,
     /// A thread in the namespace of each end.
     inside: Vec<NetnsThread<()>>,
 }
@@ -72,7 +74,7 @@ impl Veth {
             true => &[SENDER, ROUTER, RECEIVER],
             false => &[SENDER, RECEIVER],
         };
-        let (mut ends, mut inside) = (Vec::new(), Vec::new());
+        let (mut ends, mut namespaces, mut inside) = (Vec::new(), Vec::new(), Vec::new());
         for &host in hosts {
             let namespace = NetNamespace::create().doing(|| "making a network namespace")?;
             let thread = NetnsThread::enter(namespace.try_clone()?, || ())
@@ -80,17 +82,18 @@ impl Veth {
             inside.push(thread);
             ends.push(LinkEnd {
                 host,
-                namespace,
+                namespace: Some(namespace.try_clone()?),
                 interfaces: Vec::new(),
                 addresses: Vec::new(),
             });
+            namespaces.push(namespace);
         }
         if topology.is_routed() {
             let forwarding = inside[1].run(|()| forward())?;
             forwarding.doing(|| "turning on the router's forwarding")?;
         }
         for cable in cables(topology) {
-            join(&ends, &inside, &cable)?;
+            join(&namespaces, &inside, &cable)?;
             for plug in cable {
                 ends[plug.end].interfaces.push(plug.interface);
                 ends[plug.end].addresses.extend(plug.addresses.in_use());
@@ -112,6 +115,7 @@ impl Veth {
         };
         let veth = Veth {
             link: Arc::new(link),
+            namespaces,
             inside,
         };
         if topology.is_routed() {
@@ -159,7 +163,7 @@ impl Veth {
 
     /// The namespace of an end.
     pub fn namespace(&self, side: Side) -> &NetNamespace {
-        &self.link.end(side).namespace
+        &self.namespaces[side.of(0, self.namespaces.len() - 1)]
     }
 
     /// A thread in the namespace of an end, for work that belongs to no host.
@@ -208,9 +212,13 @@ fn cables(topology: &Topology) -> Vec<[Plug; 2]> {
 }
 
 /// Joins both ends of a cable and brings them up.
-fn join(ends: &[LinkEnd], inside: &[NetnsThread<()>], cable: &[Plug; 2]) -> Result<(), LabError> {
+fn join(
+    namespaces: &[NetNamespace],
+    inside: &[NetnsThread<()>],
+    cable: &[Plug; 2],
+) -> Result<(), LabError> {
     let [one, other] = cable.clone();
-    let netns_fd = ends[other.end].namespace.as_fd().as_raw_fd() as u32;
+    let netns_fd = namespaces[other.end].as_fd().as_raw_fd() as u32;
     inside[one.end]
         .run(move |()| {
             let (own, peer) = (one.addresses, other.addresses);
@@ -222,7 +230,7 @@ fn join(ends: &[LinkEnd], inside: &[NetnsThread<()>], cable: &[Plug; 2]) -> Resu
         let (plug, peer) = (own.clone(), peer.addresses);
         inside[own.end]
             .run(move |()| configure(&plug.interface, plug.addresses, peer))?
-            .doing(|| format!("configuring the {}'s {}", ends[own.end].host, own.interface))?;
+            .doing(|| format!("configuring {} and its other end", own.interface))?;
     }
     Ok(())
 }

@@ -158,6 +158,24 @@ pub struct LabFacts {
     pub send_mode: String,
     /// How the receiver reads them.
     pub receive_mode: String,
+    /// The hosts in the order of a packet's path, if each is a machine of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<LabHost>,
+}
+
+/// A machine of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LabHost {
+    /// Its role: sender, router or receiver.
+    pub host: String,
+    /// Where ssh(1) goes; null for the controller's machine, and in a report.
+    pub ssh: Option<String>,
+    /// Its interfaces of the test traffic.
+    pub interfaces: Vec<String>,
+    /// The machine.
+    pub machine: HostFacts,
+    /// Whether one of these interfaces carries the ssh connection: its packets are in the counters.
+    pub carries_ssh: bool,
 }
 
 /// A workload and its properties.

@@ -346,6 +346,24 @@ pub struct TrialFigures {
     pub socket_buffers: SocketBuffers,
     /// Where each offered packet ended.
     pub ledger: Ledger,
+    /// The hosts in the order of a packet's path, if each is a machine of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<TrialHost>,
+}
+
+/// A machine's CPUs and clock during the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialHost {
+    /// Its role: sender, router or receiver.
+    pub host: String,
+    /// Shares of time of its CPUs, sampled by its clock tick.
+    pub cores: Vec<CpuStates>,
+    /// How far its wall clock was ahead of the controller's before the window.
+    pub clock_ahead_ns: i64,
+    /// That figure may be off by this: half the fastest round trip to it.
+    pub clock_error_ns: u64,
+    /// How much its wall clock gained on the controller's in the window. It may be off by twice as much.
+    pub clock_gained_ns: i64,
 }
 
 impl TrialFigures {

@@ -5,7 +5,7 @@
 //! `compared` crosses factors and pairs settings, `needs` checks what the file asks of the machine.
 
 pub mod compared;
-mod mistakes;
+pub mod mistakes;
 pub mod needs;
 pub mod reader;
 pub mod setting;
@@ -13,7 +13,7 @@ pub mod setting;
 use std::cell::RefCell;
 use std::io;
 
-use nicpoll_lab::{Refused, Topology, TrafficOptions, WorkloadRequest};
+use nicpoll_lab::{Hosts, Refused, Topology, TopologyKind, TrafficOptions, WorkloadRequest};
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
 use serde::{Deserialize, Serialize};
@@ -53,20 +53,27 @@ impl StudyFile {
     /// [`FileError`] with the line: an unknown key, knob or name, a value out of range, a number without its unit, no
     /// two settings to compare.
     pub fn parse(text: &str) -> Result<Self, FileError> {
+        StudyFile::parse_on(text, None)
+    }
+
+    /// As [`StudyFile::parse`], with the study's hosts on these machines, whatever the file says of hosts and links.
+    ///
+    /// # Errors
+    /// As [`StudyFile::parse`].
+    pub fn parse_on(text: &str, hosts: Option<Hosts>) -> Result<Self, FileError> {
         if text.len() > BYTES_MAX {
             let message = format!("a study file has at most {BYTES_MAX} bytes");
             return Err(FileError { line: 1, message });
         }
-        let document: StudyDocument =
+        let mut document: StudyDocument =
             toml::from_str(text).map_err(|error| file_error(text, &error))?;
-        let topology = document.topology.as_ref();
-        let kind = topology.map(|topology| topology.get_ref().kind);
-        let kind = kind.unwrap_or_default();
-        let links = topology.map_or(1, |topology| topology.get_ref().links());
+        join_hosts(text, &mut document, hosts)?;
+        let topology = document.topology.as_ref().map(Spanned::get_ref);
         let reader = StudyFileReader {
             text,
-            kind,
-            links,
+            kind: topology.map_or(TopologyKind::default(), |topology| topology.kind),
+            is_routed: topology.is_some_and(Topology::is_routed),
+            links: topology.map_or(1, Topology::links),
             trial: document
                 .trial
                 .as_ref()
@@ -149,6 +156,38 @@ impl StudyFile {
             settings: design.settings.iter().map(NamedSetting::facts).collect(),
         })
     }
+}
+
+/// Makes the topology of a study whose hosts are machines of their own.
+fn join_hosts(
+    text: &str,
+    document: &mut StudyDocument,
+    asked: Option<Hosts>,
+) -> Result<(), FileError> {
+    let own = document.hosts.take();
+    let was_routed = match (&document.topology, &own) {
+        (Some(topology), None) => topology.get_ref().is_routed(),
+        (Some(topology), Some(_)) => {
+            let message =
+                "[topology] says what the study makes, and [hosts] what exists: keep one of them";
+            return Err(FileError::at(text, topology.span(), String::from(message)));
+        }
+        (None, own) => own.as_ref().is_some_and(|own| own.get_ref().is_routed()),
+    };
+    let span = own.as_ref().map_or(0..0, Spanned::span);
+    let Some(hosts) = asked.or(own.map(Spanned::into_inner)) else {
+        return Ok(());
+    };
+    if hosts.is_routed() != was_routed {
+        let (has, lacks) = match was_routed {
+            true => ("has a router", "name none"),
+            false => ("has no router", "name one"),
+        };
+        let message = format!("the study {has}, and its hosts {lacks}");
+        return Err(FileError::at(text, span, message));
+    }
+    document.topology = Some(Spanned::new(span, Topology::from(hosts)));
+    Ok(())
 }
 
 impl StudyFileReader<'_> {

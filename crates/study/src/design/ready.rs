@@ -5,11 +5,13 @@
 use std::io;
 use std::path::Path;
 
-use nicpoll_lab::Refused;
+use nicpoll_lab::{Hosts, Refused};
 use nicpoll_model::{FileError, ReadyStudy};
 use nicpoll_switch::did_you_mean;
 use nicpoll_sys::stdio::read_text;
+use serde::Deserialize;
 
+use crate::design::file::mistakes::file_error;
 use crate::design::file::{BYTES_MAX, StudyFile};
 
 /// A ready study's name and text.
@@ -56,12 +58,12 @@ impl StudyFile {
         }
     }
 
-    /// Parses such a text.
+    /// Parses such a text, with its hosts on other machines if they are named.
     ///
     /// # Errors
     /// When the file has a mistake.
-    pub fn of_text(path: &Path, text: &str) -> Result<Self, Refused> {
-        StudyFile::parse(text).map_err(|error| mistake(path, error))
+    pub fn of_text(path: &Path, text: &str, hosts: Option<Hosts>) -> Result<Self, Refused> {
+        StudyFile::parse_on(text, hosts).map_err(|error| mistake(path, error))
     }
 
     /// Refuses what this machine cannot do. `text` is what the file was read from.
@@ -69,12 +71,32 @@ impl StudyFile {
     /// # Errors
     /// When this machine lacks what the file asks for.
     pub fn check_here(&self, path: &Path, text: &str) -> Result<(), Refused> {
+        // What the hosts lack shows there.
+        if self.design.topology.hosts.is_some() {
+            return Ok(());
+        }
         let here = self.look();
         let here =
             here.map_err(|error| Refused(format!("asking what this machine has: {error}")))?;
         self.check(text, &here)
             .map_err(|error| mistake(path, error))
     }
+}
+
+/// Reads the machines of a study's hosts from a file of their own: the tables `[hosts.sender]`, `[hosts.receiver]` and
+/// perhaps `[hosts.router]`.
+///
+/// # Errors
+/// When the file has a mistake.
+pub fn hosts_of(path: &Path, text: &str) -> Result<Hosts, Refused> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct HostsFile {
+        hosts: Hosts,
+    }
+    let file: HostsFile =
+        toml::from_str(text).map_err(|error| mistake(path, file_error(text, &error)))?;
+    Ok(file.hosts)
 }
 
 fn mistake(path: &Path, error: FileError) -> Refused {
@@ -107,7 +129,7 @@ mod tests {
 
     fn find(path: &Path) -> Result<StudyFile, Refused> {
         let text = StudyFile::text_of(path)?;
-        let file = StudyFile::of_text(path, &text)?;
+        let file = StudyFile::of_text(path, &text, None)?;
         file.check_here(path, &text)?;
         // Survives the way back from the process that read it.
         let again = serde_json::from_str(&serde_json::to_string(&file).unwrap()).unwrap();

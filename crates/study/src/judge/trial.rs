@@ -9,7 +9,7 @@ use nicpoll_lab::{Changes, CoreTime, Edge, Lab, Polls, watched};
 use nicpoll_model::line::{IpVersion, Line, LinePacket};
 use nicpoll_model::{
     CpuSource, CpuStates, Findings, ForeignCpu, Ledger, Placement, PollEvidence, Trial, TrialCpu,
-    TrialFigures, Validity, WorkUnit,
+    TrialFigures, TrialHost, Validity, WorkUnit,
 };
 use nicpoll_observe::{
     Account, CountedDatagrams, CpuDelta, HostSnapshot, Hosts, packet_ledger, tcp_ledger,
@@ -113,6 +113,8 @@ pub fn judge(mut trial: Trial, known: TrialFigures, measured: &MeasuredTrial<'_>
     let rhythm = (rate(polls.polls), rate(polls.rounds));
     let evidence = measured.setting.evidence;
     trial.validity = validity(evidence, &measured.napis, window, Some(&ledger));
+    let stepped = stepped_clock(&known.hosts, seconds);
+    trial.validity.external = trial.validity.external.or(stepped);
     trial.findings = findings(measured, &sampled, rhythm);
     trial.placement.poll_cpus = cpus_with_polls(&polls.polls_by_cpu);
     trial.figures = Some(Box::new(TrialFigures {
@@ -131,7 +133,9 @@ pub fn judge(mut trial: Trial, known: TrialFigures, measured: &MeasuredTrial<'_>
         sender: books.sender,
         receiver: books.receiver,
         jitter_seconds: books.jitter_seconds,
-        one_way_delays: books.one_way_delays.clone(),
+        // The engine's receiver knows nothing of two clocks.
+        one_way_delays: (books.one_way_delays.clone())
+            .filter(|_| !lab.is_apart() || measured.setting.engine.is_none()),
         out_of_order_packets: books.out_of_order_packets,
         round_trip: books.round_trip,
         round_trip_distribution: books.round_trip_distribution.clone(),
@@ -304,6 +308,22 @@ fn external(window: &Window) -> Option<String> {
         let name = first_change(before, after)?;
         Some(format!("{CHANGED_BY_OTHERS} '{name}' during the trial"))
     })
+}
+
+/// Returns which machine's clock was stepped in a window: it gained more than two clocks that are slewed, each by at most
+/// 500 ppm.
+fn stepped_clock(hosts: &[TrialHost], seconds: f64) -> Option<String> {
+    let slewed_ns = 1e-3 * seconds * 1e9;
+    let is_stepped = |host: &&TrialHost| {
+        let limit_ns = CLOCK_STEP_MAX_NS as f64 + slewed_ns + 2.0 * host.clock_error_ns as f64;
+        host.clock_gained_ns.unsigned_abs() as f64 > limit_ns
+    };
+    let host = hosts.iter().find(is_stepped)?;
+    let by_ms = host.clock_gained_ns as f64 / 1e6;
+    Some(format!(
+        "the {}'s clock was stepped by {by_ms:.1} ms",
+        host.host
+    ))
 }
 
 /// Prefix of the reason if another process changed something.

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use nicpoll_lab::{HostRequest, Lab, LabError};
+use nicpoll_lab::{ClockOffset, HostClient, HostRequest, Lab, LabError};
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::{CoreSeries, TrialSeries, WorkUnit};
-use nicpoll_observe::{CoreTicks, FlowReading, TICKS_PER_SECOND};
+use nicpoll_model::{CoreSeries, TrialHost, TrialSeries, WorkUnit};
+use nicpoll_observe::{CoreTicks, CpuSample, FlowReading, TICKS_PER_SECOND};
 
 /// Running readings on all hosts.
 pub struct RunningReadings {
@@ -21,7 +21,7 @@ impl RunningReadings {
     pub fn open(lab: &mut Lab, duration: Duration, ip: IpVersion) -> Result<Self, LabError> {
         let step = TrialSeries::step_seconds(duration.as_secs_f64());
         let step = Duration::from_secs_f64(step);
-        let cores = lab.cpus().to_vec();
+        let cores = lab.cpus();
         for (place, host) in lab.way().enumerate() {
             // The cores are read at one host: the others share its machine, or are not studied.
             let read = (place == STUDIED).then(|| cores.clone());
@@ -38,6 +38,50 @@ impl RunningReadings {
         Ok(series(&hosts, unit, self.step, self.duration))
     }
 }
+
+/// CPU times and clocks of hosts that are machines of their own, read before a window.
+pub struct MachineReadings(Vec<(CpuSample, ClockOffset)>);
+
+impl MachineReadings {
+    /// Reads them, and tells the traffic how the clocks of its ends differ. Nothing is read of hosts of one machine.
+    pub fn open(lab: &mut Lab) -> Result<Self, LabError> {
+        if !lab.is_apart() {
+            return Ok(MachineReadings(Vec::new()));
+        }
+        let read = lab.way().map(MachineReadings::read);
+        let read: Vec<_> = read.collect::<Result<_, LabError>>()?;
+        let ahead_ns = |(_, clock): &(CpuSample, ClockOffset)| clock.wall_ns;
+        if let (Some(sender), Some(receiver)) = (read.first(), read.last()) {
+            lab.receiver_ahead_ns = ahead_ns(receiver) - ahead_ns(sender);
+        }
+        Ok(MachineReadings(read))
+    }
+
+    fn read(host: &mut HostClient) -> Result<(CpuSample, ClockOffset), LabError> {
+        let clock = host.clock()?;
+        Ok((host.ask(HostRequest::CpuTime)?, clock))
+    }
+
+    /// Reads them again.
+    pub fn close(self, lab: &mut Lab) -> Result<Vec<TrialHost>, LabError> {
+        let mut hosts = Vec::new();
+        for (host, (cpu, clock)) in lab.way().zip(self.0) {
+            let (cpu_after, clock_after) = MachineReadings::read(host)?;
+            let cores: Vec<u32> = cpu_after.cores().into_iter().take(CORES_MAX).collect();
+            hosts.push(TrialHost {
+                host: String::from(host.name()),
+                cores: cpu_after.since(&cpu, &cores).states,
+                clock_ahead_ns: clock.wall_ns,
+                clock_error_ns: clock.error_ns,
+                clock_gained_ns: clock_after.wall_ns - clock.wall_ns,
+            });
+        }
+        Ok(hosts)
+    }
+}
+
+/// The CPUs of a machine of which a trial keeps the states.
+const CORES_MAX: usize = 64;
 
 /// Index of the studied host on a packet's path: after the sender.
 const STUDIED: usize = 1;

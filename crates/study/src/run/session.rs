@@ -191,8 +191,8 @@ impl Session {
         &self.plan
     }
 
-    /// Runs it to its end in namespaces of this machine, which stay under names if `is_kept`. `guard` calls
-    /// [`nicpoll_switch::watch_over`].
+    /// Runs it to its end on its hosts' machines, or in namespaces of this one, which stay under names if `is_kept`.
+    /// `guard` calls [`nicpoll_switch::watch_over`].
     ///
     /// # Errors
     /// When the lab cannot be built.
@@ -300,13 +300,17 @@ impl Session {
     }
 }
 
-/// Builds the lab of a topology on this machine for the time of `run`. Its namespaces stay under names if `is_kept`.
+/// Builds the lab of a topology for the time of `run`: on the machines that it names, or in namespaces of this one, which
+/// stay under names if `is_kept`.
 pub(crate) fn in_lab<T>(
     topology: &Topology,
     is_kept: bool,
     guard: Command,
     run: impl FnOnce(&mut Lab) -> T,
 ) -> Result<T, LabError> {
+    if let Some(hosts) = &topology.hosts {
+        return Ok(run(&mut Lab::apart(hosts)?));
+    }
     // Dropping this value removes the namespaces.
     let made;
     let link = match topology.existing() {

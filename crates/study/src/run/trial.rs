@@ -21,7 +21,7 @@ use crate::judge::trial::{
     validity,
 };
 use crate::plan::durations::{REHEARSALS, SPINNER_RUN};
-use crate::run::series::RunningReadings;
+use crate::run::series::{MachineReadings, RunningReadings};
 use crate::run::timer::{TimerMemory, apply, begin_commands, calibrate, gap_ns};
 
 /// Attempts to prove a setting before the traffic counts.
@@ -138,6 +138,9 @@ impl<'a> Trials<'a> {
         );
         self.is_settled = false;
         let outcome = self.measure(place.clone(), subject);
+        if let Some(why) = outcome.as_ref().err().and_then(LabError::of_lost_host) {
+            return self.cut_off(place, why);
+        }
         let changes = match &outcome {
             Err(error) if error.of_traffic().is_some() => Some(self.others_changes()?),
             _ => None,
@@ -165,6 +168,20 @@ impl<'a> Trials<'a> {
             changes.others.clear();
         }
         Ok(changes)
+    }
+
+    /// Makes the trial during which a host was lost, restores the other hosts, and connects it again.
+    fn cut_off(&mut self, place: TrialPlace, why: &str) -> Result<Trial, LabError> {
+        let trial = Trial {
+            validity: Validity {
+                external: Some(String::from(why)),
+                ..Validity::default()
+            },
+            ..place.trial(self.lab)
+        };
+        self.lab.restore()?;
+        self.lab.reopen(self.cancel)?;
+        Ok(trial)
     }
 
     /// Makes a trial without a result: an end of its traffic failed.
@@ -207,6 +224,7 @@ impl<'a> Trials<'a> {
             seen.extend(self.lab.values_before_commands()?);
             self.seen.insert(place.setting.clone(), seen);
         }
+        let machines = MachineReadings::open(self.lab)?;
         let opened = self.lab.studied().edge()?;
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
@@ -214,6 +232,7 @@ impl<'a> Trials<'a> {
         running.wait_for_sender(self.lab, self.cancel)?;
         let series = readings.close(self.lab, subject.workload.request.workload().unit())?;
         let closed = self.lab.studied().edge()?;
+        let hosts = machines.close(self.lab)?;
         let window = self.end_window(running, before, [opened, closed])?;
         if let Some(calibration) = &warmed.calibration {
             // The measured window is the longest measurement of the gap; the next trial begins with its result.
@@ -232,6 +251,7 @@ impl<'a> Trials<'a> {
             calibration: warmed.calibration,
             spinner,
             series,
+            hosts,
             ..TrialFigures::default()
         };
         let trial = Trial {
@@ -305,7 +325,7 @@ impl<'a> Trials<'a> {
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
-        let cpus = self.lab.cpus().to_vec();
+        let cpus = self.lab.cpus();
         let cores = HostRequest::CloseCpuWindow { cpus };
         let cores = self.lab.studied().ask(cores)?;
         let closed = self.lab.studied().edge()?;
@@ -431,8 +451,7 @@ pub fn spinner_run(
     cancel: &AtomicBool,
 ) -> Result<SpinnerShare, LabError> {
     let mut running = Running::start(lab, workload, SPINNER_RUN)?;
-    let [_, cpu] = lab.cpus();
-    let duration = SPINNER_RUN;
+    let (cpu, duration) = (lab.receiver_cpu, SPINNER_RUN);
     lab.receiver
         .tell(HostRequest::StartSpinner { cpu, duration })?;
     let cpu_ratio = lab.receiver.ask(HostRequest::EndSpinner)?;

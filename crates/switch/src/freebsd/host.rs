@@ -30,9 +30,18 @@ const EXIT_NOT_REACHED: i32 = 255;
 const SSH_OPTIONS: [&str; 4] = [
     "BatchMode=yes",
     "ConnectTimeout=10",
-    "ServerAliveInterval=10",
+    "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
 ];
+
+/// Returns the command that logs in at a host by the system's ssh(1), without asking for a password. The command to run
+/// there is its next argument.
+pub fn ssh_command(host: &str) -> Command {
+    let mut ssh = Command::new("ssh");
+    ssh.args(SSH_OPTIONS.iter().flat_map(|option| ["-o", option]));
+    ssh.args(["-T", "--", host]);
+    ssh
+}
 
 /// A host that reports FreeBSD as its system.
 #[derive(Clone, Debug)]
@@ -117,9 +126,8 @@ impl FreebsdHost {
     /// Runs a command with `input` on its stdin, and returns its output.
     pub(crate) fn run(&self, command: &str, input: &str) -> Result<String, SwitchError> {
         let host = &self.name;
-        let mut ssh = Command::new("ssh");
-        ssh.args(SSH_OPTIONS.iter().flat_map(|option| ["-o", option]));
-        ssh.args(["-T", "--", host, command]);
+        let mut ssh = ssh_command(host);
+        ssh.arg(command);
         ssh.stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -213,6 +213,7 @@ mod tests {
             receiver: ([127, 0, 0, 1], 9).into(),
             duration: Duration::from_secs(1),
             link_delay,
+            receiver_ahead_ns: 0,
         };
         let udp = RrWorkload::default();
         assert_eq!(udp.client(&end(Duration::ZERO)).timeout, RESPONSE_TIMEOUT);

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    BackgroundTraffic, Commands, Cpus, EngineEntry, EngineRequest, HostCommand, RECEIVER, ROUTER,
-    Refused, SENDER, Topology, TopologyKind, WorkloadRequest, XdpProgram, check_words,
+    BackgroundTraffic, Commands, Cpus, EngineEntry, EngineRequest, HostCommand, Hosts, RECEIVER,
+    ROUTER, Refused, SENDER, Topology, TopologyKind, WorkloadRequest, XdpProgram, check_words,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
@@ -41,6 +41,8 @@ pub struct StudyFileReader<'a> {
     pub text: &'a str,
     /// What is between the hosts.
     pub kind: TopologyKind,
+    /// Whether there is a router.
+    pub is_routed: bool,
     /// Links side by side.
     pub links: u8,
     /// Length of a trial.
@@ -52,7 +54,7 @@ pub struct StudyFileReader<'a> {
 impl StudyFileReader<'_> {
     /// Returns whether there is a router, whose receiving is then studied.
     pub fn is_routed(&self) -> bool {
-        self.kind == TopologyKind::Router
+        self.is_routed
     }
 
     /// Records a need of the entry at `span`.
@@ -130,6 +132,7 @@ pub(crate) struct StudyDocument {
     pub stop: Option<StopEntry>,
     pub seed: Option<u64>,
     pub topology: Option<Spanned<Topology>>,
+    pub hosts: Option<Spanned<Hosts>>,
     pub common: Option<Common>,
     #[serde(default)]
     pub setting: Vec<SettingEntry>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nicpoll_lab::{
     Commands, Cpus, EngineRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER, SENDER,
-    TopologyKind, XdpProgram,
+    XdpProgram,
 };
 use nicpoll_model::{FileError, LevelFacts};
 use nicpoll_observe::XdpMode;
@@ -206,7 +206,7 @@ impl StudyFileReader<'_> {
                      is for sysctls of the whole machine",
                     row.name
                 )
-            } else if row.is_of_card() && self.kind != TopologyKind::Existing {
+            } else if row.is_of_card() && self.kind.is_made() {
                 format!(
                     "{} is a card's, and the study runs on a veth pair, which has neither rings of a size to choose nor \
                      interrupts to moderate",
@@ -285,7 +285,7 @@ impl StudyFileReader<'_> {
         let has_napi = studied.number(&GRO) == Some(1)
             || piece.engine.is_some()
             || xdp.is_some_and(|program| program.mode == XdpMode::Native);
-        let is_made = self.kind != TopologyKind::Existing;
+        let is_made = self.kind.is_made();
         let evidence = match evidence_of(&studied, has_napi) {
             Evidence::NoNapi if !is_made => Evidence::AsItIs,
             evidence => evidence,

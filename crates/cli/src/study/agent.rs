@@ -1,0 +1,28 @@
+//! `nicpoll agent`: what a controller runs at each host of a study.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use nicpoll_lab::serve_controller;
+use nicpoll_switch::guard_of_this_program;
+use nicpoll_traffic::signals::Stop;
+
+use crate::failure::Failure;
+
+/// Options of the agent.
+#[derive(Args, Debug)]
+pub struct AgentArgs {
+    /// The folder with the copy of the program that was made for this agent, which removes it
+    #[arg(long, value_name = "FOLDER")]
+    pub copy: Option<PathBuf>,
+}
+
+/// Runs the agent and returns its exit code.
+pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
+    let stop = Stop::on_signals().context("catching signals")?;
+    let guard = guard_of_this_program().context("finding this program")?;
+    let version = env!("NICPOLL_VERSION");
+    serve_controller(version, guard, args.copy.as_deref(), stop.asked())?;
+    Ok(0)
+}

@@ -1,0 +1,243 @@
+//! The agent: a process at a host that fulfils a controller's requests.
+//!
+//! Requests come by standard input, events go to standard output ([`protocol`](crate::host::protocol)); no port is
+//! opened for control. When the controller is gone, or silent for [`SILENCE_MAX`], the agent stops all traffic, restores
+//! every setting and returns. A guard restores them if the agent is killed. A copy of the program that was made for the
+//! agent is removed before the first request: nothing of it can be left.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, BufReader};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_switch::{Guard, Journal, namespace_named};
+use nicpoll_sys::stdio;
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+
+use crate::error::{Doing, HostFailure, LabError};
+use crate::host::local::ServedHost;
+use crate::host::protocol::{
+    FromAgent, MARK, PROTOCOL, SILENCE_MAX, ToAgent, line_of, message_of, next_line, request_of,
+};
+use crate::host::{HostEvent, HostMessage};
+use crate::machine::recover;
+
+/// Interval of checks for silence and signals.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Time to restore everything before the process ends and leaves the rest to its guard.
+const RESTORE_MAX: Duration = Duration::from_secs(5);
+
+/// Hosts that one agent opens.
+const HOSTS_MAX: u32 = 16;
+
+/// Serves the controller at standard input until it is gone or `stop` becomes true. `guard` calls
+/// [`nicpoll_switch::watch_over`]. `copy` is a folder that was made for this program, and is removed.
+///
+/// # Errors
+/// When the guard does not start, or an earlier change cannot be restored; when the controller speaks another version,
+/// or was silent for too long.
+pub fn serve_controller(
+    version: &str,
+    guard: Command,
+    copy: Option<&Path>,
+    stop: &AtomicBool,
+) -> Result<(), LabError> {
+    let journal = Journal::of_this_machine();
+    let guard = Guard::start(guard, &journal, None)?;
+    if let Some(folder) = copy {
+        fs::remove_dir_all(folder).doing(|| format!("removing {}", folder.display()))?;
+    }
+    recover(&journal)?;
+    stdio::print(&format!("{MARK} {PROTOCOL}\n"))?;
+    say(&FromAgent::Hello {
+        protocol: PROTOCOL,
+        version: String::from(version),
+    })?;
+    let heard = Arc::new(Heard::now());
+    let (messages, inbox) = mpsc::channel();
+    let listening = Arc::clone(&heard);
+    thread::Builder::new()
+        .name(String::from("nicpoll-listen"))
+        .spawn(move || listen(&listening, &messages))?;
+    let watched = Arc::clone(&heard);
+    thread::Builder::new()
+        .name(String::from("nicpoll-silence"))
+        .spawn(move || end_if_stuck(&watched))?;
+    let mut agent = Agent {
+        hosts: BTreeMap::new(),
+        guard,
+        journal,
+    };
+    while !stop.load(Ordering::Relaxed) {
+        match inbox.recv_timeout(LOOK_EVERY) {
+            Ok(message) => agent.heed(message)?,
+            Err(RecvTimeoutError::Timeout) => {}
+            // The controller closed its end.
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        if heard.silence() > SILENCE_MAX {
+            return Err(LabError::Unexpected(format!(
+                "nothing was heard of the controller for {} s: all traffic is stopped and every setting restored",
+                SILENCE_MAX.as_secs()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// When the controller was last heard.
+struct Heard {
+    begin: Instant,
+    at_ms: AtomicU64,
+}
+
+impl Heard {
+    fn now() -> Self {
+        Heard {
+            begin: Instant::now(),
+            at_ms: AtomicU64::new(0),
+        }
+    }
+
+    fn again(&self) {
+        let now = self.begin.elapsed().as_millis() as u64;
+        self.at_ms.store(now, Ordering::Relaxed);
+    }
+
+    fn silence(&self) -> Duration {
+        let at = Duration::from_millis(self.at_ms.load(Ordering::Relaxed));
+        self.begin.elapsed().saturating_sub(at)
+    }
+}
+
+/// Reads messages until the controller is gone. Pings are answered here: a long request does not delay them.
+fn listen(heard: &Heard, messages: &mpsc::Sender<ToAgent>) {
+    let mut input = BufReader::new(io::stdin().lock());
+    while let Ok(Some(line)) = next_line(&mut input) {
+        heard.again();
+        let said = match message_of(&line) {
+            Ok(ToAgent::Ping { id }) => say(&FromAgent::Pong {
+                id,
+                monotonic_ns: clock_ns(ClockId::Monotonic),
+                wall_ns: clock_ns(ClockId::Realtime),
+            }),
+            Ok(message) => messages.send(message).map_err(io::Error::other),
+            Err(failure) => say(&FromAgent::Refused {
+                why: failure.message,
+            }),
+        };
+        if said.is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends the process if a silent controller's settings could not be restored in time: the guard restores them.
+fn end_if_stuck(heard: &Heard) {
+    while heard.silence() < SILENCE_MAX + RESTORE_MAX {
+        thread::sleep(LOOK_EVERY);
+    }
+    std::process::exit(1);
+}
+
+fn clock_ns(clock: ClockId) -> i64 {
+    let time = clock_gettime(clock);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+fn say(message: &FromAgent) -> io::Result<()> {
+    stdio::print(&line_of(message)?)
+}
+
+/// An agent's hosts.
+struct Agent {
+    // Restored before the guard ends.
+    hosts: BTreeMap<u32, ServedHost>,
+    guard: Guard,
+    journal: Journal,
+}
+
+impl Agent {
+    /// # Errors
+    /// When nobody hears the answer, or the controller speaks another version.
+    fn heed(&mut self, message: ToAgent) -> Result<(), LabError> {
+        match message {
+            ToAgent::Hello { protocol, .. } if protocol == PROTOCOL => Ok(()),
+            ToAgent::Hello { protocol, version } => Err(LabError::Unexpected(format!(
+                "the controller, nicpoll {version}, speaks version {protocol} of the protocol, and this agent {PROTOCOL}"
+            ))),
+            ToAgent::Open {
+                host,
+                netns,
+                interfaces,
+            } => {
+                let opened = self.open(host, netns.as_deref(), interfaces);
+                let failure = opened.err().map(|error| HostFailure::of(&error));
+                Ok(say(&FromAgent::Opened { host, failure })?)
+            }
+            ToAgent::Ask { host, id, request } => self.ask(host, id, request),
+            // Answered by the listener.
+            ToAgent::Ping { .. } => Ok(()),
+        }
+    }
+
+    fn open(
+        &mut self,
+        number: u32,
+        netns: Option<&str>,
+        interfaces: Vec<String>,
+    ) -> Result<(), LabError> {
+        if number >= HOSTS_MAX || interfaces.is_empty() || self.hosts.contains_key(&number) {
+            let what = format!("host {number} cannot be opened");
+            return Err(LabError::Unexpected(what));
+        }
+        let namespace = namespace_named(netns)?;
+        let (outbox, events) = mpsc::channel();
+        let host = ServedHost::new(
+            namespace,
+            interfaces,
+            &self.journal,
+            self.guard.owner(),
+            outbox,
+        );
+        let host = host.doing(|| "entering the network namespace")?;
+        thread::Builder::new()
+            .name(String::from("nicpoll-events"))
+            .spawn(move || tell_events(number, &events))?;
+        self.hosts.insert(number, host);
+        Ok(())
+    }
+
+    fn ask(&mut self, number: u32, id: u64, request: Value) -> Result<(), LabError> {
+        let failure = match (self.hosts.get_mut(&number), request_of(request)) {
+            (Some(host), Ok(request)) => {
+                host.handle(HostMessage { id, request });
+                return Ok(());
+            }
+            (None, _) => HostFailure::new(format!("the agent has no host {number}")),
+            (_, Err(failure)) => failure,
+        };
+        let answer = Err(failure);
+        Ok(say(&FromAgent::Event {
+            host: number,
+            event: HostEvent::Answered { id, answer },
+        })?)
+    }
+}
+
+/// Tells a host's events until the host is gone.
+fn tell_events(host: u32, events: &mpsc::Receiver<HostEvent>) {
+    while let Ok(event) = events.recv() {
+        if say(&FromAgent::Event { host, event }).is_err() {
+            return;
+        }
+    }
+}
