@@ -90,7 +90,7 @@ impl LabError {
     }
 
     /// Makes it a failure of the traffic, unless a host is lost.
-    pub(crate) fn as_traffic(self, doing: impl Into<String>) -> LabError {
+    pub(crate) fn into_traffic(self, doing: impl Into<String>) -> LabError {
         match self.of_lost_host() {
             Some(_) => self,
             None => LabError::Traffic(format!("{}: {}", doing.into(), HostFailure::of(&self))),

@@ -206,7 +206,7 @@ impl Lab {
         self.apart.is_some()
     }
 
-    /// Connects lost hosts anew, once their agents have restored everything. Gives up when `cancel` becomes true.
+    /// Connects lost hosts again, once their agents have restored everything. Gives up when `cancel` becomes true.
     ///
     /// # Errors
     /// When one cannot be reached for a minute.
@@ -238,9 +238,8 @@ impl Lab {
                     Ok(both) => break both,
                 }
             };
-            for client in self.hosts().filter(|host| host.name() == role) {
+            if let Some(client) = self.way().find(|host| host.name() == role) {
                 client.replace(Box::new(host));
-                break;
             }
             if let (Some(machine), Some(client)) = (machine, &mut self.machine) {
                 client.replace(Box::new(machine));
@@ -333,7 +332,7 @@ impl Lab {
             host.tell(HostRequest::StartCommand(command.clone()))?;
             let mut has_ended = || -> Result<bool, LabError> {
                 let ended = host.ask(HostRequest::CommandEnded);
-                ended.map_err(|error| error.as_traffic("a command before the traffic"))
+                ended.map_err(|error| error.into_traffic("a command before the traffic"))
             };
             while !has_ended()? {
                 if cancel.load(Ordering::Relaxed) {
@@ -462,11 +461,11 @@ impl Lab {
         let mut all = Vec::new();
         for host in self.way() {
             let interface: HostInterface = host.ask(HostRequest::Interface)?;
-            let (ssh, interfaces) = hosts.place_of(host.name());
+            let place = hosts.place(host.name()).cloned().unwrap_or_default();
             all.push(LabHost {
                 host: String::from(host.name()),
-                ssh,
-                interfaces,
+                interfaces: place.interfaces(),
+                ssh: place.ssh,
                 machine: host.facts()?.machine,
                 carries_ssh: interface.carries_ssh,
             });

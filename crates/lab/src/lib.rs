@@ -11,6 +11,7 @@
 mod engine_support;
 mod error;
 mod host;
+mod join;
 mod lab;
 mod link;
 mod machine;
@@ -24,15 +25,14 @@ pub use host::agent::serve_controller;
 pub use host::changes::Changes;
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
 pub use host::local::LocalHost;
-pub use host::ssh::AGENT_COMMAND;
 pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
 pub use host::{
     ClockOffset, Commands, Counter, Cpus, Edge, Facts, Host, HostClient, HostCommand, HostEvent,
     HostMessage, HostRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER,
     SENDER, Timed,
 };
+pub use join::open_existing;
 pub use lab::{Lab, watched};
-pub use link::existing::open_existing;
 pub use link::hosts::{HostPlace, Hosts};
 pub use link::veth::{Veth, try_netem};
 pub use link::{

@@ -3,7 +3,6 @@
 //! A topology that cannot be built is refused when it is read. Reports describe the link from here, and a virtual link
 //! says that it is virtual.
 
-pub mod existing;
 pub mod hosts;
 pub mod veth;
 

@@ -283,7 +283,7 @@ fn prepare(
         at,
         cpu,
     })
-    .map_err(|error| error.as_traffic(format!("starting the {side}")))?;
+    .map_err(|error| error.into_traffic(format!("starting the {side}")))?;
     Ok(end)
 }
 

@@ -11,7 +11,7 @@ use nicpoll_model::Side;
 use nicpoll_observe::{AttachedXdp, XdpMode};
 use nicpoll_switch::Control;
 use nicpoll_switch::knob::table;
-use nicpoll_sys::netns::NetnsThread;
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
 /// Place of a row's contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

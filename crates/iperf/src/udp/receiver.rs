@@ -203,7 +203,7 @@ impl Server {
 
     /// With a wall clock that is ahead of the sender's by this much.
     #[must_use]
-    pub fn ahead_by(self, ahead_ns: i64) -> Self {
+    pub(crate) fn ahead_by(self, ahead_ns: i64) -> Self {
         Server { ahead_ns, ..self }
     }
 

@@ -34,7 +34,8 @@ use crate::host::threads::{
     CpuSpinner, ENGINE_THREAD, RECEIVER_THREAD, RunningEnds, SENDER_THREAD, Sampling,
 };
 use crate::host::{
-    Counter, Edge, Facts, Host, HostEvent, HostInterface, HostMessage, HostRequest, Polls, Timed,
+    Counter, Edge, Facts, Host, HostCommand, HostEvent, HostInterface, HostMessage, HostRequest,
+    Polls, Timed,
 };
 use crate::link::veth::add_neighbour;
 use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
@@ -230,11 +231,7 @@ impl Resident {
             HostRequest::Napis => answer(self.napis()?),
             HostRequest::Apply(request) => answer(self.apply(&request)?),
             HostRequest::Writes => answer(self.writes()?),
-            HostRequest::BeginCommands { after } => {
-                let begun = Around::begin(&mut self.control, &self.interfaces, after)?;
-                self.commands = Some(begun);
-                answer(())
-            }
+            HostRequest::BeginCommands { after } => answer(self.begin_commands(after)?),
             HostRequest::StartCommand(command) => {
                 self.command = Some(RunningCommand::new(&command, &self.interfaces));
                 answer(())
@@ -292,6 +289,12 @@ impl Resident {
                 Err(LabError::Unexpected(String::from(what)))
             }
         }
+    }
+
+    fn begin_commands(&mut self, after: Vec<HostCommand>) -> Result<(), LabError> {
+        let begun = Around::begin(&mut self.control, &self.interfaces, after)?;
+        self.commands = Some(begun);
+        Ok(())
     }
 
     /// Counts the packets in the queueing disciplines of the host's interfaces.

@@ -189,7 +189,7 @@ impl AgentConnection {
                     if let Some(system) = line.strip_prefix(SEND) {
                         program
                             .check(system.trim())
-                            .map_err(|why| self.failure(&why))?;
+                            .map_err(|why| self.failure(&why.message))?;
                         self.send_bytes(&program.bytes)?;
                     } else if let Some(why) = line.strip_prefix(FAILED) {
                         return Err(self.failure(why.trim()));
@@ -398,7 +398,7 @@ impl Drop for AgentConnection {
 }
 
 /// The argument on which a program runs [`serve_controller`](crate::serve_controller).
-pub const AGENT_COMMAND: &str = "agent";
+const AGENT_COMMAND: &str = "agent";
 
 /// The monotonic and the wall clock of this machine, ns.
 fn own_clocks() -> [i64; 2] {
@@ -593,7 +593,7 @@ impl Program {
     }
 
     /// Checks that the program runs on a system, as uname(1) names it: `Linux x86_64`.
-    fn check(&self, system: &str) -> Result<(), String> {
+    fn check(&self, system: &str) -> Result<(), HostFailure> {
         let own = match self.bytes.get(ELF_MACHINE) {
             Some([62, 0]) => "x86_64",
             Some([183, 0]) => "aarch64",
@@ -601,11 +601,14 @@ impl Program {
         };
         match system.split_once(' ') {
             Some(("Linux", machine)) if machine == own => Ok(()),
-            Some(("Linux", machine)) => Err(format!(
+            Some(("Linux", machine)) => Err(HostFailure::new(format!(
                 "it is a machine of {machine}, and this program is for {own}; name a file of nicpoll for it: program = \
                  \"PATH\""
-            )),
-            _ => Err(format!("it runs {system}; an agent runs on Linux")),
+            ))),
+            _ => {
+                let why = format!("it runs {system}; an agent runs on Linux");
+                Err(HostFailure::new(why))
+            }
         }
     }
 }

@@ -12,17 +12,11 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::thread;
 
-use nicpoll_model::Side;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{HostFailure, LabError, Refused};
-use crate::host::ssh::{AgentConnection, AgentPlace, RemoteHost};
-use crate::host::{Facts, HostClient, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER, SENDER};
-use crate::link::Link;
-use crate::link::existing::{JoinedHost, link_between};
+use crate::error::Refused;
+use crate::host::{RECEIVER, ROUTER, SENDER};
 
 /// The machines of a study, by the roles of their hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,30 +98,18 @@ impl HostPlace {
         Err(Refused(format!("[hosts.{name}] {why}")))
     }
 
-    fn interfaces(&self) -> Vec<String> {
+    pub(crate) fn interfaces(&self) -> Vec<String> {
         let one = self.interface.iter().cloned();
         one.chain(self.interfaces.iter().cloned()).collect()
     }
 
     /// Returns its name in messages.
-    fn shown(&self, role: &str) -> String {
+    pub(crate) fn shown(&self, role: &str) -> String {
         match &self.ssh {
             Some(ssh) => format!("the {role} ({ssh})"),
             None => format!("the {role} (this machine)"),
         }
     }
-}
-
-/// Hosts that were connected, in the order of a packet's path, and the machine of the studied one.
-pub struct ConnectedHosts {
-    /// Sender, perhaps a router, receiver.
-    pub way: Vec<HostClient>,
-    /// The machine whose receive discipline is studied.
-    pub machine: HostClient,
-    /// What joins them.
-    pub link: Arc<Link>,
-    /// The cores of the traffic, the sender's first.
-    pub cpus: [u32; 2],
 }
 
 impl Hosts {
@@ -147,101 +129,22 @@ impl Hosts {
     }
 
     /// The hosts in the order of a packet's path.
-    fn roles(&self) -> impl Iterator<Item = (&'static str, &HostPlace)> {
+    pub(crate) fn roles(&self) -> impl Iterator<Item = (&'static str, &HostPlace)> {
         [SENDER, ROUTER, RECEIVER]
             .into_iter()
             .filter_map(|role| Some((role, self.0.get(role)?)))
     }
 
-    /// Returns where ssh goes for a role, and its interfaces.
-    pub(crate) fn place_of(&self, role: &str) -> (Option<String>, Vec<String>) {
-        let place = self.0.get(role).cloned().unwrap_or_default();
-        (place.ssh.clone(), place.interfaces())
+    /// Returns where the host of a role is.
+    pub(crate) fn place(&self, role: &str) -> Option<&HostPlace> {
+        self.0.get(role)
     }
 
-    fn studied(&self) -> &'static str {
+    /// Returns the host whose receiving is studied.
+    pub(crate) fn studied(&self) -> &'static str {
         match self.is_routed() {
             true => ROUTER,
             false => RECEIVER,
-        }
-    }
-
-    /// Connects a host, and its machine if it is the studied one.
-    pub(crate) fn connect_one(
-        &self,
-        role: &str,
-        version: &str,
-    ) -> Result<(RemoteHost, Option<RemoteHost>), HostFailure> {
-        let unknown = || HostFailure::new(format!("there is no host {role}"));
-        let place = self.0.get(role).ok_or_else(unknown)?;
-        let agent = AgentPlace {
-            name: place.shown(role),
-            ssh: place.ssh.clone(),
-            program: place.program.clone(),
-        };
-        let connection = AgentConnection::open(agent, version)?;
-        let host = connection.host(0, place.netns.clone(), place.interfaces())?;
-        let is_studied = role == self.studied();
-        let machine = is_studied
-            .then(|| connection.host(1, None, vec![String::from(MACHINE_INTERFACE)]))
-            .transpose()?;
-        Ok((host, machine))
-    }
-
-    /// Connects all hosts at once, and looks at what joins them. `version` is the program's.
-    ///
-    /// # Errors
-    /// When a host cannot be reached or has no such interface; when they cannot reach each other by these.
-    pub(crate) fn connect(&self, version: &str) -> Result<ConnectedHosts, LabError> {
-        let connected = thread::scope(|scope| {
-            let roles: Vec<_> = self.roles().collect();
-            let begun = roles.into_iter().map(|(role, _)| {
-                let connect = move || self.connect_one(role, version);
-                (role, scope.spawn(connect))
-            });
-            let begun: Vec<_> = begun.collect();
-            let ended = begun.into_iter().map(|(role, thread)| {
-                let panicked = |_| LabError::Panicked("connecting");
-                Ok((role, thread.join().map_err(panicked)??))
-            });
-            ended.collect::<Vec<Result<_, LabError>>>()
-        });
-        let (mut way, mut machine) = (Vec::new(), None);
-        for one in connected {
-            let (role, (host, its_machine)) = one?;
-            way.push(HostClient::new(role, Box::new(host)));
-            machine = machine.or(its_machine);
-        }
-        let machine = machine.ok_or(LabError::Panicked("connecting"))?;
-        let mut cpus = [0; 2];
-        for (side, host) in [(Side::Sender, 0), (Side::Receiver, way.len() - 1)] {
-            cpus[side.of(0, 1)] = self.cpu_of(side, &way[host].facts()?)?;
-        }
-        let mut joined = Vec::new();
-        for (host, (_, place)) in way.iter_mut().zip(self.roles()) {
-            joined.push(JoinedHost::new(host, place.interfaces(), None)?);
-        }
-        let link = Arc::new(link_between(joined)?);
-        Ok(ConnectedHosts {
-            way,
-            machine: HostClient::new(MACHINE, Box::new(machine)),
-            link,
-            cpus,
-        })
-    }
-
-    fn cpu_of(&self, side: Side, facts: &Facts) -> Result<u32, LabError> {
-        let role = side.of(SENDER, RECEIVER);
-        let cpus = &facts.machine.cpus;
-        let asked = self.0.get(role).and_then(|place| place.cpu);
-        let own = side.of(cpus.first(), cpus.get(1).or(cpus.first()));
-        match asked.or(own.copied()) {
-            Some(cpu) if cpus.contains(&cpu) => Ok(cpu),
-            _ => Err(Refused(format!(
-                "[hosts.{role}] has no CPU {}; it has {cpus:?}",
-                asked.unwrap_or_default()
-            ))
-            .into()),
         }
     }
 }

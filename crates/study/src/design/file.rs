@@ -60,7 +60,7 @@ impl StudyFile {
     ///
     /// # Errors
     /// As [`StudyFile::parse`].
-    pub fn parse_on(text: &str, hosts: Option<Hosts>) -> Result<Self, FileError> {
+    pub(crate) fn parse_on(text: &str, hosts: Option<Hosts>) -> Result<Self, FileError> {
         if text.len() > BYTES_MAX {
             let message = format!("a study file has at most {BYTES_MAX} bytes");
             return Err(FileError { line: 1, message });

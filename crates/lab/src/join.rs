@@ -1,18 +1,26 @@
-//! Interfaces that exist already, as a link: two of this machine's, or those of several hosts.
+//! Hosts that exist already, joined by their interfaces: namespaces of this machine, or machines of their own.
 //!
 //! Nothing is made or removed. Settings are changed through the switch's journal and restored by the guard. An interface
 //! of this machine that carries the user's ssh connection is refused unless the file allows it.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use nicpoll_model::Side;
 use nicpoll_model::line::Line;
 use nicpoll_switch::{Journal, Owner, namespace_named};
 use nicpoll_sys::netns::NetNamespace;
 
-use crate::error::{Doing, LabError, Refused};
+use crate::error::{Doing, HostFailure, LabError, Refused};
 use crate::host::local::LocalHost;
-use crate::host::{HostClient, HostInterface, HostRequest, RECEIVER, ROUTER, SENDER};
+use crate::host::ssh::{AgentConnection, AgentPlace, RemoteHost};
+use crate::host::{
+    Facts, HostClient, HostInterface, HostRequest, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER,
+    SENDER,
+};
+use crate::link::hosts::Hosts;
 use crate::link::{ExistingInterfaces, Link, LinkEnd, OwnInterface};
 
 /// The link of two interfaces that exist. Nothing is changed, and nothing is sent.
@@ -175,4 +183,97 @@ pub fn link_between(mut hosts: Vec<JoinedHost<'_>>) -> Result<Link, LabError> {
         nobody: None,
         ends,
     })
+}
+
+/// Hosts that were connected, in the order of a packet's path, and the machine of the studied one.
+pub struct ConnectedHosts {
+    /// Sender, perhaps a router, receiver.
+    pub way: Vec<HostClient>,
+    /// The machine whose receive discipline is studied.
+    pub machine: HostClient,
+    /// What joins them.
+    pub link: Arc<Link>,
+    /// The cores of the traffic, the sender's first.
+    pub cpus: [u32; 2],
+}
+
+impl Hosts {
+    /// Connects a host, and its machine if it is the studied one.
+    pub(crate) fn connect_one(
+        &self,
+        role: &str,
+        version: &str,
+    ) -> Result<(RemoteHost, Option<RemoteHost>), HostFailure> {
+        let unknown = || HostFailure::new(format!("there is no host {role}"));
+        let place = self.place(role).ok_or_else(unknown)?;
+        let agent = AgentPlace {
+            name: place.shown(role),
+            ssh: place.ssh.clone(),
+            program: place.program.clone(),
+        };
+        let connection = AgentConnection::open(agent, version)?;
+        let host = connection.host(0, place.netns.clone(), place.interfaces())?;
+        let is_studied = role == self.studied();
+        let machine = is_studied
+            .then(|| connection.host(1, None, vec![String::from(MACHINE_INTERFACE)]))
+            .transpose()?;
+        Ok((host, machine))
+    }
+
+    /// Connects all hosts at once, and looks at what joins them. `version` is the program's.
+    ///
+    /// # Errors
+    /// When a host cannot be reached or has no such interface; when they cannot reach each other by these.
+    pub(crate) fn connect(&self, version: &str) -> Result<ConnectedHosts, LabError> {
+        let connected = thread::scope(|scope| {
+            let roles: Vec<_> = self.roles().collect();
+            let begun = roles.into_iter().map(|(role, _)| {
+                let connect = move || self.connect_one(role, version);
+                (role, scope.spawn(connect))
+            });
+            let begun: Vec<_> = begun.collect();
+            let ended = begun.into_iter().map(|(role, thread)| {
+                let panicked = |_| LabError::Panicked("connecting");
+                Ok((role, thread.join().map_err(panicked)??))
+            });
+            ended.collect::<Vec<Result<_, LabError>>>()
+        });
+        let (mut way, mut machine) = (Vec::new(), None);
+        for one in connected {
+            let (role, (host, its_machine)) = one?;
+            way.push(HostClient::new(role, Box::new(host)));
+            machine = machine.or(its_machine);
+        }
+        let machine = machine.ok_or(LabError::Panicked("connecting"))?;
+        let mut cpus = [0; 2];
+        for (side, host) in [(Side::Sender, 0), (Side::Receiver, way.len() - 1)] {
+            cpus[side.of(0, 1)] = self.cpu_of(side, &way[host].facts()?)?;
+        }
+        let mut joined = Vec::new();
+        for (host, (_, place)) in way.iter_mut().zip(self.roles()) {
+            joined.push(JoinedHost::new(host, place.interfaces(), None)?);
+        }
+        let link = Arc::new(link_between(joined)?);
+        Ok(ConnectedHosts {
+            way,
+            machine: HostClient::new(MACHINE, Box::new(machine)),
+            link,
+            cpus,
+        })
+    }
+
+    fn cpu_of(&self, side: Side, facts: &Facts) -> Result<u32, LabError> {
+        let role = side.of(SENDER, RECEIVER);
+        let cpus = &facts.machine.cpus;
+        let asked = self.place(role).and_then(|place| place.cpu);
+        let own = side.of(cpus.first(), cpus.get(1).or(cpus.first()));
+        match asked.or(own.copied()) {
+            Some(cpu) if cpus.contains(&cpu) => Ok(cpu),
+            _ => Err(Refused(format!(
+                "[hosts.{role}] has no CPU {}; it has {cpus:?}",
+                asked.unwrap_or_default()
+            ))
+            .into()),
+        }
+    }
 }
