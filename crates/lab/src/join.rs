@@ -202,7 +202,6 @@ impl Hosts {
     pub(crate) fn connect_one(
         &self,
         role: &str,
-        version: &str,
     ) -> Result<(RemoteHost, Option<RemoteHost>), HostFailure> {
         let unknown = || HostFailure::new(format!("there is no host {role}"));
         let place = self.place(role).ok_or_else(unknown)?;
@@ -211,7 +210,7 @@ impl Hosts {
             ssh: place.ssh.clone(),
             program: place.program.clone(),
         };
-        let connection = AgentConnection::open(agent, version)?;
+        let connection = AgentConnection::open(agent)?;
         let host = connection.host(0, place.netns.clone(), place.interfaces())?;
         let is_studied = role == self.studied();
         let machine = is_studied
@@ -220,15 +219,15 @@ impl Hosts {
         Ok((host, machine))
     }
 
-    /// Connects all hosts at once, and looks at what joins them. `version` is the program's.
+    /// Connects all hosts at once, and looks at what joins them.
     ///
     /// # Errors
     /// When a host cannot be reached or has no such interface; when they cannot reach each other by these.
-    pub(crate) fn connect(&self, version: &str) -> Result<ConnectedHosts, LabError> {
+    pub(crate) fn connect(&self) -> Result<ConnectedHosts, LabError> {
         let connected = thread::scope(|scope| {
             let roles: Vec<_> = self.roles().collect();
             let begun = roles.into_iter().map(|(role, _)| {
-                let connect = move || self.connect_one(role, version);
+                let connect = move || self.connect_one(role);
                 (role, scope.spawn(connect))
             });
             let begun: Vec<_> = begun.collect();

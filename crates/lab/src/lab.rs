@@ -67,8 +67,6 @@ pub struct Lab {
 /// Hosts on machines of their own.
 struct Apart {
     hosts: Hosts,
-    /// The program's version.
-    version: String,
     /// The CPUs that the router may use.
     router_cpus: Vec<u32>,
 }
@@ -146,12 +144,12 @@ impl Lab {
         Lab::counting([sender, receiver], router, link, two_cpus()?)
     }
 
-    /// Builds a lab of hosts on machines of their own. `version` is the program's.
+    /// Builds a lab of hosts on machines of their own.
     ///
     /// # Errors
     /// When a host cannot be reached, or they cannot reach each other by their interfaces.
-    pub fn apart(hosts: &Hosts, version: &str) -> Result<Self, LabError> {
-        let mut connected = hosts.connect(version)?;
+    pub fn apart(hosts: &Hosts) -> Result<Self, LabError> {
+        let mut connected = hosts.connect()?;
         let (receiver, sender) = (connected.way.pop(), connected.way.drain(..1).next());
         let ends = sender
             .zip(receiver)
@@ -166,7 +164,6 @@ impl Lab {
         };
         lab.apart = Some(Apart {
             hosts: hosts.clone(),
-            version: String::from(version),
             router_cpus,
         });
         Ok(lab)
@@ -232,7 +229,7 @@ impl Lab {
                     }
                     thread::sleep(LOOK_EVERY);
                 }
-                match apart.hosts.connect_one(&role, &apart.version) {
+                match apart.hosts.connect_one(&role) {
                     Err(failure) if begin.elapsed() > REOPEN_MAX => return Err(failure.into()),
                     Err(_) => next = Instant::now() + REOPEN_EVERY,
                     Ok(both) => break both,

@@ -22,7 +22,6 @@ pub struct AgentArgs {
 pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let guard = guard_of_this_program().context("finding this program")?;
-    let version = env!("NICPOLL_VERSION");
-    serve_controller(version, guard, args.copy.as_deref(), stop.asked())?;
+    serve_controller(guard, args.copy.as_deref(), stop.asked())?;
     Ok(0)
 }

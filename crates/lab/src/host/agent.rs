@@ -24,7 +24,8 @@ use serde_json::Value;
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::local::ServedHost;
 use crate::host::protocol::{
-    FromAgent, MARK, PROTOCOL, SILENCE_MAX, ToAgent, line_of, message_of, next_line, request_of,
+    FromAgent, MARK, PROTOCOL, SILENCE_MAX, ToAgent, VERSION, line_of, message_of, next_line,
+    request_of,
 };
 use crate::host::{HostEvent, HostMessage};
 use crate::machine::recover;
@@ -45,7 +46,6 @@ const HOSTS_MAX: u32 = 16;
 /// When the guard does not start, or an earlier change cannot be restored; when the controller speaks another version,
 /// or was silent for too long.
 pub fn serve_controller(
-    version: &str,
     guard: Command,
     copy: Option<&Path>,
     stop: &AtomicBool,
@@ -59,7 +59,7 @@ pub fn serve_controller(
     stdio::print(&format!("{MARK} {PROTOCOL}\n"))?;
     say(&FromAgent::Hello {
         protocol: PROTOCOL,
-        version: String::from(version),
+        version: String::from(VERSION),
     })?;
     let heard = Arc::new(Heard::now());
     let (messages, inbox) = mpsc::channel();

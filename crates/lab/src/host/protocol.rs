@@ -16,6 +16,9 @@ use crate::host::{HostEvent, HostMessage, HostRequest};
 /// The version of the protocol. Both sides must have the same.
 pub const PROTOCOL: u32 = 1;
 
+/// The version of this program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// The longest line. The readings of a long trial take a tenth of it.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
 

@@ -24,7 +24,8 @@ use sha2::{Digest, Sha256};
 
 use crate::error::HostFailure;
 use crate::host::protocol::{
-    FromAgent, MARK, PING_EVERY, PROTOCOL, SILENCE_MAX, ToAgent, line_of, message_of, next_line,
+    FromAgent, MARK, PING_EVERY, PROTOCOL, SILENCE_MAX, ToAgent, VERSION, line_of, message_of,
+    next_line,
 };
 use crate::host::{ClockOffset, Host, HostEvent, HostMessage};
 
@@ -104,11 +105,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl AgentConnection {
-    /// Starts an agent and waits until it is ready. `version` is the program's.
+    /// Starts an agent and waits until it is ready.
     ///
     /// # Errors
     /// When the machine cannot be reached or cannot run the program, with what to do.
-    pub fn open(place: AgentPlace, version: &str) -> Result<Arc<Self>, HostFailure> {
+    pub fn open(place: AgentPlace) -> Result<Arc<Self>, HostFailure> {
         let name = place.name.clone();
         let failed = |why: String| HostFailure::new(format!("{name}: {why}"));
         let program = Program::read(place.program.as_deref())
@@ -152,7 +153,7 @@ impl AgentConnection {
         connection
             .begin_threads(output, errors, replies)
             .map_err(|error| failed(error.to_string()))?;
-        connection.greet(&program, version)?;
+        connection.greet(&program)?;
         Ok(connection)
     }
 
@@ -181,7 +182,7 @@ impl AgentConnection {
     }
 
     /// Waits for the agent's first message, and sends the program if the machine asks for it.
-    fn greet(&self, program: &Program, version: &str) -> Result<(), HostFailure> {
+    fn greet(&self, program: &Program) -> Result<(), HostFailure> {
         let deadline = Instant::now() + START_MAX;
         loop {
             match self.reply(deadline, "the agent did not start")? {
@@ -198,7 +199,7 @@ impl AgentConnection {
                 Reply::Message(FromAgent::Hello { protocol, .. }, _) if protocol == PROTOCOL => {
                     return self.say(&ToAgent::Hello {
                         protocol: PROTOCOL,
-                        version: String::from(version),
+                        version: String::from(VERSION),
                     });
                 }
                 Reply::Message(FromAgent::Hello { protocol, version }, _) => {
