@@ -251,8 +251,10 @@ pub enum HostRequest {
     OpenCpuWindow,
     /// End it: a list of [`cpu::CoreTime`].
     CloseCpuWindow {
-        /// The cores to report: the sender's and the receiver's.
+        /// The cores to report.
         cpus: Vec<u32>,
+        /// The core of the host's sending threads, if it has any, and that of its receiving ones.
+        bound: [Option<u32>; 2],
     },
     /// Compute while the traffic runs.
     StartSpinner {

@@ -67,8 +67,8 @@ pub struct Lab {
 /// Hosts on machines of their own.
 struct Apart {
     hosts: Hosts,
-    /// The CPUs that the router may use.
-    router_cpus: Vec<u32>,
+    /// The CPUs of the studied one.
+    studied_cpus: Vec<u32>,
 }
 
 /// Time to reach a lost host again.
@@ -158,13 +158,9 @@ impl Lab {
         let router = connected.way.pop();
         let mut lab = Lab::counting(ends, router, connected.link, connected.cpus)?;
         lab.machine = Some(connected.machine);
-        let router_cpus = match &mut lab.router {
-            Some(router) => router.facts()?.machine.cpus,
-            None => Vec::new(),
-        };
         lab.apart = Some(Apart {
             hosts: hosts.clone(),
-            router_cpus,
+            studied_cpus: lab.studied().facts()?.machine.cpus,
         });
         Ok(lab)
     }
@@ -269,13 +265,22 @@ impl Lab {
         Ok(napis)
     }
 
-    /// The studied machine's cores of the traffic, the sender's first: both on one machine. Of a router that is a machine
-    /// of its own, those that it may use.
+    /// The studied machine's cores whose time counts: those of the traffic, the sender's first, or all of a machine that
+    /// is the studied host alone.
     pub fn cpus(&self) -> Vec<u32> {
         match &self.apart {
             None => vec![self.sender_cpu, self.receiver_cpu],
-            Some(apart) if self.router.is_some() => apart.router_cpus.clone(),
-            Some(_) => vec![self.receiver_cpu],
+            Some(apart) => apart.studied_cpus.clone(),
+        }
+    }
+
+    /// The core of the studied machine's sending threads, if it has any, and that of its receiving ones.
+    pub fn bound_cpus(&self) -> [Option<u32>; 2] {
+        let (sender, receiver) = (Some(self.sender_cpu), Some(self.receiver_cpu));
+        match (&self.apart, &self.router) {
+            (None, _) => [sender, receiver],
+            (Some(_), None) => [None, receiver],
+            (Some(_), Some(_)) => [None, None],
         }
     }
 

@@ -247,7 +247,7 @@ fn end(args: &StudyRunArgs, session: Session, stop: &Stop) -> Result<u8, Failure
     }
     if let (Ok(study), Some(file)) = (&study, &args.report) {
         let mut study = study.clone();
-        study.host.leave_out_names();
+        study.leave_out_names();
         output::write_report(file, &render_html(&study))?;
     }
     ended.unstored.map_or(Ok(()), Err)?;

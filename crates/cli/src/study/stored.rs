@@ -272,7 +272,7 @@ fn written(
     let study = || -> Result<_, StoreError> {
         let mut kept = store.read::<Study>(which, still_runs)?;
         if !has_names {
-            kept.document.host.leave_out_names();
+            kept.document.leave_out_names();
         }
         Ok(kept)
     };

@@ -274,7 +274,9 @@ impl Resident {
                 self.cpu_window = Some((self.exact_cpu()?.read()?, threads));
                 answer(())
             }
-            HostRequest::CloseCpuWindow { cpus } => answer(self.close_cpu_window(&cpus)?),
+            HostRequest::CloseCpuWindow { cpus, bound } => {
+                answer(self.close_cpu_window(&cpus, bound)?)
+            }
             HostRequest::StartSpinner { cpu, duration } => {
                 self.spinner = Some(CpuSpinner::start(cpu, duration)?);
                 answer(())
@@ -576,7 +578,11 @@ impl Resident {
         })
     }
 
-    fn close_cpu_window(&mut self, cpus: &[u32]) -> Result<Vec<CoreTime>, LabError> {
+    fn close_cpu_window(
+        &mut self,
+        cpus: &[u32],
+        [sender, receiver]: [Option<u32>; 2],
+    ) -> Result<Vec<CoreTime>, LabError> {
         let after = self.exact_cpu()?.read()?;
         let threads = self.exact_cpu()?.threads()?;
         let (before, threads_before) = begun(self.cpu_window.take(), "a window of CPU time")?;
@@ -589,10 +595,10 @@ impl Resident {
         // The ends are bound to the requested cores; a sender at full speed may not have left its core yet, and then
         // has no name.
         let core_of = |name: &str| match name {
-            "" => cpus.first().copied(),
-            _ if name.starts_with(ENGINE_THREAD) => cpus.get(1).copied(),
-            _ if name.starts_with(SENDER_THREAD) => cpus.first().copied(),
-            _ if name.starts_with(RECEIVER_THREAD) => cpus.get(1).copied(),
+            "" => sender,
+            _ if name.starts_with(ENGINE_THREAD) => receiver,
+            _ if name.starts_with(SENDER_THREAD) => sender,
+            _ if name.starts_with(RECEIVER_THREAD) => receiver,
             _ => None,
         };
         Ok(split(after.since(&before, cpus), &study, core_of))

@@ -178,6 +178,14 @@ pub struct LabHost {
     pub carries_ssh: bool,
 }
 
+impl LabHost {
+    /// Removes the fields that identify the machine to strangers.
+    fn leave_out_names(&mut self) {
+        self.ssh = None;
+        self.machine.leave_out_names();
+    }
+}
+
 /// A workload and its properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadFacts {
@@ -443,6 +451,22 @@ pub struct Study {
 }
 
 impl Study {
+    /// Removes what identifies its machines to strangers.
+    pub fn leave_out_names(&mut self) {
+        self.host.leave_out_names();
+        for host in &mut self.lab.hosts {
+            // A lost host is named with its address.
+            if let Some(ssh) = &host.ssh {
+                let shown = format!(" ({ssh})");
+                let reasons = self.trials.iter_mut().map(|it| &mut it.validity.external);
+                for reason in reasons.flatten() {
+                    *reason = reason.replace(&shown, "");
+                }
+            }
+            host.leave_out_names();
+        }
+    }
+
     /// Counts the blocks of a workload in which a trial was run.
     fn blocks_run(&self, workload: &str) -> u32 {
         let own = self.trials.iter().filter(|one| one.workload == workload);

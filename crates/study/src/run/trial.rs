@@ -325,8 +325,8 @@ impl<'a> Trials<'a> {
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
-        let cpus = self.lab.cpus();
-        let cores = HostRequest::CloseCpuWindow { cpus };
+        let (cpus, bound) = (self.lab.cpus(), self.lab.bound_cpus());
+        let cores = HostRequest::CloseCpuWindow { cpus, bound };
         let cores = self.lab.studied().ask(cores)?;
         let closed = self.lab.studied().edge()?;
         let window = self.end_window(running, before, [opened, closed])?;

@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use nicpoll_model::numbers::{MISSING, counted, span};
-use nicpoll_model::{HostFacts, Plan, SettingFacts, Study, StudyPlan};
+use nicpoll_model::numbers::{MISSING, counted, figure, span};
+use nicpoll_model::{HostFacts, LabHost, Plan, SettingFacts, Study, StudyPlan};
 
 use super::notes;
 use super::trials::TrialGroup;
@@ -38,19 +38,23 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
         study.started_at,
         span(study.elapsed_seconds)
     );
-    let cpus = listed(&study.host.cpus);
-    let model = stated(&study.host, &[" ({cpu_model})"]).concat();
     let mut facts = vec![
         ("question", study.question.clone()),
         ("command", study.argv.join(" ")),
         ("run", run),
     ];
     facts.extend(study.host.machine.clone().map(|name| ("machine", name)));
-    facts.extend([
-        ("kernel", study.host.kernel.clone()),
-        ("CPUs", cpus + &model),
-        ("link", link(study)),
-    ]);
+    match &study.lab.hosts[..] {
+        [] => facts.extend([
+            ("kernel", study.host.kernel.clone()),
+            ("CPUs", cpus(&study.host)),
+        ]),
+        hosts => {
+            facts.extend(hosts.iter().map(|host| (host.host.as_str(), machine(host))));
+            facts.extend(clocks(study).map(|text| ("clocks", text)));
+        }
+    }
+    facts.push(("link", link(study)));
     // A setting without a discipline of its own is described by its changes.
     let described = study.settings.iter();
     let described = described.filter(|it| !it.description.is_empty());
@@ -61,6 +65,47 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
         ("placement", placement(study)),
     ]);
     facts
+}
+
+fn cpus(host: &HostFacts) -> String {
+    let model = stated(host, &[" ({cpu_model})"]).concat();
+    listed(&host.cpus) + &model
+}
+
+/// Describes a host that is a machine of its own.
+fn machine(host: &LabHost) -> String {
+    let place = host.ssh.as_ref().or(host.machine.machine.as_ref());
+    let place = place.map_or(String::new(), |place| format!("{place}: "));
+    let interfaces = joined(&host.interfaces, " and ");
+    let shared = match host.carries_ssh {
+        true => ", which carries the ssh connection, too",
+        false => "",
+    };
+    format!(
+        "{place}{interfaces}{shared}; {}; CPUs {}",
+        host.machine.kernel,
+        cpus(&host.machine)
+    )
+}
+
+/// Tells how far the ends' clocks were apart: at most, over all trials.
+fn clocks(study: &Study) -> Option<String> {
+    let trials = study.trials.iter().filter_map(|it| it.figures.as_ref());
+    let apart = trials.filter_map(|figures| {
+        let (sender, receiver) = (figures.hosts.first()?, figures.hosts.last()?);
+        let apart_ns = receiver.clock_ahead_ns - sender.clock_ahead_ns;
+        Some((
+            apart_ns.unsigned_abs(),
+            sender.clock_error_ns + receiver.clock_error_ns,
+        ))
+    });
+    let (apart_ns, error_ns) = apart.max()?;
+    let ms = |ns: u64| figure(ns as f64 / 1e6);
+    Some(format!(
+        "sender's and receiver's at most {} ms apart, known to {} ms; one-way delays are corrected by it",
+        ms(apart_ns),
+        ms(error_ns)
+    ))
 }
 
 fn link(study: &Study) -> String {

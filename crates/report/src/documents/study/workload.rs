@@ -202,6 +202,17 @@ fn cpu_rows(study: &Study, groups: &[TrialGroup]) -> Vec<Row> {
         states.push(("  steal", cores_of, |cpu| cpu.steal_ratio));
     }
     let mut rows = Vec::new();
+    for host in &study.lab.hosts {
+        let title = format!("{}, all CPUs: % of time, sampled", host.host);
+        rows.push(Row::group(title, Ink::Plain));
+        for (label, _, read) in states.iter().take(HOST_STATES) {
+            let cells = groups.iter().map(|group| {
+                let share = group.median(|trial| mean_share(trial, &host.host, *read));
+                share.map_or(String::from(MISSING), percent)
+            });
+            rows.push(Row::plain(*label, cells));
+        }
+    }
     for cores in cores(groups).chunks(CORES_A_GROUP) {
         let names = joined(cores.iter().map(|core| core_name(study, *core)), " | ");
         let title = format!("{names}: % of time, {}", source.name());
@@ -215,11 +226,35 @@ fn cpu_rows(study: &Study, groups: &[TrialGroup]) -> Vec<Row> {
     rows
 }
 
+/// The states of a whole machine that are shown: those that top(1) shows.
+const HOST_STATES: usize = 4;
+
+/// Returns a machine's mean share of time in a state, over its CPUs.
+fn mean_share(trial: &TrialFigures, host: &str, read: StateShare) -> Option<f64> {
+    let host = trial.hosts.iter().find(|one| one.host == host)?;
+    let sum: f64 = host.cores.iter().map(read).sum();
+    (!host.cores.is_empty()).then(|| sum / host.cores.len() as f64)
+}
+
+/// Of more cores than this, those that were never busy are left out.
+const IDLE_CORES_MAX: usize = 4;
+
+/// A core that is busy for less than this share of its time is idle.
+const IDLE_SHARE: f64 = 0.01;
+
 /// Returns the cores whose time was measured, in their order.
 pub fn cores(groups: &[TrialGroup]) -> Vec<u32> {
     let trials = groups.iter().flat_map(TrialGroup::results);
-    let cores = trials.flat_map(|trial| cores_of(trial).iter().map(|cpu| cpu.core));
-    cores.collect::<BTreeSet<u32>>().into_iter().collect()
+    let states: Vec<&CpuStates> = trials.flat_map(cores_of).collect();
+    let of = |states: &mut dyn Iterator<Item = &&CpuStates>| -> BTreeSet<u32> {
+        states.map(|cpu| cpu.core).collect()
+    };
+    let all = of(&mut states.iter());
+    let shown = match all.len() > IDLE_CORES_MAX {
+        true => of(&mut states.iter().filter(|cpu| cpu.busy() >= IDLE_SHARE)),
+        false => all,
+    };
+    shown.into_iter().collect()
 }
 
 /// Returns the CPU states of a trial by core; empty if not measured.
@@ -231,6 +266,12 @@ pub fn cores_of(trial: &TrialFigures) -> &[CpuStates] {
 pub fn core_name(study: &Study, core: u32) -> String {
     let lab = &study.lab;
     let what = match (core == lab.sender_cpu, core == lab.receiver_cpu) {
+        // Of the studied machine alone.
+        _ if lab.hosts.len() > 2 => " (router)",
+        (_, is_receiver) if !lab.hosts.is_empty() => match is_receiver {
+            true => " (receiver)",
+            false => "",
+        },
         (true, true) => " (sender and receiver)",
         (true, false) => " (sender)",
         (false, true) => " (receiver)",
