@@ -251,10 +251,7 @@ impl Resident {
             }
             HostRequest::LoadCounters => answer(self.load_counters()?),
             HostRequest::Count { counter, is_on } => answer(self.count(counter, is_on)?),
-            HostRequest::WatchPolls { napi_id } => {
-                let netns_inode = self.netns_inode;
-                answer(self.poll_counter()?.watch(netns_inode, napi_id)?)
-            }
+            HostRequest::WatchPolls { napi_id } => answer(self.watch_polls(napi_id)?),
             HostRequest::Polls => answer(self.polls()?),
             HostRequest::Edge => answer(self.edge()?),
             HostRequest::CpuTime => answer(CpuSample::now().doing(|| "reading /proc/stat")?),
@@ -542,6 +539,11 @@ impl Resident {
             None => NotifiedSockets::new()?,
         };
         Ok(self.listener.insert(listener).changes(&ifindexes)?)
+    }
+
+    fn watch_polls(&mut self, napi_id: Option<u32>) -> Result<(), LabError> {
+        let netns_inode = self.netns_inode;
+        Ok(self.poll_counter()?.watch(netns_inode, napi_id)?)
     }
 
     fn poll_counter(&mut self) -> Result<&mut PollCounter, LabError> {
