@@ -113,6 +113,21 @@ pub enum NicpollCommand {
     Man(ManArgs),
 }
 
+impl NicpollCommand {
+    /// The machine on which the command is to run, if it is another one.
+    pub fn elsewhere(&self) -> Option<&str> {
+        let there = match self {
+            NicpollCommand::Ab(args) => &args.there,
+            NicpollCommand::Show(args) => &args.there,
+            NicpollCommand::Doctor(args) => &args.there,
+            NicpollCommand::Set(args) => &args.there,
+            NicpollCommand::Restore(args) => &args.there,
+            _ => return None,
+        };
+        there.host.as_deref()
+    }
+}
+
 /// Arguments of a command that parses them itself, as the program that it replaces does.
 #[derive(Debug, Args)]
 pub struct OwnArgs {

@@ -25,8 +25,10 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use clap_complete::Shell;
 use nicpoll_engine::remove_sockets_of_the_dead;
+use nicpoll_lab::run_there;
 use nicpoll_sys::{socket, stdio, tell};
 use nicpoll_traffic::netrate::options::NetrateTool;
+use nicpoll_traffic::signals::Stop;
 
 use crate::args::{Cli, NicpollCommand, OwnArgs};
 use crate::engine::{blast, forward, sink, sysctl};
@@ -37,14 +39,7 @@ use crate::traffic::{iperf, linerate, netrate, rr};
 
 fn main() -> ExitCode {
     socket::find_hosts_without_modules();
-    let args = arguments();
-    let ended = set::see_words(&args).and_then(|()| {
-        match Cli::try_parse_from(set::translated(args.into_iter())) {
-            Ok(cli) => run(&cli.command),
-            Err(told) => help_or_usage(&told),
-        }
-    });
-    match ended {
+    match command_of(arguments()) {
         Ok(code) => ExitCode::from(code),
         Err(failure @ Failure::Unread) => ExitCode::from(failure.code()),
         Err(failure) => {
@@ -53,6 +48,38 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// Runs the command of these words, the program's name first, and returns its exit code.
+fn command_of(args: Vec<OsString>) -> Result<u8, Failure> {
+    set::see_words(&args)?;
+    match Cli::try_parse_from(set::translated(args.into_iter())) {
+        Ok(cli) => match cli.command.elsewhere() {
+            Some(host) => elsewhere(host),
+            None => run(&cli.command),
+        },
+        Err(told) => help_or_usage(&told),
+    }
+}
+
+/// Runs this very command on another machine.
+fn elsewhere(host: &str) -> Result<u8, Failure> {
+    let stop = Stop::on_signals().context("catching signals")?;
+    let code = run_there(host, &words_there(env::args().skip(1)), stop.asked())?;
+    Ok(stop.signal().map_or(code, |signal| 128 + signal as u8))
+}
+
+/// Returns an agent's words for a command without its option `--host`.
+fn words_there(args: impl Iterator<Item = String>) -> Vec<String> {
+    let mut words = vec![String::from("--")];
+    let mut is_value = false;
+    for word in args {
+        if !is_value && word != "--host" && !word.starts_with("--host=") {
+            words.push(word.clone());
+        }
+        is_value = !is_value && word == "--host";
+    }
+    words
 }
 
 /// Prints the parser's text: help and the version are results, anything else is wrong usage.

@@ -16,6 +16,14 @@ use serde::de::DeserializeOwned;
 use crate::failure::Failure;
 use crate::reading::confined;
 
+/// The machine on which a command runs.
+#[derive(Args, Debug)]
+pub struct There {
+    /// Run it on another machine, reached by ssh without a password: root@box2 (docs/hosts.md). Files are that machine's
+    #[arg(long, value_name = "HOST")]
+    pub host: Option<String>,
+}
+
 /// Where studies are stored.
 #[derive(Args, Debug)]
 pub struct StoreFile {

@@ -1,6 +1,7 @@
 //! A host: a machine or a network namespace at one end of a link. [`Host`] carries requests and events, all of which can
 //! be serialised, so a host may be anywhere; [`HostClient`] turns them into calls. `local` is a namespace of this
-//! machine, `ssh` another machine with an `agent` on it; `protocol` is what passes between these two.
+//! machine, `ssh` another machine with an `agent` on it; `protocol` is what passes between these two, and
+//! `deploy` brings the program there.
 //!
 //! No closure, clock or flag of this process crosses to a host. Times are durations, or nanoseconds of the host's own
 //! monotonic clock, used only for differences. A host restores its changes on request and when it is dropped.
@@ -9,6 +10,7 @@ pub mod agent;
 pub mod changes;
 pub mod commands;
 pub mod cpu;
+pub mod deploy;
 pub mod local;
 pub mod protocol;
 pub mod ssh;

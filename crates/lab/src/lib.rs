@@ -21,9 +21,10 @@ mod workload;
 
 pub use engine_support::{EngineSupport, OtherEnd, SinkWithOtherEnd, check_of};
 pub use error::{Doing, HostFailure, LabError, Refused};
-pub use host::agent::serve_controller;
+pub use host::agent::{obey_controller, serve_controller};
 pub use host::changes::Changes;
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
+pub use host::deploy::run_there;
 pub use host::local::LocalHost;
 pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
 pub use host::{

@@ -37,7 +37,12 @@ pub const GUARD_COMMAND: &str = "guard";
 
 /// Returns the command that starts a guard: the calling program with [`GUARD_COMMAND`].
 pub fn guard_of_this_program() -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let own = std::env::current_exe()?;
+    // A program that was copied to another machine for one command is removed as soon as it runs.
+    let mut command = match own.exists() {
+        true => Command::new(own),
+        false => Command::new("/proc/self/exe"),
+    };
     command.arg(GUARD_COMMAND);
     Ok(command)
 }

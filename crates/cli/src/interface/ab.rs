@@ -17,7 +17,7 @@ use nicpoll_traffic::signals::Stop;
 
 use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, POLLING};
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
-use crate::options::{StoreFile, number, usage};
+use crate::options::{StoreFile, There, number, usage};
 use crate::output::{self, origin};
 use crate::progress::Spinner;
 
@@ -76,6 +76,8 @@ pub struct AbArgs {
     /// Print one JSON object instead of text (docs/ab.md)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub there: There,
 }
 
 /// Runs `nicpoll ab` and returns its exit code.

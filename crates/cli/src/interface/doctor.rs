@@ -7,6 +7,7 @@ use nicpoll_model::TruthVerdict;
 use nicpoll_model::units::parse_time;
 
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
+use crate::options::There;
 use crate::output::{origin, print_document};
 
 /// Runs the checks, or the test of the CPU account with --cpu-truth, and returns the exit code.
@@ -47,6 +48,8 @@ pub struct DoctorArgs {
     /// Print one JSON object instead of text (docs/schema.md)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub there: There,
 }
 
 fn parse_fold(text: &str) -> Result<Duration, String> {

@@ -18,6 +18,7 @@ use super::freebsd;
 use super::knobs::parse_names;
 use super::report::Report;
 use crate::failure::Failure;
+use crate::options::There;
 
 /// Options of `nicpoll restore`.
 #[derive(Args, Debug)]
@@ -36,6 +37,8 @@ pub struct RestoreArgs {
     /// Print one JSON object instead of text (docs/switch.md)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub there: There,
 }
 
 /// Runs `nicpoll restore` and returns its exit code.

@@ -27,7 +27,7 @@ use super::knobs::{GROUP, KnobArgs, MINUS_POLLING, NO_POLLING, POLLING, parse_na
 use super::report::Report;
 use super::restore::restore_named;
 use crate::failure::Failure;
-use crate::options::time_within;
+use crate::options::{There, time_within};
 
 /// Returns the command line of `set` or `ab` with ifconfig(8)'s `-polling` as an option.
 pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -537,6 +537,8 @@ pub struct SetArgs {
     /// Root directory of another machine's image, into which --persist writes; this machine's settings stay
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
+    #[command(flatten)]
+    pub there: There,
 }
 
 /// How long a change lasts without being confirmed.

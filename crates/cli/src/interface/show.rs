@@ -13,7 +13,7 @@ use nicpoll_sys::tell;
 
 use super::freebsd;
 use crate::failure::Failure;
-use crate::options::{number, time_within, usage};
+use crate::options::{There, number, time_within, usage};
 use crate::output::{origin, print, print_document};
 
 /// Runs the command and returns its exit code.
@@ -87,6 +87,8 @@ pub struct ShowArgs {
     /// Print one JSON object instead of text (docs/schema.md)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub there: There,
 }
 
 impl ShowArgs {

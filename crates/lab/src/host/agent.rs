@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_switch::{Guard, Journal, namespace_named};
 use nicpoll_sys::stdio;
+use rustix::process::{Signal, getpid, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
@@ -91,6 +92,44 @@ pub fn serve_controller(
         }
     }
     Ok(())
+}
+
+/// Has a command that this process is about to run end with its controller, whose signs of life come by standard input:
+/// as by SIGTERM when the controller is gone or silent for [`SILENCE_MAX`]. `copy` is a folder that was made for this
+/// program, and is removed.
+///
+/// # Errors
+/// When there can be no further thread.
+pub fn obey_controller(copy: Option<&Path>) -> Result<(), LabError> {
+    if let Some(folder) = copy {
+        fs::remove_dir_all(folder).doing(|| format!("removing {}", folder.display()))?;
+    }
+    stdio::print(&format!("{MARK} {PROTOCOL}\n"))?;
+    let heard = Arc::new(Heard::now());
+    let listening = Arc::clone(&heard);
+    thread::Builder::new()
+        .name(String::from("nicpoll-listen"))
+        .spawn(move || {
+            let mut input = io::stdin().lock();
+            while let Ok(1..) = input.read(&mut [0; 64]) {
+                listening.again();
+            }
+            end_by_signal();
+        })?;
+    thread::Builder::new()
+        .name(String::from("nicpoll-silence"))
+        .spawn(move || {
+            while heard.silence() <= SILENCE_MAX {
+                thread::sleep(LOOK_EVERY);
+            }
+            end_by_signal();
+            end_if_stuck(&heard);
+        })?;
+    Ok(())
+}
+
+fn end_by_signal() {
+    let _ = kill_process(getpid(), Signal::TERM);
 }
 
 /// When the controller was last heard.

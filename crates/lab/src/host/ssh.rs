@@ -1,16 +1,14 @@
 //! Hosts on other machines, reached by the system's ssh(1) with the user's own configuration.
 //!
-//! One connection a machine carries everything: the program, if the machine has not the same one, then the
-//! [`protocol`](crate::host::protocol). The program is compared and checked by its SHA-256, and the agent removes its copy.
-//! Without `ssh` the agent is a child process on this machine. Whatever a machine sends is limited in size and time; a
+//! One connection a machine carries everything: the program, if the machine has not the same one
+//! ([`deploy`](crate::host::deploy)), then the [`protocol`](crate::host::protocol). Without `ssh` the agent is a child process on this machine. Whatever a machine sends is limited in size and time; a
 //! machine that sends something else, or nothing, is given up with its name.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -20,17 +18,15 @@ use std::time::{Duration, Instant};
 
 use nicpoll_switch::freebsd::ssh_command;
 use rustix::time::{ClockId, clock_gettime};
-use sha2::{Digest, Sha256};
 
 use crate::error::HostFailure;
+use crate::host::deploy::{
+    AGENT_COMMAND, EXIT_NOT_REACHED, FAILED, Program, SEND, START_MAX, greeting,
+};
 use crate::host::protocol::{
-    FromAgent, MARK, PING_EVERY, PROTOCOL, SILENCE_MAX, ToAgent, VERSION, line_of, message_of,
-    next_line,
+    FromAgent, PING_EVERY, PROTOCOL, SILENCE_MAX, ToAgent, VERSION, line_of, message_of, next_line,
 };
 use crate::host::{ClockOffset, Host, HostEvent, HostMessage};
-
-/// Time for a machine to log in, take the program and start the agent.
-const START_MAX: Duration = Duration::from_secs(60);
 
 /// Time for the agent to answer that a host is open.
 const OPEN_MAX: Duration = Duration::from_secs(15);
@@ -38,30 +34,11 @@ const OPEN_MAX: Duration = Duration::from_secs(15);
 /// Time for the agent to restore everything and end.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// What a login may print before the agent's first line.
-const GREETING_BYTES_MAX: usize = 64 << 10;
-
 /// What is kept of standard error.
 const SAID_BYTES_MAX: usize = 4 << 10;
 
-/// The program is sent in blocks of this size, which dd(1) reads exactly.
-const BLOCK_BYTES: usize = 64 << 10;
-
-/// The largest program: more is no nicpoll.
-const PROGRAM_BYTES_MAX: u64 = 512 << 20;
-
 /// Pings for one reading of a clock; the fastest counts.
 const CLOCK_PINGS: u32 = 8;
-
-/// ssh's exit code if it cannot reach the machine or log in.
-const EXIT_NOT_REACHED: i32 = 255;
-
-/// The file of this program, even if a newer one took its place.
-const THIS_PROGRAM: &str = "/proc/self/exe";
-
-/// The first words of the start script's lines: it asks for the program, or gives up.
-const SEND: &str = "nicpoll-send";
-const FAILED: &str = "nicpoll-failed";
 
 /// A machine on which an agent runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +94,7 @@ impl AgentConnection {
         let mut command = match &place.ssh {
             Some(ssh) => {
                 let mut command = ssh_command(ssh);
-                command.arg(program.start_script());
+                command.arg(program.start_script(&[]));
                 command
             }
             None => {
@@ -398,9 +375,6 @@ impl Drop for AgentConnection {
     }
 }
 
-/// The argument on which a program runs [`serve_controller`](crate::serve_controller).
-const AGENT_COMMAND: &str = "agent";
-
 /// The monotonic and the wall clock of this machine, ns.
 fn own_clocks() -> [i64; 2] {
     [ClockId::Monotonic, ClockId::Realtime].map(|clock| {
@@ -415,37 +389,18 @@ fn read(output: Option<ChildStdout>, to: &Weak<AgentConnection>, replies: &mpsc:
         return;
     };
     let mut reader = BufReader::new(output);
-    let outcome = greeting(&mut reader, replies).and_then(|()| messages(&mut reader, to, replies));
+    let greeted = greeting(&mut reader, |line| {
+        // Nobody may wait any more.
+        let _ = replies.send(Reply::Greeting(String::from(line)));
+        Ok(())
+    });
+    let outcome = greeted.and_then(|()| messages(&mut reader, to, replies));
     if let Some(connection) = to.upgrade() {
         let why = match outcome {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => error.to_string(),
             _ => connection.ended(),
         };
         connection.lose(&why);
-    }
-}
-
-/// Passes the lines on that come before the agent's first one.
-fn greeting(reader: &mut impl BufRead, replies: &mpsc::Sender<Reply>) -> io::Result<()> {
-    let mut bytes = 0;
-    loop {
-        let mut line = Vec::new();
-        let left = (GREETING_BYTES_MAX - bytes) as u64;
-        bytes += reader.take(left).read_until(b'\n', &mut line)?;
-        if line.last() != Some(&b'\n') {
-            if bytes >= GREETING_BYTES_MAX {
-                let what =
-                    "it prints something else than the agent does; its login may run a program";
-                return Err(io::Error::other(what));
-            }
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let line = String::from_utf8_lossy(&line);
-        if line.starts_with(MARK) {
-            return Ok(());
-        }
-        // Nobody may wait any more.
-        let _ = replies.send(Reply::Greeting(String::from(line.trim_end())));
     }
 }
 
@@ -551,91 +506,4 @@ impl Host for RemoteHost {
     fn is_lost(&self) -> bool {
         locked(&self.connection.lost).is_some()
     }
-}
-
-/// A program to run on another machine.
-struct Program {
-    path: PathBuf,
-    /// Its bytes, filled up with zeros to whole blocks. An ELF file runs as well with them.
-    bytes: Vec<u8>,
-    /// SHA-256 of the file, and of these bytes.
-    hashes: [String; 2],
-}
-
-impl Program {
-    fn read(path: Option<&Path>) -> io::Result<Self> {
-        let path = path.unwrap_or(Path::new(THIS_PROGRAM)).to_path_buf();
-        let file = File::open(&path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other(format!("{} is no file", path.display())));
-        }
-        let mut bytes = Vec::new();
-        file.take(PROGRAM_BYTES_MAX).read_to_end(&mut bytes)?;
-        let own = hash(&bytes);
-        bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
-        let hashes = [own, hash(&bytes)];
-        Ok(Program {
-            path,
-            bytes,
-            hashes,
-        })
-    }
-
-    /// The command that starts the agent there: by the program in PATH if it is the same, else by a copy in a private
-    /// folder that can hold and run it.
-    fn start_script(&self) -> String {
-        let [own, sent] = &self.hashes;
-        let (blocks, kib) = (self.bytes.len() / BLOCK_BYTES, self.bytes.len() / 1024);
-        START_SCRIPT
-            .replace("OWN", own)
-            .replace("SENT", sent)
-            .replace("BLOCKS", &blocks.to_string())
-            .replace("KIB", &kib.to_string())
-    }
-
-    /// Checks that the program runs on a system, as uname(1) names it: `Linux x86_64`.
-    fn check(&self, system: &str) -> Result<(), HostFailure> {
-        let own = match self.bytes.get(ELF_MACHINE) {
-            Some([62, 0]) => "x86_64",
-            Some([183, 0]) => "aarch64",
-            _ => return Ok(()),
-        };
-        match system.split_once(' ') {
-            Some(("Linux", machine)) if machine == own => Ok(()),
-            Some(("Linux", machine)) => Err(HostFailure::new(format!(
-                "it is a machine of {machine}, and this program is for {own}; name a file of nicpoll for it: program = \
-                 \"PATH\""
-            ))),
-            _ => {
-                let why = format!("it runs {system}; an agent runs on Linux");
-                Err(HostFailure::new(why))
-            }
-        }
-    }
-}
-
-/// Where an ELF file has its machine's number, which is little-endian on the machines that are told apart.
-const ELF_MACHINE: std::ops::Range<usize> = 18..20;
-
-/// For any POSIX shell, on one line in single quotes: the user's login shell may be another one, such as csh. The
-/// folders' mount may forbid programs, which a script shows.
-const START_SCRIPT: &str = "exec sh -c 'umask 077; s() { sha256sum \"$1\" 2>/dev/null | cut -d\" \" -f1; }; \
-    p=$(command -v nicpoll); if [ -n \"$p\" ] && [ \"$(s \"$p\")\" = OWN ]; then exec \"$p\" agent; fi; \
-    for t in \"${XDG_RUNTIME_DIR:-/run}\" /run /var/tmp /tmp \"$HOME\"; do \
-    d=$(mktemp -d \"$t/nicpoll.XXXXXX\" 2>/dev/null) || continue; \
-    printf \"#\\041/bin/sh\\n\" > \"$d/nicpoll\" && chmod 700 \"$d/nicpoll\" && \"$d/nicpoll\" 2>/dev/null && \
-    [ \"$(df -Pk \"$d\" | tail -n 1 | tr -s \" \" | cut -d\" \" -f4)\" -gt KIB ] && break; \
-    rm -rf \"$d\"; d=; done; \
-    if [ -z \"$d\" ]; then echo nicpoll-failed none of its folders has KIB KiB and runs programs: /run, /var/tmp, /tmp, home; exit 1; fi; \
-    echo nicpoll-send $(uname -sm); \
-    if e=$(dd bs=65536 count=BLOCKS iflag=fullblock of=\"$d/nicpoll\" 2>&1) && [ \"$(s \"$d/nicpoll\")\" = SENT ]; \
-    then \"$d/nicpoll\" agent --copy \"$d\"; r=$?; else echo nicpoll-failed the program arrived damaged: $e; r=1; fi; \
-    rm -rf \"$d\"; exit $r'";
-
-fn hash(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
