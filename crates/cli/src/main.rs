@@ -128,7 +128,10 @@ fn run(command: &NicpollCommand) -> Result<u8, Failure> {
         NicpollCommand::Set(args) => set::set(args),
         NicpollCommand::Restore(args) => restore::restore(args),
         NicpollCommand::Guard(args) => restore::guard(args),
-        NicpollCommand::Agent(args) => agent::run(args),
+        NicpollCommand::Agent(args) => match agent::command(args)? {
+            Some(words) => command_of(words),
+            None => agent::run(args),
+        },
         NicpollCommand::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),
         NicpollCommand::Netblast(OwnArgs { args }) => netrate::run(NetrateTool::Netblast, args),
         NicpollCommand::Netreceive(OwnArgs { args }) => netrate::run(NetrateTool::Netreceive, args),

@@ -23,13 +23,19 @@ pub struct AgentArgs {
     pub words: Vec<OsString>,
 }
 
-/// Runs the agent and returns its exit code.
-pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
-    if !args.words.is_empty() {
-        obey_controller(args.copy.as_deref())?;
-        let program = iter::once(OsString::from("nicpoll"));
-        return crate::command_of(program.chain(args.words.iter().cloned()).collect());
+/// Returns the words of the command that an agent is to run, if it is to run one. From here on the command ends with its
+/// controller.
+pub fn command(args: &AgentArgs) -> Result<Option<Vec<OsString>>, Failure> {
+    if args.words.is_empty() {
+        return Ok(None);
     }
+    obey_controller(args.copy.as_deref())?;
+    let program = iter::once(OsString::from("nicpoll"));
+    Ok(Some(program.chain(args.words.iter().cloned()).collect()))
+}
+
+/// Serves a controller's requests and returns the exit code.
+pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let guard = guard_of_this_program().context("finding this program")?;
     serve_controller(guard, args.copy.as_deref(), stop.asked())?;
