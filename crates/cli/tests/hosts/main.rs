@@ -1,13 +1,17 @@
 //! Studies between hosts that are reached by ssh, and what becomes of them when something breaks.
 
+mod broken;
 #[path = "../common/mod.rs"]
 mod common;
 mod place;
+mod refused;
+mod site;
 
 use std::io::ErrorKind;
 
 use crate::common::prelude::*;
 use crate::place::{SshHost, SshHosts};
+use crate::site::{PAIR, ROUTED, Site, two_periods};
 
 /// Whether a host's packets get to an address where nobody listens.
 fn reaches(hosts: &SshHosts, name: &str, address: &str) -> bool {
@@ -71,4 +75,62 @@ fn a_router_forwards_and_a_link_comes_back() {
     hosts.equip(&mut command);
     let output = run_in(&hosts.controller, command);
     assert_has(stderr(&output), "REMOTE HOST IDENTIFICATION HAS CHANGED");
+}
+
+#[test]
+fn a_study_runs_between_two_hosts_and_leaves_nothing_there() {
+    needs!(Root, PerNapi, Sshd);
+    let site = Site::of(SshHosts::pair());
+    let file = site.written(&format!("{}{PAIR}", two_periods("100ms", 2)));
+    let ran = site.run(&["study", "run", &file, "--json"]);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", said(&ran));
+    let study = json_of(&ran);
+    let trials = study["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2 * 2);
+    for trial in trials {
+        assert_eq!(trial["external"], Value::Null, "{trial}");
+        assert!(
+            trial["figures"]["delivered_packets"].as_u64() > Some(0),
+            "{trial}"
+        );
+    }
+    site.assert_untouched();
+    let again = site.run(&["study", "show", "last", "--json"]);
+    assert_eq!(again.stdout, ran.stdout);
+}
+
+#[test]
+fn the_hosts_of_a_ready_study_are_named_by_a_file_of_their_own() {
+    needs!(Root, PerNapi, Sshd);
+    let site = Site::installed();
+    let hosts = site.home.path().join("hosts.toml");
+    fs::write(&hosts, PAIR).unwrap();
+    let hosts = hosts.display().to_string();
+    let planned = site.run(&["study", "run", "period", "--hosts", &hosts, "--dry-run"]);
+    assert_code(&planned, 0);
+    assert_has_all(stdout(&planned), "root@box1 | root@box2");
+    let file = site.written(&two_periods("100ms", 2));
+    let ran = site.run(&["study", "run", &file, "--hosts", &hosts, "--json"]);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", said(&ran));
+    assert_eq!(json_of(&ran)["trials"].as_array().unwrap().len(), 2 * 2);
+    site.assert_untouched();
+}
+
+#[test]
+fn a_router_between_two_hosts_is_studied() {
+    needs!(Root, PerNapi, Sshd);
+    let site = Site::of(SshHosts::routed());
+    let text = two_periods("100ms", 2).replace("\nreceiver = ", "\nrouter = ") + ROUTED;
+    let ran = site.run(&["study", "run", &site.written(&text), "--json"]);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", said(&ran));
+    let study = json_of(&ran);
+    for trial in study["trials"].as_array().unwrap() {
+        assert!(
+            trial["figures"]["delivered_packets"].as_u64() > Some(0),
+            "{trial}"
+        );
+    }
+    let changed = study["setting_changes"].as_array().unwrap().iter();
+    assert!(changed.filter(|one| one["host"] == "router").count() >= 2);
+    site.assert_untouched();
 }

@@ -179,7 +179,8 @@ impl SshHosts {
         &self.hosts[self.index(name)]
     }
 
-    fn index(&self, name: &str) -> usize {
+    /// A host's place in the order of their names.
+    pub fn index(&self, name: &str) -> usize {
         let found = self.hosts.iter().position(|host| host.name == name);
         found.unwrap_or_else(|| panic!("there is no host {name}"))
     }
@@ -224,12 +225,30 @@ impl SshHosts {
         shell(&self.controller, &format!("ip link set {name} {state}"));
     }
 
-    /// Ends a host's sshd with its sessions, and starts another with further lines in its configuration.
-    pub fn restart_sshd(&mut self, name: &str, lines: &str) {
+    /// Kills a host's sshd and the processes of its sessions, but not what they have started.
+    pub fn kill_sshd(&mut self, name: &str) {
         let at = self.index(name);
         self.hosts[at].kill_sshd();
+    }
+
+    /// Kills a host's sshd as [`SshHosts::kill_sshd`] does, and starts another with further lines in its configuration.
+    pub fn restart_sshd(&mut self, name: &str, lines: &str) {
+        self.kill_sshd(name);
+        let at = self.index(name);
         self.hosts[at].start_sshd(lines);
         self.await_sshd(at);
+    }
+
+    /// Gives each host the program in PATH.
+    pub fn install(&self, program: &Path) {
+        for host in &self.hosts {
+            let program = program.to_owned();
+            let copy = move |_: &mut ()| {
+                fs::create_dir("/usr/local/bin")?;
+                fs::copy(program, "/usr/local/bin/nicpoll")
+            };
+            host.inside.run(copy).unwrap().unwrap();
+        }
     }
 
     /// Has the controller know a host by another key than the host has.
@@ -313,8 +332,7 @@ impl SshHost {
         self.sshd = Some(started.unwrap());
     }
 
-    /// Kills sshd and the processes of its sessions, but not what they have started.
-    pub fn kill_sshd(&mut self) {
+    fn kill_sshd(&mut self) {
         self.kill(|command| command.starts_with("sshd") || command.contains("/sshd"));
         if let Some(mut sshd) = self.sshd.take() {
             sshd.wait().unwrap();
@@ -359,19 +377,78 @@ impl SshHost {
         self.inside.run(|()| files_below(&FOLDERS)).unwrap()
     }
 
-    /// What can be set at the host's interfaces, by name: attributes, features, NAPI instances, links with their queueing
+    /// What can be set at the host's test interfaces, by name: attributes, features, NAPI instances, links with their queueing
     /// disciplines and programs, addresses, routes and permanent neighbours.
     pub fn settings(&self) -> BTreeMap<String, String> {
         let mut all = self.inside.run(|()| interface_settings()).unwrap();
         for lines in [
-            "ip -d link | grep -v '^    link/'",
+            "ip -o -d link | grep -v eth0",
             "ip -o addr show scope global",
-            "ip route; ip -6 route",
+            "(ip route; ip -6 route) | grep -v eth0",
             "ip neigh show nud permanent",
         ] {
             all.insert(String::from(lines), shell(&self.inside, lines));
         }
         all
+    }
+}
+
+/// What a host is like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostState {
+    settings: BTreeMap<String, String>,
+    files: BTreeSet<PathBuf>,
+    /// Command lines. Processes of sshd go with their connections.
+    programs: Vec<String>,
+}
+
+/// What a host has that it had not, or the other way round.
+#[derive(Debug, Default, PartialEq)]
+pub struct Left {
+    pub settings: Vec<String>,
+    pub files: Vec<PathBuf>,
+    pub programs: Vec<String>,
+}
+
+impl HostState {
+    pub fn of(host: &SshHost) -> Self {
+        let programs = host.processes().into_values();
+        HostState {
+            settings: host.settings(),
+            files: host.files(),
+            programs: programs.filter(|line| !line.contains("sshd")).collect(),
+        }
+    }
+
+    /// What differs from how the host was before.
+    pub fn since(&self, before: &HostState) -> Left {
+        let names = self.settings.keys().chain(before.settings.keys());
+        let names: BTreeSet<&String> = names.collect();
+        let settings = names.into_iter().filter_map(|name| {
+            let (was, is) = (before.settings.get(name), self.settings.get(name));
+            (was != is).then(|| format!("{name}: {was:?} -> {is:?}"))
+        });
+        let files = self.files.symmetric_difference(&before.files);
+        let programs = self.programs.iter();
+        Left {
+            settings: settings.collect(),
+            files: files.cloned().collect(),
+            programs: programs
+                .filter(|line| !before.programs.contains(line))
+                .cloned()
+                .collect(),
+        }
+    }
+
+    /// Waits until a host is as it was before, at most until `deadline`. Returns what differs then.
+    pub fn await_again(&self, host: &SshHost, deadline: Instant) -> Left {
+        loop {
+            let left = HostState::of(host).since(self);
+            if left == Left::default() || Instant::now() > deadline {
+                return left;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 
@@ -444,6 +521,9 @@ fn interface_settings() -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for interface in fs::read_dir("/sys/class/net").unwrap().flatten() {
         let name = interface.file_name().into_string().unwrap();
+        if name == "eth0" {
+            continue;
+        }
         for file in fs::read_dir(interface.path()).unwrap().flatten() {
             let attribute = file.file_name().into_string().unwrap();
             let is_history = attribute.contains("carrier") || attribute.ends_with("_count");

@@ -61,9 +61,11 @@ impl Program {
         }
         let mut bytes = Vec::new();
         file.take(PROGRAM_BYTES_MAX).read_to_end(&mut bytes)?;
-        let own = hash(&bytes);
-        bytes.resize(bytes.len().next_multiple_of(BLOCK_BYTES), 0);
-        let hashes = [own, hash(&bytes)];
+        let own = Sha256::new_with_prefix(&bytes);
+        let length = bytes.len();
+        bytes.resize(length.next_multiple_of(BLOCK_BYTES), 0);
+        let sent = own.clone().chain_update(&bytes[length..]);
+        let hashes = [text_of(own), text_of(sent)];
         Ok(Program {
             path,
             bytes,
@@ -265,9 +267,9 @@ fn print_lines(reader: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-fn hash(bytes: &[u8]) -> String {
+fn text_of(hash: Sha256) -> String {
     let mut text = String::new();
-    for byte in Sha256::digest(bytes) {
+    for byte in hash.finalize() {
         let _ = write!(text, "{byte:02x}");
     }
     text

@@ -197,14 +197,20 @@ impl Session {
     /// # Errors
     /// When the lab cannot be built.
     pub fn run_here(
-        self,
+        mut self,
         is_kept: bool,
         guard: Command,
         cancel: &AtomicBool,
         progress: impl FnMut(StudyProgress<'_>),
     ) -> Result<Ended<Study, StudyError>, LabError> {
         let topology = self.design.topology.clone();
-        let run = |lab: &mut Lab| self.run(lab, cancel, progress);
+        let run = |lab: &mut Lab| {
+            if lab.is_apart() {
+                // The time to reach the hosts is not the study's.
+                self.identity.begin = Instant::now();
+            }
+            self.run(lab, cancel, progress)
+        };
         in_lab(&topology, is_kept, guard, run)
     }
 
@@ -294,7 +300,7 @@ impl Session {
         };
         run.blocks()?;
         let mut study = run.head;
-        study.elapsed_seconds = begin.elapsed().as_secs_f64();
+        study.elapsed_seconds = run.begin.elapsed().as_secs_f64();
         study.trials = run.done;
         Ok(conclude(&design, study)?)
     }
@@ -491,8 +497,12 @@ impl StudyRun<'_> {
                 trial => trial?,
             };
             (self.progress)(StudyProgress::Ends(&trial));
-            let taken = self.begin.elapsed() - elapsed;
-            self.schedule.took(workload, taken);
+            let lost = std::mem::take(&mut self.trials.lost_time);
+            self.begin += lost;
+            let taken = self.begin.elapsed().saturating_sub(elapsed);
+            if lost.is_zero() {
+                self.schedule.took(workload, taken);
+            }
             self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
             self.learn_settings();
             if let Some(recording) = self.recording {

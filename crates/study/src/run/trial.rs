@@ -50,6 +50,8 @@ pub struct Trials<'a> {
     memories: BTreeMap<(String, String), TimerMemory>,
     /// Whether the trial has made its own changes: later ones are another process's.
     is_settled: bool,
+    /// How long a lost host took from the study's time, until its owner takes it out.
+    pub(crate) lost_time: Duration,
 }
 
 /// Workload and setting of a trial.
@@ -81,6 +83,7 @@ impl<'a> Trials<'a> {
             changes: Vec::new(),
             memories: BTreeMap::new(),
             is_settled: false,
+            lost_time: Duration::ZERO,
         })
     }
 
@@ -137,9 +140,10 @@ impl<'a> Trials<'a> {
             place.sequence, place.workload, place.setting
         );
         self.is_settled = false;
+        let begin = Instant::now();
         let outcome = self.measure(place.clone(), subject);
         if let Some(why) = outcome.as_ref().err().and_then(LabError::of_lost_host) {
-            return self.cut_off(place, why);
+            return self.cut_off(place, why, begin);
         }
         let changes = match &outcome {
             Err(error) if error.of_traffic().is_some() => Some(self.others_changes()?),
@@ -171,7 +175,7 @@ impl<'a> Trials<'a> {
     }
 
     /// Makes the trial during which a host was lost, restores the other hosts, and connects it again.
-    fn cut_off(&mut self, place: TrialPlace, why: &str) -> Result<Trial, LabError> {
+    fn cut_off(&mut self, place: TrialPlace, why: &str, begin: Instant) -> Result<Trial, LabError> {
         let trial = Trial {
             validity: Validity {
                 external: Some(String::from(why)),
@@ -181,6 +185,8 @@ impl<'a> Trials<'a> {
         };
         self.lab.restore()?;
         self.lab.reopen(self.cancel)?;
+        self.lost_time = begin.elapsed();
+        self.lab.deadline = self.lab.deadline.map(|deadline| deadline + self.lost_time);
         Ok(trial)
     }
 
