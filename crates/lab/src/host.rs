@@ -403,6 +403,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// A named host, with its events that nobody has asked for yet.
 pub struct HostClient {
     name: String,
+    /// Its name in errors.
+    shown: String,
     host: Box<dyn Host>,
     last_id: u64,
     ended: BTreeMap<u32, Result<Box<EndBooks>, HostFailure>>,
@@ -413,10 +415,17 @@ impl HostClient {
     pub fn new(name: &str, host: Box<dyn Host>) -> Self {
         HostClient {
             name: String::from(name),
+            shown: String::from(name),
             host,
             last_id: 0,
             ended: BTreeMap::new(),
         }
+    }
+
+    /// The host, with where it is in errors: `sender (root@box1)`.
+    #[must_use]
+    pub(crate) fn shown_as(self, shown: String) -> Self {
+        HostClient { shown, ..self }
     }
 
     /// Replaces a host that is lost.
@@ -481,9 +490,9 @@ impl HostClient {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(books) = self.ended.remove(&end) {
-                return books
-                    .map(|books| Some(*books))
-                    .map_err(|failure| LabError::Traffic(format!("the {}: {failure}", self.name)));
+                return books.map(|books| Some(*books)).map_err(|failure| {
+                    LabError::Traffic(format!("the {}: {failure}", self.shown))
+                });
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.host.next_event(left)? {
@@ -503,7 +512,7 @@ impl HostClient {
         let answer = self.answer(request).and_then(|answer| {
             serde_json::from_value(answer).map_err(|error| HostFailure::of(&error))
         });
-        answer.doing(|| format!("at the {}", self.name))
+        answer.doing(|| format!("at the {}", self.shown))
     }
 
     fn answer(&mut self, request: HostRequest) -> Result<Value, HostFailure> {

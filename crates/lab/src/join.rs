@@ -206,7 +206,7 @@ impl Hosts {
         let unknown = || HostFailure::new(format!("there is no host {role}"));
         let place = self.place(role).ok_or_else(unknown)?;
         let agent = AgentPlace {
-            name: place.shown(role),
+            name: format!("the {}", place.shown(role)),
             ssh: place.ssh.clone(),
             program: place.program.clone(),
         };
@@ -238,9 +238,13 @@ impl Hosts {
             ended.collect::<Vec<Result<_, LabError>>>()
         });
         let (mut way, mut machine) = (Vec::new(), None);
-        for one in connected {
+        for (one, (_, place)) in connected.into_iter().zip(self.roles()) {
             let (role, (host, its_machine)) = one?;
-            way.push(HostClient::new(role, Box::new(host)));
+            let shown = place.shown(role);
+            let mut host = HostClient::new(role, Box::new(host)).shown_as(shown);
+            // A missing interface is best told by name.
+            interface_of(&mut host)?;
+            way.push(host);
             machine = machine.or(its_machine);
         }
         let machine = machine.ok_or(LabError::Panicked("connecting"))?;

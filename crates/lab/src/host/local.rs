@@ -26,7 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::error::{Doing, HostFailure, LabError};
+use crate::error::{Doing, HostFailure, LabError, Refused};
 use crate::host::changes::{Changes, NotifiedSockets};
 use crate::host::commands::{Around, RunningCommand, interface_values};
 use crate::host::cpu::{CoreTime, of_study, own_process, split};
@@ -319,6 +319,14 @@ impl Resident {
     /// Describes the studied interface, and lists the addresses of all.
     fn interface(&mut self) -> Result<HostInterface, LabError> {
         let name = self.interfaces[0].clone();
+        let links = self.control.links()?;
+        let absent = |name: &&String| links.iter().all(|link| link.interface.name != **name);
+        if let Some(name) = self.interfaces.iter().find(absent) {
+            let known: Vec<&str> = links.iter().map(|link| &*link.interface.name).collect();
+            let known = known.join(", ");
+            let why = format!("there is no interface '{name}'; there are {known}");
+            return Err(Refused(why).into());
+        }
         let link = self.control.link_named(&name)?;
         let own = self.ifindexes()?;
         let all = self.control.addresses()?.into_iter();

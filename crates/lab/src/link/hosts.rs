@@ -106,8 +106,8 @@ impl HostPlace {
     /// Returns its name in messages.
     pub(crate) fn shown(&self, role: &str) -> String {
         match &self.ssh {
-            Some(ssh) => format!("the {role} ({ssh})"),
-            None => format!("the {role} (this machine)"),
+            Some(ssh) => format!("{role} ({ssh})"),
+            None => format!("{role} (this machine)"),
         }
     }
 }
