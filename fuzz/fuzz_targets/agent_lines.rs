@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_lab::protocol::{FromAgent, ToAgent, line_of, message_of, next_line, request_of};
+use nicpoll_lab::{FromAgent, ToAgent, line_of, message_of, next_line, request_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -26,7 +26,7 @@ pub use host::changes::Changes;
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
 pub use host::deploy::run_there;
 pub use host::local::LocalHost;
-pub use host::protocol;
+pub use host::protocol::{FromAgent, ToAgent, line_of, message_of, next_line, request_of};
 pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
 pub use host::{
     ClockOffset, Commands, Counter, Cpus, Edge, Facts, Host, HostClient, HostCommand, HostEvent,
