@@ -198,8 +198,9 @@ impl Kills {
     fn go_on(&mut self, known: usize, row: &mut Row) -> Result<()> {
         let began = Instant::now();
         while self.trials().len() <= known + 1 {
-            if self.study.try_wait()?.is_some() {
+            if let Some(status) = self.study.try_wait()? {
                 row.resumed += 1;
+                nicpoll_sys::tell!("the study ended, {status}: {}", self.said());
                 let resume = ["study", "run", "--resume", "last"];
                 self.study = start(&self.hosts, self.home.path(), &self.program, &resume)?;
                 return self.await_trials(known + 1);
@@ -215,12 +216,16 @@ impl Kills {
         let began = Instant::now();
         while self.trials().len() <= known {
             if began.elapsed() > GOES_ON_WITHIN {
-                let said = fs::read_to_string(self.home.path().join("said")).unwrap_or_default();
-                bail!("no further trial is stored: {said}");
+                bail!("no further trial is stored: {}", self.said());
             }
             thread::sleep(Duration::from_millis(20));
         }
         Ok(())
+    }
+
+    /// What the study's controller says.
+    fn said(&self) -> String {
+        fs::read_to_string(self.home.path().join("said")).unwrap_or_default()
     }
 
     /// Waits until a host is as it was, at most until 15 s after something broke.

@@ -30,7 +30,7 @@ fn a_host_that_cannot_be_reached_or_has_another_key_is_named() {
         "the receiver (root@nowhere) | ssh -o BatchMode=yes root@nowhere true",
     );
     let absent = PAIR.replace("eth1", "eth7");
-    assert_ends(&site, &absent, "eth7 | at the sender");
+    assert_ends(&site, &absent, "eth7 | the sender (root@box1) | eth1");
     site.hosts.restart_sshd("box2", "AuthorizedKeysFile none");
     assert_ends(&site, PAIR, "the receiver (root@box2) | Permission denied");
     site.hosts.restart_sshd("box2", "");
@@ -100,6 +100,38 @@ fn a_host_without_room_for_the_program_is_named() {
     shell(&hosts.host("box2").inside, small);
     let site = Site::of(hosts);
     assert_ends(&site, PAIR, "the receiver (root@box2) | /var/tmp | KiB");
+}
+
+#[test]
+fn a_host_without_room_to_record_its_settings_is_named() {
+    needs!(Root, PerNapi, Sshd);
+    let hosts = SshHosts::pair();
+    hosts.install(Path::new(NICPOLL));
+    let full = "mount -o remount,size=64k /var; cat /dev/zero > /var/full 2> /dev/null || true";
+    shell(&hosts.host("box2").inside, full);
+    let site = Site::of(hosts);
+    assert_ends(
+        &site,
+        PAIR,
+        "receiver | /var/lib/nicpoll | No space left on device",
+    );
+}
+
+#[test]
+fn a_copy_that_was_cut_off_is_removed() {
+    needs!(Root, PerNapi, Sshd);
+    let mut site = Site::of(SshHosts::pair());
+    let file = site.written(&format!("{}{PAIR}", two_periods("100ms", 2)));
+    let child = site.start(&["study", "run", &file]);
+    wait_until("the copy is under way", || {
+        let files = site.hosts.host("box2").files();
+        files.iter().any(|file| file.ends_with("nicpoll"))
+    });
+    site.hosts.restart_sshd("box2", "");
+    let ended = child.wait_with_output().unwrap();
+    assert_code(&ended, 1);
+    assert_has(stderr(&ended), "the receiver (root@box2)");
+    site.assert_untouched();
 }
 
 #[test]

@@ -111,8 +111,9 @@ impl Program {
 const ELF_MACHINE: std::ops::Range<usize> = 18..20;
 
 /// For any POSIX shell, on one line in single quotes: the user's login shell may be another one, such as csh. The
-/// folders' mount may forbid programs, which a script shows.
-const START_SCRIPT: &str = "exec sh -c 'umask 077; s() { sha256sum \"$1\" 2>/dev/null | cut -d\" \" -f1; }; \
+/// folders' mount may forbid programs, which a script shows. A connection that is cut off while the program comes ends
+/// neither the shell nor what it has to remove.
+const START_SCRIPT: &str = "exec sh -c 'umask 077; trap \"\" PIPE; s() { sha256sum \"$1\" 2>/dev/null | cut -d\" \" -f1; }; \
     p=$(command -v nicpoll); if [ -n \"$p\" ] && [ \"$(s \"$p\")\" = OWN ]; then exec \"$p\" agent \"$@\"; fi; \
     for t in \"${XDG_RUNTIME_DIR:-/run}\" /run /var/tmp /tmp \"$HOME\"; do \
     d=$(mktemp -d \"$t/nicpoll.XXXXXX\" 2>/dev/null) || continue; \

@@ -142,13 +142,20 @@ impl<'a> Trials<'a> {
         self.is_settled = false;
         let begin = Instant::now();
         let outcome = self.measure(place.clone(), subject);
-        if let Some(why) = outcome.as_ref().err().and_then(LabError::of_lost_host) {
+        let changes = match &outcome {
+            Err(error) if error.of_traffic().is_some() => self.others_changes().map(Some),
+            _ => Ok(None),
+        };
+        // Its peer may fail first.
+        let errors = [outcome.as_ref().err(), changes.as_ref().err()];
+        if let Some(why) = errors
+            .into_iter()
+            .flatten()
+            .find_map(LabError::of_lost_host)
+        {
             return self.cut_off(place, why, begin);
         }
-        let changes = match &outcome {
-            Err(error) if error.of_traffic().is_some() => Some(self.others_changes()?),
-            _ => None,
-        };
+        let changes = changes?;
         // Also after an error: the next trial, or the user, needs the link as it came up.
         let restored = self.lab.restore();
         let trial = match (outcome, changes) {

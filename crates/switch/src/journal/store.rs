@@ -383,7 +383,12 @@ fn write_aside(path: &Path, record: &impl Serialize) -> Result<(PathBuf, File), 
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         Ok(file)
     };
-    let file = write().map_err(journal_error(&aside))?;
+    let file = write().map_err(|error| {
+        // The disk may be full.
+        let _ = fs::remove_file(&aside);
+        remove_if_empty(directory_of(path));
+        journal_error(&aside)(error)
+    })?;
     fault_point();
     Ok((aside, file))
 }
