@@ -14,7 +14,7 @@ use nicpoll_model::line::IpVersion;
 use nicpoll_model::numbers::count;
 use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;
-use nicpoll_traffic::scheduled::{PulseWorkload, ReplayWorkload};
+use nicpoll_traffic::scheduled::{MixWorkload, PulseWorkload, ReplayWorkload};
 use nicpoll_traffic::workload::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,8 @@ pub enum WorkloadRequest {
     Netrate(NetrateWorkload),
     /// Datagrams in pulses of a millisecond.
     Pulses(PulseWorkload),
+    /// Datagrams of several lengths in turn, at a rate.
+    Mix(MixWorkload),
     /// The datagrams of a capture.
     Replay(ReplayWorkload),
     /// A program of the user's.
@@ -78,6 +80,14 @@ impl WorkloadRequest {
                 "every ms {} datagrams at once with {} bytes of payload",
                 pulses.packets_per_pulse, pulses.payload_bytes
             ),
+            WorkloadRequest::Mix(mix) => {
+                let lengths: Vec<String> = mix.payload_bytes.iter().map(u16::to_string).collect();
+                format!(
+                    "UDP with {} bytes of payload in turn, {} a second",
+                    lengths.join(", "),
+                    mix.packets_per_second
+                )
+            }
             WorkloadRequest::Replay(replay) => {
                 format!(
                     "the UDP datagrams of {}, as recorded",
@@ -103,6 +113,14 @@ impl WorkloadRequest {
             WorkloadRequest::Replay(it) => {
                 it.check()?;
                 (None, None, it.receive_buffer_bytes)
+            }
+            WorkloadRequest::Mix(it) => {
+                check_number("lengths of a mix", it.payload_bytes.len() as u64)?;
+                for bytes in &it.payload_bytes {
+                    check_number("payload_bytes of a mix", (*bytes).into())?;
+                }
+                let rate = ("packets_per_second", it.packets_per_second.get());
+                (None, Some(rate), it.receive_buffer_bytes)
             }
             WorkloadRequest::Rr(it) => {
                 check_number("clients", it.clients().into())?;
@@ -157,6 +175,10 @@ impl WorkloadRequest {
                     ..pulses
                 })
             }
+            WorkloadRequest::Mix(mix) => WorkloadRequest::Mix(MixWorkload {
+                packets_per_second: NonZeroU64::new(per_second)?,
+                ..mix
+            }),
             _ => return None,
         })
     }
@@ -169,6 +191,7 @@ impl WorkloadRequest {
             WorkloadRequest::Pulses(pulses) => {
                 Some(u64::from(pulses.packets_per_pulse.get()) * u64::from(PULSES_PER_SECOND))
             }
+            WorkloadRequest::Mix(mix) => Some(mix.packets_per_second.get()),
             _ => None,
         }
     }
@@ -198,6 +221,7 @@ impl WorkloadRequest {
             WorkloadRequest::Rr(workload) => workload,
             WorkloadRequest::Netrate(workload) => workload,
             WorkloadRequest::Pulses(workload) => workload,
+            WorkloadRequest::Mix(workload) => workload,
             WorkloadRequest::Replay(workload) => workload,
             WorkloadRequest::Command(workload) => workload,
         }
@@ -308,9 +332,12 @@ pub(crate) const PULSE_PACKETS_MAX: u32 = 4096;
 pub const RATE_MAX: u64 = 100_000_000;
 
 /// The numbers of files by their keys: from, to, and what they count.
-const NUMBERS: [(&str, u64, u64, &str); 7] = [
+const NUMBERS: [(&str, u64, u64, &str); 9] = [
     // The shortest datagram holds what every kind of workload writes into it.
     ("payload_bytes", 20, 65_507, "bytes"),
+    ("lengths of a mix", 1, 64, "lengths"),
+    // Each is numbered, and fits a packet of IPv6, too.
+    ("payload_bytes of a mix", 4, PAYLOAD_BYTES_MAX_IPV6, "bytes"),
     ("packets_per_second", 1, RATE_MAX, "a second"),
     ("requests_per_second", 1, RATE_MAX, "a second"),
     // Each client is a thread.

@@ -37,6 +37,27 @@ const FRAGMENT_UNIT_BYTES: u64 = 8;
 /// generators call IMIX.
 const IMIX: [(u64, u32); 3] = [(7, 64), (4, 594), (1, 1518)];
 
+/// The frame lengths of RFC 2544, section 9.1.
+pub const RFC_2544_FRAMES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
+
+/// Returns the frames of the simple Internet mix in an order that spreads each length evenly.
+pub fn imix_frames() -> Vec<u32> {
+    let all: u64 = IMIX.iter().map(|(times, _)| times).sum();
+    let mut placed: Vec<(u64, u32)> = Vec::new();
+    for (times, bytes) in IMIX {
+        placed.extend((0..times).map(|one| ((2 * one + 1) * all / times, bytes)));
+    }
+    placed.sort();
+    placed.into_iter().map(|(_, bytes)| bytes).collect()
+}
+
+/// Returns the UDP payload of a frame over IPv4; `None` if it is too short or too long for one datagram.
+pub fn payload_of_frame(bytes: u32) -> Option<u16> {
+    let around = MAC_HEADER_BYTES + FCS_BYTES + IpVersion::V4.header_bytes() + UDP_HEADER_BYTES;
+    let payload = u64::from(bytes).checked_sub(around)?;
+    (u64::from(bytes) >= FRAME_MIN_BYTES).then_some(payload as u16)
+}
+
 /// Largest value of the length fields of IP and UDP.
 const LENGTH_FIELD_MAX: u64 = 65_535;
 

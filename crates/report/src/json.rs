@@ -21,8 +21,9 @@ use nicpoll_model::traffic::{
 };
 use nicpoll_model::{
     COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, Compared, CpuTruth, DOCTOR_SCHEMA, Doctor, IMPORTED_SCHEMA,
-    Imported, SCHEMA, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show, Studies,
-    Study, StudyPlan, SwitchRun, WATCH_SCHEMA, WatchEnd, WatchSample, WatchStart,
+    Imported, SCHEMA, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA,
+    STUDY_SEARCH_SCHEMA, Show, Studies, Study, StudyPlan, StudySearch, SwitchRun, WATCH_SCHEMA,
+    WatchEnd, WatchSample, WatchStart,
 };
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -115,7 +116,7 @@ pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
 pub type NamedSchema = (&'static str, fn(&str) -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 27] = [
+pub const SCHEMAS: [NamedSchema; 28] = [
     (AB_SCHEMA, schema_of::<LiveAb>),
     (BLAST_SCHEMA, schema_of::<BlastDocument>),
     (CPU_TRUTH_SCHEMA, schema_of::<CpuTruth>),
@@ -142,6 +143,7 @@ pub const SCHEMAS: [NamedSchema; 27] = [
     (STUDIES_SCHEMA, schema_of::<Studies>),
     (COMPARED_SCHEMA, schema_of::<Compared>),
     (STUDY_PLAN_SCHEMA, schema_of::<StudyPlan>),
+    (STUDY_SEARCH_SCHEMA, schema_of::<StudySearch>),
     (WATCH_SCHEMA, schema_of::<WatchLine>),
 ];
 

@@ -8,16 +8,13 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use nicpoll_model::{GoalBounds, SearchGoal};
+use nicpoll_model::{GoalBounds, SearchGoal, SenderLimit};
 
 /// Share of the asked load that a trial must offer: below it nothing follows for the load.
 pub const OFFERED_SHARE: f64 = 0.99;
 
-/// Share below which more trials would not offer it either.
-const HOPELESS_SHARE: f64 = 0.9;
-
 /// Trials in a row at a load that did not offer it, after which it counts as out of the sender's reach.
-const VOIDS_MAX: u32 = 3;
+const VOIDS_MAX: usize = 3;
 
 /// The no-drop rate as CSIT measures it: half of 21 trials of a second lose nothing.
 pub const NDR: SearchGoal = SearchGoal {
@@ -131,15 +128,6 @@ fn quantile_loss(goal: &SearchGoal, trials: &[TrialLoss]) -> f64 {
     at.map_or(1.0, |trial| trial.loss_ratio)
 }
 
-/// The sender's limit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SenderLimit {
-    /// The lowest load that it repeatedly did not offer.
-    pub asked: u64,
-    /// The most that it offered when asked for that.
-    pub offered: f64,
-}
-
 /// Trials at a load.
 #[derive(Clone, Debug, Default)]
 struct Tried {
@@ -172,6 +160,8 @@ pub struct Search {
     top: Option<usize>,
     tried: BTreeMap<usize, Tried>,
     limit: Option<SenderLimit>,
+    /// How often the limit was found, further down each time.
+    limits: usize,
 }
 
 impl Search {
@@ -193,6 +183,7 @@ impl Search {
             loads,
             tried: BTreeMap::new(),
             limit: None,
+            limits: 0,
         }
     }
 
@@ -217,14 +208,15 @@ impl Search {
             return true;
         }
         tried.voids.push(offered);
-        let most = tried.voids.iter().copied().fold(0.0, f64::max);
-        let is_hopeless = most < HOPELESS_SHARE * trial.load as f64;
-        if is_hopeless || tried.voids.len() >= VOIDS_MAX as usize {
+        if tried.voids.len() >= VOIDS_MAX {
+            let most = tried.voids.iter().copied().fold(0.0, f64::max);
             self.limit = Some(SenderLimit {
-                asked: trial.load,
-                offered: most,
+                asked_per_second: trial.load,
+                offered_per_second: most,
             });
-            self.top = at.checked_sub(1).map(|below| below.min(self.floor(most)));
+            let below = at.checked_sub(stride(self.limits));
+            self.top = below.map(|below| below.min(self.floor(most)));
+            self.limits += 1;
         }
         false
     }

@@ -99,9 +99,10 @@ fn search_sender(offers: f64) -> (Search, u32) {
 fn what_the_sender_cannot_offer_is_its_limit_and_no_bound() {
     let (search, voids) = search_sender(350_000.0);
     let limit = search.limit().unwrap();
-    assert_eq!(limit.offered, 350_000.0);
+    assert_eq!(limit.offered_per_second, 350_000.0);
     assert!(
-        (350_000..360_000).contains(&limit.asked) || limit.asked == 100_000_000,
+        (350_000..360_000).contains(&limit.asked_per_second)
+            || limit.asked_per_second == 100_000_000,
         "{limit:?}"
     );
     assert!(voids > 0);

@@ -4,6 +4,7 @@
 
 pub mod demo;
 pub mod file;
+pub mod frames;
 pub(crate) mod measures;
 pub mod ready;
 pub mod simulate;

@@ -1,4 +1,4 @@
-//! Datagrams on a schedule known in advance: pulses, and replayed captures.
+//! Datagrams on a schedule known in advance: pulses, mixes of lengths, and replayed captures.
 //!
 //! Pulses are bursts of datagrams with silence between them, as from a server that replays a log. A replay has
 //! the lengths and times of a capture, but not its addresses and contents. Each datagram is due at its own
@@ -168,6 +168,44 @@ fn schedule(pulses: PulseWorkload) -> impl Iterator<Item = DueDatagram> {
     })
 }
 
+/// Parameters of the workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MixWorkload {
+    /// Bytes of UDP payload of the datagrams, one after the other; repeated when they end.
+    pub payload_bytes: Vec<u16>,
+    /// Datagrams a second, evenly spaced.
+    pub packets_per_second: NonZeroU64,
+    /// Receive buffer to ask for; null is 128 KiB, as in netreceive.
+    pub receive_buffer_bytes: Option<usize>,
+}
+
+impl Workload for MixWorkload {
+    fn datagram_bytes(&self) -> Option<u32> {
+        let first = *self.payload_bytes.first()?;
+        let is_even = self.payload_bytes.iter().all(|bytes| *bytes == first);
+        is_even.then_some(first.into())
+    }
+
+    fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+        Ok(match end.side {
+            Side::Sender => Box::new(ScheduledSender::new(mixed(self.clone()), end)?),
+            Side::Receiver => Box::new(NetreceiveEnd::at(end.receiver, self.receive_buffer_bytes)?),
+        })
+    }
+}
+
+fn mixed(mix: MixWorkload) -> impl Iterator<Item = DueDatagram> {
+    let gap_ns = 1e9 / mix.packets_per_second.get() as f64;
+    let lengths = mix.payload_bytes.into_iter().cycle();
+    (0_u64..)
+        .zip(lengths)
+        .map(move |(number, payload_bytes)| DueDatagram {
+            at: Duration::from_nanos((number as f64 * gap_ns) as u64),
+            payload_bytes,
+        })
+}
+
 /// Longest capture.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
@@ -266,6 +304,24 @@ mod tests {
             .map(|due| due.at.as_micros())
             .collect();
         assert_eq!(times, [0, 0, 0, 1000, 1000, 1000, 2000]);
+    }
+
+    #[test]
+    fn a_mix_repeats_its_lengths_at_its_rate() {
+        let mix = MixWorkload {
+            payload_bytes: vec![18, 18, 548],
+            packets_per_second: NonZeroU64::new(1000).unwrap(),
+            receive_buffer_bytes: None,
+        };
+        assert_eq!(mix.datagram_bytes(), None);
+        let sent: Vec<_> = mixed(mix).skip(999).take(4).collect();
+        let sent = sent
+            .iter()
+            .map(|due| (due.at.as_millis(), due.payload_bytes));
+        assert_eq!(
+            sent.collect::<Vec<_>>(),
+            [(999, 18), (1000, 18), (1001, 18), (1002, 548)]
+        );
     }
 
     #[test]

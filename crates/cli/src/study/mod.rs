@@ -5,6 +5,7 @@ pub mod compare;
 pub mod demo;
 pub mod import;
 pub mod run;
+pub mod search;
 pub mod serve;
 pub mod stored;
 
@@ -13,6 +14,7 @@ use clap::{Args, Subcommand};
 use self::compare::CompareArgs;
 use self::import::ImportArgs;
 use self::run::RunArgs;
+use self::search::SearchArgs;
 use self::stored::{DeleteArgs, ExportArgs, ListArgs, ReportArgs, ShowStudyArgs};
 use crate::failure::Failure;
 
@@ -30,6 +32,8 @@ pub struct StudyArgs {
 pub enum StudyCommand {
     /// Run a study of your own, described in a file
     Run(Box<RunArgs>),
+    /// Find the highest load that each setting holds: no-drop rate, partial drop rate, RFC 2544
+    Search(Box<SearchArgs>),
     /// Compare two results: stored studies, or files of iperf, iperf3, netblast or numbers
     Compare(CompareArgs),
     /// Store what others measured: transcripts with iperf, netblast, top and more
@@ -50,6 +54,7 @@ pub enum StudyCommand {
 pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
     match &args.command {
         StudyCommand::Run(args) => return run::run(args),
+        StudyCommand::Search(args) => return search::run(args),
         StudyCommand::Compare(args) => return compare::run(args),
         StudyCommand::Import(args) => import::run(args)?,
         StudyCommand::List(args) => stored::list(args)?,

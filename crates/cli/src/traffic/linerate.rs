@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args};
 use nicpoll_model::Rate;
 use nicpoll_model::line::{
     IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LinePacket, LineRates, LineRow, MTU_BYTES,
+    RFC_2544_FRAMES,
 };
 use nicpoll_model::units::{parse_rate, parse_speed};
 use nicpoll_report::render_line_rates;
@@ -15,9 +16,6 @@ use nicpoll_sys::ethtool;
 use crate::failure::Failure;
 use crate::options::{number, usage};
 use crate::output;
-
-/// The frame sizes of RFC 2544, section 9.1.
-const RFC_2544_FRAMES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 
 /// Options of `nicpoll linerate`.
 #[derive(Args, Debug)]

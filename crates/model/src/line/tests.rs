@@ -232,3 +232,21 @@ fn counters_of_a_full_line_make_all_of_it() {
     assert!((half - 0.5).abs() < 1e-4, "{half}");
     assert_eq!(line.share_of_counters(1, 60, 0.0), None);
 }
+
+#[test]
+fn the_mix_is_spread_and_frames_carry_what_they_can() {
+    let frames = imix_frames();
+    let count = |bytes: u32| frames.iter().filter(|it| **it == bytes).count();
+    assert_eq!(
+        (frames.len(), count(64), count(594), count(1518)),
+        (12, 7, 4, 1)
+    );
+    assert!(
+        frames
+            .windows(4)
+            .all(|four| four.contains(&594) || four.contains(&1518)),
+        "{frames:?}"
+    );
+    let payloads = [63, 64, 594, 1518].map(payload_of_frame);
+    assert_eq!(payloads, [None, Some(18), Some(548), Some(1472)]);
+}

@@ -26,6 +26,38 @@ use crate::sim::fit::Simulated;
 /// Name and version of the JSON of [`Study`]. The version is raised when a reader of the previous one could be misled.
 pub const SCHEMA: &str = "nicpoll.demo/4";
 
+/// Name and version of the JSON of [`StudySearch`].
+pub const STUDY_SEARCH_SCHEMA: &str = "nicpoll.study-search/1";
+
+/// Everything that `nicpoll study search --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudySearch {
+    /// [`STUDY_SEARCH_SCHEMA`].
+    pub schema: String,
+    /// Version of the program.
+    pub nicpoll_version: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// When it began (RFC 3339).
+    pub started_at: String,
+    /// The goals, the strictest first.
+    pub goals: Vec<SearchGoal>,
+    /// The traffic.
+    pub workloads: Vec<WorkloadFacts>,
+    /// The settings.
+    pub settings: Vec<SettingFacts>,
+    /// The receiver's machine.
+    pub host: HostFacts,
+    /// The hosts and their link.
+    pub lab: LabFacts,
+    /// Each workload under each setting, as far as the search came.
+    pub searches: Vec<LoadSearch>,
+    /// Whether every search came to its end.
+    pub is_finished: bool,
+    /// Time of all.
+    pub elapsed_seconds: f64,
+}
+
 /// Decisions made before the first trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {

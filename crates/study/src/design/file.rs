@@ -333,7 +333,7 @@ impl StudyFileReader<'_> {
         let span = entry.traffic.span();
         let request = entry.traffic.into_inner();
         let is_paced = request.asked_per_second().is_some();
-        if let (Some(sweep), true) = (&entry.sweep, is_paced && !is_pulsed(&request)) {
+        if let (Some(sweep), true) = (&entry.sweep, is_paced && !needs_rate(&request)) {
             let message = "the sweep has the rates of this workload: leave out its packets_per_second or \
                            requests_per_second, or the sweep";
             return Err(self.error(sweep.span(), message));
@@ -364,9 +364,12 @@ impl StudyFileReader<'_> {
     }
 }
 
-/// Returns whether traffic is in pulses, whose key is required.
-fn is_pulsed(request: &WorkloadRequest) -> bool {
-    matches!(request, WorkloadRequest::Pulses(_))
+/// Returns whether traffic must have a rate, also where a sweep gives it others.
+fn needs_rate(request: &WorkloadRequest) -> bool {
+    matches!(
+        request,
+        WorkloadRequest::Pulses(_) | WorkloadRequest::Mix(_)
+    )
 }
 
 /// A workload and the rates of its sweep.

@@ -13,6 +13,7 @@ use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, L
 use nicpoll_model::{
     Calibration, Plan, SettingChanges, SpinnerShare, Trial, TrialFigures, Validity, Warmup,
 };
+use nicpoll_traffic::workload::Books;
 
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::judge::confounders::SeenValues;
@@ -56,9 +57,24 @@ pub struct Trials<'a> {
 
 /// Workload and setting of a trial.
 #[derive(Clone, Copy)]
-struct Subject<'a> {
-    workload: &'a NamedWorkload,
-    setting: &'a NamedSetting,
+pub(super) struct Subject<'a> {
+    pub workload: &'a NamedWorkload,
+    pub setting: &'a NamedSetting,
+}
+
+/// A setting in force for several runs.
+pub(super) struct Held {
+    napis: Vec<u32>,
+    memory: TimerMemory,
+}
+
+/// One run of a setting that is in force.
+pub(super) struct HeldRun {
+    pub books: Books,
+    /// What others changed meanwhile.
+    pub disturbed: Option<String>,
+    /// Why the setting is not proven to have been in force.
+    pub unproven: Option<String>,
 }
 
 impl<'a> Trials<'a> {
@@ -164,6 +180,46 @@ impl<'a> Trials<'a> {
         };
         restored?;
         Ok(trial)
+    }
+
+    /// Applies a setting and warms up. It stays in force until the lab is restored.
+    pub(super) fn hold(&mut self, subject: Subject<'_>) -> Result<Held, LabError> {
+        let mut memory = TimerMemory::default();
+        let napis = self.apply(subject, &memory)?;
+        self.warm_up(subject, &mut memory)?;
+        Ok(Held { napis, memory })
+    }
+
+    /// Runs traffic under a held setting, whose timer is tuned to it first. CPU time and losses are not accounted for.
+    pub(super) fn run_held(
+        &mut self,
+        subject: Subject<'_>,
+        held: &mut Held,
+        seconds: f64,
+    ) -> Result<HeldRun, LabError> {
+        if subject.setting.period_ns().is_some() {
+            self.warm_up(subject, &mut held.memory)?;
+        }
+        // Changes until here are the study's own.
+        self.lab.changes()?;
+        let opened = self.lab.studied().polls()?;
+        let workload = subject.workload.under(subject.setting);
+        let duration = Duration::from_secs_f64(seconds);
+        let mut running = Running::start(self.lab, &workload, duration)?;
+        running.wait_for_sender(self.lab, self.cancel)?;
+        let rhythm = rhythm(&opened, &self.lab.studied().polls()?);
+        let books = running.drain(self.lab, self.quiet_time())?;
+        thread::sleep(self.quiet_time());
+        Ok(HeldRun {
+            books,
+            disturbed: disturbed(&self.lab.changes()?),
+            unproven: unproven(subject.setting.evidence, held.napis.len(), rhythm),
+        })
+    }
+
+    /// Puts every setting back.
+    pub(super) fn restore(&mut self) -> Result<(), LabError> {
+        self.lab.restore()
     }
 
     /// Returns what commands changed and nobody undid, in words.

@@ -9,6 +9,7 @@ mod notes;
 mod phrases;
 pub(super) mod plots;
 pub(super) mod run;
+mod searched;
 mod sweep;
 mod trials;
 mod within;
