@@ -320,7 +320,7 @@ mod tests {
             .map(|due| (due.at.as_millis(), due.payload_bytes));
         assert_eq!(
             sent.collect::<Vec<_>>(),
-            [(999, 18), (1000, 18), (1001, 18), (1002, 548)]
+            [(999, 18), (1000, 18), (1001, 548), (1002, 18)]
         );
     }
 
