@@ -126,19 +126,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some(path) = &args.study else {
         return resume(&args.options);
     };
-    let open = || {
-        Ok((
-            StudyFile::text_of(path)?,
-            hosts_text(args.hosts.as_deref())?,
-        ))
-    };
-    let (file, text) = confined(open, |(text, hosts)| {
-        let hosts = hosts
-            .map(|(path, text)| hosts_of(path, &text))
-            .transpose()?;
-        Ok((StudyFile::of_text(path, &text, hosts)?, text))
-    })?;
-    file.check_here(path, &text)?;
+    let file = read_study(path, args.hosts.as_deref())?;
     let file = asked_of(args, file)
         .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let seed = args.options.seed.or(file.seed);
@@ -153,6 +141,19 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         let plan = plan_of(&file.design, &file.lengths, seed)?;
         Ok((file.design, plan))
     })
+}
+
+/// Reads a study, with the machines of its hosts if a file names them, and checks it against this machine.
+pub fn read_study(path: &Path, hosts: Option<&Path>) -> Result<StudyFile, Failure> {
+    let open = || Ok((StudyFile::text_of(path)?, hosts_text(hosts)?));
+    let (file, text) = confined(open, |(text, hosts)| {
+        let hosts = hosts
+            .map(|(path, text)| hosts_of(path, &text))
+            .transpose()?;
+        Ok((StudyFile::of_text(path, &text, hosts)?, text))
+    })?;
+    file.check_here(path, &text)?;
+    Ok(file)
 }
 
 /// Reads the text of the file with the hosts' machines.
@@ -239,7 +240,8 @@ pub fn resume(args: &StudyRunArgs) -> Result<u8, Failure> {
     end(args, session, &stop)
 }
 
-fn require(what: &str, command: &str) -> Result<(), Failure> {
+/// Requires what a lab on this machine takes.
+pub fn require(what: &str, command: &str) -> Result<(), Failure> {
     require_lab(what, command)?;
     Ok(require_state(&Journal::of_this_machine())?)
 }

@@ -5,20 +5,19 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use nicpoll_lab::{require_lab, require_state};
 use nicpoll_model::SearchGoal;
 use nicpoll_model::line::{LinePacket, RFC_2544_FRAMES};
 use nicpoll_model::units::parse_seconds;
 use nicpoll_report::render_html;
 use nicpoll_stats::search::{NDR, PDR, RFC_2544};
 use nicpoll_study::{SearchRequest, StudyFile, frames_study, search_here};
-use nicpoll_switch::{Journal, guard_of_this_program};
+use nicpoll_switch::guard_of_this_program;
 use nicpoll_traffic::signals::Stop;
 
-use crate::failure::{EXIT_INCONCLUSIVE, Failure};
+use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
 use crate::output;
 use crate::progress::Spinner;
-use crate::reading::confined;
+use crate::study::run::{read_study, require};
 
 /// A goal with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,6 +51,9 @@ pub struct SearchArgs {
     /// Frame lengths in bytes with FCS, rfc2544 (the seven of the RFC) or imix [default: 64]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = parse_frames)]
     pub frames: Vec<FrameLengths>,
+    /// Run it between the machines that this file names (docs/hosts.md)
+    #[arg(long, value_name = "FILE", requires = "study")]
+    pub hosts: Option<PathBuf>,
     /// Search only these workloads
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "study")]
     pub workload: Vec<String>,
@@ -129,10 +131,12 @@ pub fn run(args: &SearchArgs) -> Result<u8, Failure> {
         true => file,
         false => file.with_workloads(&args.workload)?,
     };
+    let is_apart = file.design.topology.hosts.is_some();
     let request = SearchRequest::new(file.design, &file.lengths, &args.setting, goals(args)?)?;
     output::require_place_for(args.report.as_deref())?;
-    require_lab("a search", "nicpoll study search")?;
-    require_state(&Journal::of_this_machine())?;
+    if !is_apart {
+        require("a search", "nicpoll study search")?;
+    }
     let stop = Stop::on_signals().context("catching signals")?;
     let guard = guard_of_this_program().context("finding this program")?;
     let line = Spinner::new();
@@ -155,6 +159,9 @@ pub fn run(args: &SearchArgs) -> Result<u8, Failure> {
     if let Some(signal) = stop.signal() {
         return Err(Failure::Signal(signal));
     }
+    if !found.is_finished {
+        return Ok(EXIT_FAILED);
+    }
     let mut bounds = found.searches.iter().flat_map(|it| &it.bounds);
     Ok(if bounds.all(|it| it.is_finished) {
         0
@@ -172,10 +179,7 @@ fn read(args: &SearchArgs) -> Result<StudyFile, Failure> {
         }
         return Ok(frames_study(&frames)?);
     };
-    let open = || Ok(StudyFile::text_of(path)?);
-    let (file, text) = confined(open, |text| Ok((StudyFile::of_text(path, &text)?, text)))?;
-    file.check_here(path, &text)?;
-    Ok(file)
+    read_study(path, args.hosts.as_deref())
 }
 
 /// Returns the goals that the options ask for, the strictest first.

@@ -4,6 +4,7 @@ mod commands;
 #[path = "../common/mod.rs"]
 mod common;
 mod existing;
+mod search;
 
 use crate::common::prelude::*;
 use crate::common::stage::{polling, udp200};

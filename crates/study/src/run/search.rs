@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Doing, Lab, LabError, RATE_MAX, Refused, WorkloadRequest};
+use nicpoll_lab::{HostFailure, Lab, LabError, RATE_MAX, Refused, WorkloadRequest};
 use nicpoll_model::line::{Line, LinePacket};
 use nicpoll_model::{
     ControlKind, GoalBounds, LoadSearch, LoadTrial, Origin, Plan, STUDY_SEARCH_SCHEMA, SearchGoal,
@@ -137,11 +137,11 @@ pub fn search_here(
     in_lab(&request.design.topology, false, guard, run)?
 }
 
-/// Searches on a lab. Settings are restored before it returns. When `cancel` becomes true, it returns what was found
-/// so far.
+/// Searches on a lab. Settings are restored before it returns. When `cancel` becomes true or a host fails, it returns
+/// what was found so far.
 ///
 /// # Errors
-/// When a host cannot do what a trial takes.
+/// When a host does not describe itself.
 pub fn search(
     request: &SearchRequest,
     lab: &mut Lab,
@@ -154,7 +154,6 @@ pub fn search(
         design,
         plan,
         goals,
-        ..
     } = request;
     let mut found = StudySearch {
         schema: String::from(STUDY_SEARCH_SCHEMA),
@@ -172,28 +171,26 @@ pub fn search(
     };
     let line = lab.link.line.ok();
     let mut trials = Trials::new(lab, design, plan, cancel)?;
-    for workload in &design.workloads {
-        for setting in &design.settings {
-            if cancel.load(Ordering::Relaxed) {
-                break;
-            }
-            let mut one = OneSearch::new(request, workload, setting, line);
-            let outcome = one.run(&mut trials, &mut progress);
-            trials.restore()?;
-            match outcome {
-                Ok(()) | Err(LabError::Cancelled) => {}
-                // A workload's own failure leaves the others.
-                Err(error) if error.of_traffic().is_some() => {
-                    one.found.failure = error.of_traffic().map(String::from);
-                }
-                outcome => {
-                    outcome.doing(|| format!("{} under {}", workload.name, setting.name()))?
-                }
-            }
-            found.searches.push(one.end());
-        }
-    }
-    found.is_finished = !cancel.load(Ordering::Relaxed);
+    let both = design.workloads.iter();
+    let mut both = both.flat_map(|workload| design.settings.iter().map(move |it| (workload, it)));
+    found.is_finished = both.all(|(workload, setting)| {
+        let mut one = OneSearch::new(request, workload, setting, line);
+        let outcome = one.run(&mut trials, &mut progress);
+        let outcome = outcome.and(trials.restore());
+        // A workload's own failure leaves the others.
+        let goes_on = outcome
+            .as_ref()
+            .err()
+            .is_none_or(|it| it.of_traffic().is_some());
+        let failure = outcome
+            .err()
+            .filter(|it| !matches!(it, LabError::Cancelled));
+        one.found.failure = failure
+            .map(|it| HostFailure::of(&it).to_string())
+            .or(one.found.failure);
+        found.searches.push(one.end());
+        goes_on && !cancel.load(Ordering::Relaxed)
+    });
     found.elapsed_seconds = begin.elapsed().as_secs_f64();
     Ok(found)
 }

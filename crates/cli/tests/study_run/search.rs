@@ -1,0 +1,54 @@
+//! The search for the highest load: what it prints, and what is refused.
+
+use crate::common::prelude::*;
+use crate::{two_periods, written};
+
+#[test]
+fn bounds_come_first_and_the_document_has_every_trial() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let line = two_periods() + "[topology]\nrate = \"10Mbit/s\"\n";
+    let file = written(&stage, &line);
+    let short = ["--setting", "short", "--trial", "0.2s", "--sum", "0.6s"];
+    let search = |more: &[&str]| {
+        let words = ["study", "search", &file, "--loss", "0.5%", "--width", "5%"];
+        stage.run(&[&words, &short[..], more].concat())
+    };
+    let shown = search(&[]);
+    assert_code(&shown, 0);
+    assert_has_all(
+        &stdout(&shown),
+        "not held | under short | PDR 0.5 % | trials",
+    );
+    let json = json_of(&search(&["--json"]));
+    assert_eq!(json["schema"], "nicpoll.study-search/1");
+    let [one] = &json["searches"].as_array().unwrap()[..] else {
+        panic!("one search: {json}")
+    };
+    let lower = one["bounds"][0]["lower_per_second"].as_f64().unwrap();
+    assert!(lower > 0.0 && one["trials"].as_array().unwrap().len() > 2);
+    assert!(
+        lower < 1.1 * one["line_per_second"].as_f64().unwrap(),
+        "{one}"
+    );
+}
+
+#[test]
+fn going_on_until_a_verdict_is_refused_with_the_reason() {
+    let stage = Stage::new();
+    let file = written(&stage, &two_periods());
+    for verdict in ["better", "worse", "equivalent"] {
+        let refused = stage.run(&["study", "run", &file, "--continue-until", verdict]);
+        assert_code(&refused, 2);
+        assert_has_all(stderr(&refused), "by chance | docs/method.md");
+    }
+    let refused = stage.run(&["study", "search", &file, "--setting", "shrot"]);
+    assert_code(&refused, 2);
+    assert_has_all(
+        stderr(&refused),
+        "there is no setting 'shrot' | short, long",
+    );
+    let refused = stage.run(&["study", "search", "--frames", "9000"]);
+    assert_code(&refused, 2);
+    assert_has_all(stderr(&refused), "64 to 1518");
+}
