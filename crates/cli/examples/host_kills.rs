@@ -200,7 +200,10 @@ impl Kills {
         while self.trials().len() <= known + 1 {
             if let Some(status) = self.study.try_wait()? {
                 row.resumed += 1;
-                nicpoll_sys::tell!("the study ended, {status}: {}", self.said());
+                // Not if it was killed.
+                if status.code().is_some() {
+                    nicpoll_sys::tell!("the study ended, {status}: {}", self.said());
+                }
                 let resume = ["study", "run", "--resume", "last"];
                 self.study = start(&self.hosts, self.home.path(), &self.program, &resume)?;
                 return self.await_trials(known + 1);

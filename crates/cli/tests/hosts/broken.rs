@@ -3,9 +3,6 @@
 use crate::common::prelude::*;
 use crate::site::{PAIR, Site, two_periods};
 
-/// Trials of the study that is disturbed.
-const TRIALS: usize = 6;
-
 /// Starts a study of a pair.
 fn started() -> (Site, Child) {
     let site = Site::installed();
@@ -14,14 +11,13 @@ fn started() -> (Site, Child) {
     (site, child)
 }
 
-/// Checks that a study went on after it lost this host, with all trials and one of them void, and that the trials which
-/// were stored before are there as they were.
+/// Checks that a study went on after it lost this host, with one void trial and others behind it, and that the trials
+/// which were stored before are there as they were.
 #[track_caller]
 fn assert_went_on(site: &Site, child: Child, host: &str, known: &[String]) {
     let ran = child.wait_with_output().unwrap();
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", said(&ran));
     let now = site.trials();
-    assert_eq!(now.len(), TRIALS);
     assert_eq!(
         now[..known.len()],
         *known,
@@ -29,12 +25,14 @@ fn assert_went_on(site: &Site, child: Child, host: &str, known: &[String]) {
     );
     let study = json_of(&ran);
     let trials = study["trials"].as_array().unwrap().iter();
-    let external = trials.filter_map(|trial| trial["external"].as_str());
-    let external: Vec<&str> = external.collect();
-    let [why] = external[..] else {
-        panic!("{external:?}");
-    };
-    assert_has(why, format!("the agent at {host} was lost: "));
+    let external: Vec<_> = trials.map(|trial| trial["external"].as_str()).collect();
+    let lost = external.iter().position(Option::is_some).unwrap();
+    assert_has(
+        external[lost].unwrap(),
+        format!("the agent at {host} was lost: "),
+    );
+    assert_eq!(external.iter().flatten().count(), 1, "{external:?}");
+    assert!(lost + 1 < external.len(), "{external:?}");
     site.assert_untouched();
 }
 
@@ -91,7 +89,7 @@ fn controller_killed() {
         said(&resumed)
     );
     let now = site.trials();
-    assert_eq!(now.len(), TRIALS);
+    assert!(now.len() > known.len());
     assert_eq!(now[..known.len()], known);
     site.assert_untouched();
 }

@@ -63,6 +63,8 @@ pub struct SshHost {
     pub inside: NetnsThread<()>,
     name: String,
     address: Ipv4Addr,
+    /// Its mount namespace, which all its processes share.
+    mounts: PathBuf,
     sshd: Option<Child>,
     log: PathBuf,
 }
@@ -145,7 +147,9 @@ impl SshHosts {
                 "ip link set lo up\nip addr add 192.0.2.{far}/31 dev eth0\nip link set eth0 up"
             ),
         );
+        let mounts = inside.run(|()| fs::read_link("/proc/thread-self/ns/mnt"));
         SshHost {
+            mounts: mounts.unwrap().unwrap(),
             inside,
             address: Ipv4Addr::new(192, 0, 2, far),
             sshd: None,
@@ -357,13 +361,10 @@ impl SshHost {
     /// The processes of the host with their command lines, sshd's among them.
     pub fn processes(&self) -> BTreeMap<u32, String> {
         let space = |at: &str| fs::read_link(format!("/proc/{at}/ns/mnt"));
-        let own = self
-            .inside
-            .run(|()| fs::read_link("/proc/thread-self/ns/mnt"));
-        let own = own.unwrap().unwrap();
         let all = fs::read_dir("/proc").unwrap().flatten();
         let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let here = pids.filter(|pid| space(&pid.to_string()).is_ok_and(|other| other == own));
+        let here =
+            pids.filter(|pid| space(&pid.to_string()).is_ok_and(|other| other == self.mounts));
         here.map(|pid| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -382,9 +383,9 @@ impl SshHost {
     pub fn settings(&self) -> BTreeMap<String, String> {
         let mut all = self.inside.run(|()| interface_settings()).unwrap();
         for lines in [
-            "ip -o -d link | grep -v eth0",
+            "ip -o -d link | sed /eth0/d",
             "ip -o addr show scope global",
-            "(ip route; ip -6 route) | grep -v eth0",
+            "(ip route; ip -6 route) | sed /eth0/d",
             "ip neigh show nud permanent",
         ] {
             all.insert(String::from(lines), shell(&self.inside, lines));

@@ -31,6 +31,9 @@ interface = "eth1"
 /// Longest time until a host is as it was: an agent that hears nothing gives up after ten seconds.
 const RESTORED_WITHIN: Duration = Duration::from_secs(15);
 
+/// Longest time until a trial is stored, several studies running at once.
+const FIRST_TRIAL_WITHIN: Duration = Duration::from_secs(90);
+
 /// A study of two periods under one workload, without its hosts. It has time on a busy machine, too.
 pub fn two_periods(trial: &str, blocks: u32) -> String {
     let head = format!(
@@ -110,8 +113,11 @@ impl Site {
     /// Waits until a trial is stored and the traffic of another one runs.
     #[track_caller]
     pub fn await_mid_trial(&self) {
-        let done = self.trials().len();
-        wait_until("a trial is stored", || self.trials().len() > done);
+        let (done, deadline) = (self.trials().len(), Instant::now() + FIRST_TRIAL_WITHIN);
+        while self.trials().len() == done {
+            assert!(Instant::now() < deadline, "no trial is stored");
+            thread::sleep(Duration::from_millis(20));
+        }
         self.await_setting();
     }
 
