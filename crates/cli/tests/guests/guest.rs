@@ -38,6 +38,12 @@ const DRIVERS: [&str; 11] = [
 const PROGRAMS: [&str; 1] = ["ip"];
 /// And those that come with the tools.
 const TOOLS: [&str; 1] = ["wg"];
+/// What an sshd is made of, in the versions that have it in parts and in those that do not.
+const SSHD: [&str; 3] = [
+    "/usr/sbin/sshd",
+    "/usr/lib/openssh/sshd-session",
+    "/usr/lib/openssh/sshd-auth",
+];
 /// A program to try in place of the one built for the tests.
 const PROGRAM: &str = "NICPOLL_GUEST_PROGRAM";
 
@@ -69,6 +75,8 @@ pub struct Guest {
     second_driver: String,
     /// Where the second card's cable ends, here and there; otherwise it has the same network as the first.
     cable: Option<[PathBuf; 2]>,
+    /// The port of this machine's loopback that leads to its port 22. It then has this machine's sshd.
+    ssh_port: Option<u16>,
 }
 
 /// A guest that runs.
@@ -141,6 +149,7 @@ impl Guest {
             cpus: 1,
             second_driver: String::from(STAMPING_DRIVER),
             cable: None,
+            ssh_port: None,
         })
     }
 
@@ -153,24 +162,36 @@ impl Guest {
         }
     }
 
-    /// Boots as [`Guest::run`] does, next to another guest at the end of the second card's cable, which runs until this one
-    /// has ended.
-    pub fn run_with_peer(self, script: &str, peer: &str, files: &[(&str, &str)]) -> Console {
-        let home = tempfile::tempdir().unwrap();
-        let [here, there] = ["here", "there"].map(|end| home.path().join(end));
-        let folders = ["guest", "peer"].map(|name| home.path().join(name));
-        for folder in &folders {
-            fs::create_dir(folder).unwrap();
-        }
+    /// Gives it this machine's sshd, and a port of this machine's loopback that leads to it.
+    pub fn with_ssh(self, port: u16) -> Self {
+        let ssh_port = Some(port);
+        Guest { ssh_port, ..self }
+    }
+
+    /// Joins its second card to another guest's by a cable, whose ends are files in `home`.
+    pub fn joined(self, other: Guest, home: &Path) -> [Guest; 2] {
+        let [here, there] = ["here", "there"].map(|end| home.join(end));
         let other = Guest {
-            cpus: 1,
             cable: Some([there.clone(), here.clone()]),
-            ..self.clone()
+            ..other
         };
         let guest = Guest {
             cable: Some([here, there]),
             ..self
         };
+        [guest, other]
+    }
+
+    /// Boots as [`Guest::run`] does, next to another guest at the end of the second card's cable, which runs until this one
+    /// has ended.
+    pub fn run_with_peer(self, script: &str, peer: &str, files: &[(&str, &str)]) -> Console {
+        let home = tempfile::tempdir().unwrap();
+        let folders = ["guest", "peer"].map(|name| home.path().join(name));
+        for folder in &folders {
+            fs::create_dir(folder).unwrap();
+        }
+        let other = self.clone().with_cpus(1);
+        let [guest, other] = self.joined(other, home.path());
         let booted = other.start(&folders[1], peer, &[]);
         let console = guest.run(&folders[0], script, files);
         booted.end();
@@ -222,6 +243,12 @@ impl Guest {
             }
             needed.extend(libraries(udev));
         }
+        let sshd = SSHD.map(Path::new);
+        let has_sshd = |path: &&Path| self.ssh_port.is_some() && path.exists();
+        for path in sshd.into_iter().filter(has_sshd) {
+            archive.with_parents(path);
+            needed.extend(libraries(path));
+        }
         for library in needed {
             archive.with_parents(&library);
         }
@@ -241,7 +268,7 @@ impl Guest {
             ])
             .args(["-no-reboot", "-append", KERNEL_OPTIONS])
             .args(["-smp", &self.cpus.to_string()])
-            .args(["-netdev", "user,id=net0,restrict=on", "-device", CARD])
+            .args(["-netdev", &self.first_network(), "-device", CARD])
             .args(["-netdev", &self.second_network()])
             .args(["-device", &self.second_card()])
             .args([Path::new("-kernel"), &self.kernel])
@@ -250,6 +277,13 @@ impl Guest {
             .stdout(Stdio::piped())
             .spawn();
         Booted(started.unwrap())
+    }
+
+    fn first_network(&self) -> String {
+        let forward = self.ssh_port.map_or(String::new(), |port| {
+            format!(",hostfwd=tcp:127.0.0.1:{port}-:22")
+        });
+        format!("user,id=net0,restrict=on{forward}")
     }
 
     /// Both ends of a cable need addresses of their own.

@@ -6,6 +6,7 @@ mod cases;
 mod common;
 #[path = "../guests/guest.rs"]
 mod guest;
+mod hosts;
 
 use std::fmt::Write as _;
 
