@@ -422,6 +422,11 @@ impl HostClient {
         }
     }
 
+    /// Its name in errors.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
     /// The host, with where it is in errors: `sender (root@box1)`.
     #[must_use]
     pub(crate) fn shown_as(self, shown: String) -> Self {

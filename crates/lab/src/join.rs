@@ -86,7 +86,7 @@ pub fn interface_of(host: &mut HostClient) -> Result<HostInterface, LabError> {
     let name = &facts.name;
     refused(format!(
         "{name} of the {} is down; bring it up: ip link set {name} up",
-        host.name()
+        host.shown()
     ))
 }
 
@@ -123,6 +123,15 @@ impl<'a> JoinedHost<'a> {
         self.host.ask(HostRequest::Ways { to })
     }
 
+    /// Returns its interface, with its host where that is another machine.
+    fn shown(&self) -> String {
+        let interface = &self.facts.name;
+        match self.namespace {
+            Some(_) => interface.clone(),
+            None => format!("{interface} of the {}", self.host.shown()),
+        }
+    }
+
     fn end(self, host: &'static str, addresses: Vec<(IpAddr, u8)>) -> LinkEnd {
         LinkEnd {
             host,
@@ -148,10 +157,10 @@ pub fn link_between(mut hosts: Vec<JoinedHost<'_>>) -> Result<Link, LabError> {
     let back = receiver.ways_to(&sender.facts.addresses)?;
     for (from, to, ways) in [(&sender, &receiver, &way), (&receiver, &sender, &back)] {
         if ways.is_empty() {
-            let (from, to) = (&from.facts.name, &to.facts.name);
+            let (from, to) = (from.shown(), to.shown());
             return refused(format!(
-                "no address leads from {from} to {to}: what {from}'s namespace sends there does not leave by {from}. \
-                 Give both an address of one network, such as ip address add 198.18.0.1/24 dev {from}"
+                "no address leads from {from} to {to}: what is sent there does not leave by that interface. Give both an \
+                 address of one network, such as ip address add 198.18.0.1/24 dev IF, or routes through the router"
             ));
         }
     }

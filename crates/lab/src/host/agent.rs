@@ -247,7 +247,13 @@ impl Agent {
             self.guard.owner(),
             outbox,
         );
-        let host = host.doing(|| "entering the network namespace")?;
+        let host = host.map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => LabError::Missing(String::from(
+                "the agent needs root there, to enter namespaces, count polls and change settings; log in as root: ssh = \
+                 \"root@HOST\"",
+            )),
+            _ => error.into(),
+        })?;
         thread::Builder::new()
             .name(String::from("nicpoll-events"))
             .spawn(move || tell_events(number, &events))?;

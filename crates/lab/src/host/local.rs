@@ -20,6 +20,7 @@ use nicpoll_switch::{
     Control, GRO_FEATURE, Held, Interface, InterfacePart, Journal, KnobValues, Needs, Order, Owner,
     Request, Switch, Target, VETH_RING_SLOTS,
 };
+use nicpoll_sys::ethtool;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_traffic::workload::EndTerms;
 use rustix::time::{ClockId, clock_gettime};
@@ -309,10 +310,16 @@ impl Resident {
     }
 
     fn facts(&mut self) -> Result<Facts, LabError> {
+        let first = self.first()?;
+        // The kernel names a link kind for every interface without a card, and ethtool the card's driver.
+        let driver = match first.driver.is_empty() {
+            true => ethtool::driver(&first.name).map(|driver| driver.name),
+            false => Ok(first.driver),
+        };
         Ok(Facts {
             machine: nicpoll_inspect::host_facts()?,
             netns_inode: self.netns_inode,
-            driver: self.first()?.driver,
+            driver: driver.unwrap_or_default(),
         })
     }
 

@@ -192,8 +192,8 @@ fn is_of(name: &str, host: &str, row: &KnobRow) -> bool {
     }
 }
 
-/// Returns the machine's properties that disturb measurements, with remedies.
-pub fn machine_confounders(facts: &HostFacts) -> Vec<Warning> {
+/// Returns the machine's properties that disturb measurements, with remedies. `has_both_ends` of the traffic.
+pub fn machine_confounders(facts: &HostFacts, has_both_ends: bool) -> Vec<Warning> {
     let governor = facts.governors.iter().find(|name| *name != "performance");
     let governor = governor.map(|governor| {
         format!(
@@ -202,7 +202,7 @@ pub fn machine_confounders(facts: &HostFacts) -> Vec<Warning> {
         )
     });
     let few = "there are only two CPUs: sender, receiver, polls and everything else share them";
-    let few = (facts.cpus.len() == 2).then(|| String::from(few));
+    let few = (has_both_ends && facts.cpus.len() == 2).then(|| String::from(few));
     let source = facts.clocksource.as_deref();
     let source = source.filter(|source| !is_read_in_user_mode(source));
     let source = source.map(|source| {
@@ -298,12 +298,12 @@ mod facts_tests {
         facts.cpus = vec![0, 1, 2, 3];
         facts.clocksource = Some(String::from("tsc"));
         facts.governors = vec![String::from("performance")];
-        assert!(machine_confounders(&facts).is_empty());
+        assert!(machine_confounders(&facts, true).is_empty());
         facts.clocksource = Some(String::from("arch_sys_counter"));
-        assert!(machine_confounders(&facts).is_empty());
+        assert!(machine_confounders(&facts, true).is_empty());
         facts.governors.push(String::from("powersave"));
         facts.clocksource = Some(String::from("hpet"));
         facts.cpus.truncate(2);
-        assert_eq!(machine_confounders(&facts).len(), 3);
+        assert_eq!(machine_confounders(&facts, true).len(), 3);
     }
 }

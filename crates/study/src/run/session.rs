@@ -406,7 +406,7 @@ fn look_at(lab: &mut Lab, head: &mut Study, anyway: bool) -> Result<(), StudyErr
 
 /// Returns the warnings that are known before the first figure.
 fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
-    let mut warnings = machine_confounders(host);
+    let mut warnings = machine_confounders(host, !lab.is_apart());
     if lab.link.is_shared {
         let text = "the interfaces were there before the study: packets of others on them, and in their namespaces, \
                     are in its counters";
