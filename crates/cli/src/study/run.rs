@@ -3,12 +3,14 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{predict, simulated_figures};
 use nicpoll_lab::{Refused, draw_seed, require_lab, require_state, still_runs};
 use nicpoll_model::sim::Simulated;
+use nicpoll_model::units::parse_seconds;
 use nicpoll_model::{Plan, StudyKind};
 use nicpoll_report::render_html;
 use nicpoll_stats::order::Seed;
@@ -46,6 +48,9 @@ pub struct RunArgs {
     /// Run it at the full length that its file states; of a ready study, that of the published experiment
     #[arg(long, conflicts_with = "resume")]
     pub full: bool,
+    /// Let it take this long in place of what its file says: 5m. It stops early when all blocks are done
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, conflicts_with = "resume")]
+    pub time: Option<Duration>,
     /// Run only these of its workloads
     #[arg(
         long,
@@ -170,6 +175,9 @@ fn hosts_text(path: Option<&Path>) -> Result<Option<(&Path, String)>, Failure> {
 fn asked_of(args: &RunArgs, mut file: StudyFile) -> Result<StudyFile, Refused> {
     if args.full {
         file = file.at_full_length()?;
+    }
+    if args.time.is_some() {
+        file.lengths.limit = args.time;
     }
     if !args.workload.is_empty() {
         file = file.with_workloads(&args.workload)?;

@@ -129,7 +129,15 @@ fn the_experiment_of_2006_runs_between_linux_6_1_and_the_newest() {
         command.arg("--hosts").arg(&file).args(words);
         command.env("PATH", &path).output().unwrap()
     };
-    let output = study(&["--workload", "tcp,udp500m", "--seed", "2006", "--json"]);
+    let output = study(&[
+        "--workload",
+        "tcp,udp500m",
+        "--time",
+        "6m",
+        "--seed",
+        "2006",
+        "--json",
+    ]);
     for guest in running {
         guest.end();
     }
