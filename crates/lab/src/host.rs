@@ -166,7 +166,7 @@ impl HostCommand {
 pub enum HostRequest {
     /// Describe the host: [`Facts`].
     Facts,
-    /// Describe its interface: [`HostInterface`].
+    /// Describe its interface: a `HostInterface`.
     Interface,
     /// Return those addresses that traffic of the host reaches through its interfaces: a list like `to`.
     Ways {

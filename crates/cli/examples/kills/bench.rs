@@ -27,7 +27,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 
 /// Time in which leftovers of a killed command must be gone: a guard checks four times a second, and that of `set
-/// --for 1s` lives a second.
+/// --for 3s` lives three seconds.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 /// Time in which SIGINT or SIGTERM must end a command: loading a BPF program is not interrupted.
 const ENDED_WITHIN: Duration = Duration::from_secs(60);
@@ -58,7 +58,7 @@ const COMMANDS: [(&str, &str); 9] = [
     ("forward", "forward em0 v0"),
     (
         "set --for",
-        "set em0 polling --fix --threaded --for 1s --look 0",
+        "set em0 polling --fix --threaded --for 3s --look 0",
     ),
     ("set --persist", "set em0 polling --fix --look 0 --persist"),
     ("serve", "serve --listen 127.0.0.1:7979"),

@@ -17,7 +17,7 @@ fn bounds_come_first_and_the_document_has_every_trial() {
     let shown = search(&[]);
     assert_code(&shown, 0);
     assert_has_all(
-        &stdout(&shown),
+        stdout(&shown),
         "not held | under short | PDR 0.5 % | trials",
     );
     let json = json_of(&search(&["--json"]));

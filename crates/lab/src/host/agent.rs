@@ -95,7 +95,7 @@ pub fn serve_controller(
 }
 
 /// Has a command that this process is about to run end with its controller, whose signs of life come by standard input:
-/// as by SIGTERM when the controller is gone or silent for [`SILENCE_MAX`]. `copy` is a folder that was made for this
+/// as by SIGTERM when the controller is gone or silent for ten seconds. `copy` is a folder that was made for this
 /// program, and is removed.
 ///
 /// # Errors

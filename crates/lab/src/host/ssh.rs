@@ -304,8 +304,9 @@ impl AgentConnection {
             *lost = Some(String::from(why));
         }
         drop(lost);
-        *locked(&self.input) = None;
+        // First: whoever writes to a connection that takes nothing holds the lock.
         let _ = locked(&self.child).kill();
+        *locked(&self.input) = None;
         locked(&self.inboxes).clear();
     }
 

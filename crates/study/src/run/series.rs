@@ -32,10 +32,37 @@ impl RunningReadings {
     }
 
     /// Ends them. `None` if there was no time for a step.
-    pub fn close(self, lab: &mut Lab, unit: WorkUnit) -> Result<Option<TrialSeries>, LabError> {
+    pub fn close(
+        self,
+        lab: &mut Lab,
+        machines: &MachineReadings,
+        unit: WorkUnit,
+    ) -> Result<Option<TrialSeries>, LabError> {
         let hosts = lab.way().map(|host| host.ask(HostRequest::CloseSeries));
         let hosts: Vec<Vec<FlowReading>> = hosts.collect::<Result<_, LabError>>()?;
-        Ok(series(&hosts, unit, self.step, self.duration))
+        Ok(series(
+            &machines.aligned(&hosts),
+            unit,
+            self.step,
+            self.duration,
+        ))
+    }
+}
+
+/// A host's readings, and when the receiver took its first one, by this host's clock.
+#[derive(Clone, Copy)]
+struct AlignedReadings<'a> {
+    readings: &'a [FlowReading],
+    origin_ns: u64,
+}
+
+impl<'a> AlignedReadings<'a> {
+    /// Readings of a host on the receiver's machine, which began together with the receiver's.
+    fn together(readings: &'a Vec<FlowReading>) -> Self {
+        AlignedReadings {
+            readings,
+            origin_ns: readings.first().map_or(0, |first| first.at_ns),
+        }
     }
 }
 
@@ -55,6 +82,18 @@ impl MachineReadings {
             lab.receiver_ahead_ns = ahead_ns(receiver) - ahead_ns(sender);
         }
         Ok(MachineReadings(read))
+    }
+
+    /// Aligns the hosts' readings by their clocks, if these differ.
+    fn aligned<'a>(&self, hosts: &'a [Vec<FlowReading>]) -> Vec<AlignedReadings<'a>> {
+        let mut all: Vec<_> = hosts.iter().map(AlignedReadings::together).collect();
+        if let (Some((_, receivers)), Some(receiver)) = (self.0.last(), all.last().copied()) {
+            for (host, (_, clock)) in all.iter_mut().zip(&self.0) {
+                let ahead_ns = clock.monotonic_ns - receivers.monotonic_ns;
+                host.origin_ns = receiver.origin_ns.saturating_add_signed(ahead_ns);
+            }
+        }
+        all
     }
 
     fn read(host: &mut HostClient) -> Result<(CpuSample, ClockOffset), LabError> {
@@ -90,36 +129,41 @@ const STUDIED: usize = 1;
 /// of a packet's path. A step of less than half its length, after a late reading, is joined to the next one. Steps
 /// after the traffic's time, when an end only waits, are left out.
 fn series(
-    hosts: &[Vec<FlowReading>],
+    hosts: &[AlignedReadings<'_>],
     unit: WorkUnit,
     step: Duration,
     duration: Duration,
 ) -> Option<TrialSeries> {
-    let (sender, receiver) = (hosts.first()?, hosts.last()?);
+    let (sender, receiver) = (*hosts.first()?, *hosts.last()?);
     let half = step.as_secs_f64() / 2.0;
     let mut ends = vec![0.0];
-    for time in receiver.iter().map(|reading| seconds(receiver, reading)) {
+    for time in receiver
+        .readings
+        .iter()
+        .map(|reading| seconds(receiver, reading))
+    {
         if time - ends[ends.len() - 1] >= half && time <= duration.as_secs_f64() + half {
             ends.push(time);
         }
     }
-    if ends.len() < 2 || hosts.iter().any(Vec::is_empty) {
+    if ends.len() < 2 || hosts.iter().any(|host| host.readings.is_empty()) {
         return None;
     }
-    let counts = |host: &[FlowReading], read: CounterOf| counts(host, &ends, read);
+    let counts = |host: AlignedReadings<'_>, read: CounterOf| counts(host, &ends, read);
     let datagrams = |read: CounterOf| (unit != WorkUnit::Bytes).then(|| counts(receiver, read));
     let mut dropped_frames = vec![0; ends.len() - 1];
     for link in hosts.windows(2) {
-        let given = counts(&link[0], |reading| reading.tx_dropped);
-        let taken = counts(&link[1], |reading| reading.rx_dropped);
+        let given = counts(link[0], |reading| reading.tx_dropped);
+        let taken = counts(link[1], |reading| reading.rx_dropped);
         let both = given.into_iter().zip(taken);
         for (sum, (given, taken)) in dropped_frames.iter_mut().zip(both) {
             *sum += given.max(taken);
         }
     }
-    let studied = hosts.get(STUDIED)?;
-    let has_polls = studied.iter().all(|reading| reading.polls.is_some());
-    let has_machine = studied
+    let studied = *hosts.get(STUDIED)?;
+    let readings = studied.readings;
+    let has_polls = readings.iter().all(|reading| reading.polls.is_some());
+    let has_machine = readings
         .iter()
         .all(|reading| reading.cut_short_softirqs.is_some());
     let rounded = |seconds: &f64| (seconds * 1e5).round() / 1e5;
@@ -142,7 +186,7 @@ fn series(
 type CounterOf = fn(&FlowReading) -> u64;
 
 /// Returns a host's counts between these times.
-fn counts(host: &[FlowReading], ends: &[f64], read: impl Fn(&FlowReading) -> u64) -> Vec<u64> {
+fn counts(host: AlignedReadings<'_>, ends: &[f64], read: impl Fn(&FlowReading) -> u64) -> Vec<u64> {
     let at = ends.iter().map(|end| count_at(host, &read, *end));
     let at: Vec<u64> = at.collect();
     at.windows(2)
@@ -151,16 +195,20 @@ fn counts(host: &[FlowReading], ends: &[f64], read: impl Fn(&FlowReading) -> u64
 }
 
 /// Returns the CPU time of a host's cores between these times, for cores in every reading.
-fn cores(host: &[FlowReading], ends: &[f64]) -> Vec<CoreSeries> {
+fn cores(host: AlignedReadings<'_>, ends: &[f64]) -> Vec<CoreSeries> {
     let of = |reading: &FlowReading, core: u32| {
         let mut cores = reading.cores.iter();
         cores.find(|ticks| ticks.core == core).copied()
     };
     let first = host
+        .readings
         .first()
         .map_or(&[][..], |reading| reading.cores.as_slice());
     let names = first.iter().map(|ticks| ticks.core);
-    let always = names.filter(|core| host.iter().all(|reading| of(reading, *core).is_some()));
+    let always = names.filter(|core| {
+        let mut readings = host.readings.iter();
+        readings.all(|reading| of(reading, *core).is_some())
+    });
     always
         .map(|core| {
             // Microseconds: a time between two readings is seldom whole ticks.
@@ -181,22 +229,22 @@ fn cores(host: &[FlowReading], ends: &[f64]) -> Vec<CoreSeries> {
         .collect()
 }
 
-/// Returns the time of a reading since its host's first one.
-fn seconds(readings: &[FlowReading], reading: &FlowReading) -> f64 {
-    let first = readings.first().map_or(reading.at_ns, |first| first.at_ns);
-    reading.at_ns.saturating_sub(first) as f64 / 1e9
+/// Returns the time of a reading since the receiver's first one.
+fn seconds(host: AlignedReadings<'_>, reading: &FlowReading) -> f64 {
+    reading.at_ns.saturating_sub(host.origin_ns) as f64 / 1e9
 }
 
 /// Returns a host's count at a time, interpolated between readings.
-fn count_at(readings: &[FlowReading], read: impl Fn(&FlowReading) -> u64, time: f64) -> u64 {
-    let next = readings.partition_point(|reading| seconds(readings, reading) < time);
+fn count_at(host: AlignedReadings<'_>, read: impl Fn(&FlowReading) -> u64, time: f64) -> u64 {
+    let readings = host.readings;
+    let next = readings.partition_point(|reading| seconds(host, reading) < time);
     let Some(after) = readings.get(next) else {
         return readings.last().map_or(0, read);
     };
     let Some(before) = next.checked_sub(1).map(|index| &readings[index]) else {
         return read(after);
     };
-    let (from, to) = (seconds(readings, before), seconds(readings, after));
+    let (from, to) = (seconds(host, before), seconds(host, after));
     let part = (time - from) / (to - from).max(1e-9);
     let passed = read(after).saturating_sub(read(before)) as f64;
     read(before) + (part * passed).round() as u64
@@ -235,6 +283,10 @@ mod tests {
         }
     }
 
+    fn together(hosts: &[Vec<FlowReading>; 2]) -> Vec<AlignedReadings<'_>> {
+        hosts.iter().map(AlignedReadings::together).collect()
+    }
+
     fn of(unit: WorkUnit, times_ms: &[u64]) -> Option<TrialSeries> {
         let sender = FlowReading {
             tx_packets: 90,
@@ -258,7 +310,7 @@ mod tests {
             ..FlowReading::default()
         };
         let hosts = [readings(sender, times_ms), readings(receiver, times_ms)];
-        series(&hosts, unit, STEP, 3 * STEP)
+        series(&together(&hosts), unit, STEP, 3 * STEP)
     }
 
     #[test]
@@ -296,7 +348,39 @@ mod tests {
             readings(sender, &[0, 50, 150, 250, 350]),
             readings(FlowReading::default(), &[0, 100, 200]),
         ];
-        let apart = series(&hosts, WorkUnit::Datagrams, STEP, 3 * STEP).unwrap();
+        let apart = series(&together(&hosts), WorkUnit::Datagrams, STEP, 3 * STEP).unwrap();
+        assert_eq!(apart.sent_frames, [150, 100]);
+    }
+
+    #[test]
+    fn machines_are_aligned_by_their_clocks() {
+        let sender = FlowReading {
+            tx_packets: 100,
+            ..FlowReading::default()
+        };
+        // The sender's clock is 7 s ahead, and its readings began 50 ms before the receiver's.
+        let mut hosts = [
+            readings(sender, &[6950, 7050, 7150, 7250, 7350]),
+            readings(FlowReading::default(), &[0, 100, 200]),
+        ];
+        let clock = |monotonic_ns| ClockOffset {
+            monotonic_ns,
+            ..ClockOffset::default()
+        };
+        let cpu = || CpuSample::default();
+        let machines = MachineReadings(vec![
+            (cpu(), clock(9_000_000_000)),
+            (cpu(), clock(2_000_000_000)),
+        ]);
+        let aligned = machines.aligned(&hosts);
+        let apart = series(&aligned, WorkUnit::Datagrams, STEP, 3 * STEP).unwrap();
+        assert_eq!(apart.sent_frames, [100, 100]);
+        // Twice as many in the first of its steps: half of these are before the receiver's.
+        for reading in &mut hosts[0][1..] {
+            reading.tx_packets += 100;
+        }
+        let aligned = machines.aligned(&hosts);
+        let apart = series(&aligned, WorkUnit::Datagrams, STEP, 3 * STEP).unwrap();
         assert_eq!(apart.sent_frames, [150, 100]);
     }
 

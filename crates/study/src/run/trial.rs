@@ -299,7 +299,11 @@ impl<'a> Trials<'a> {
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         let readings = RunningReadings::open(self.lab, duration, subject.workload.options.ip)?;
         running.wait_for_sender(self.lab, self.cancel)?;
-        let series = readings.close(self.lab, subject.workload.request.workload().unit())?;
+        let series = readings.close(
+            self.lab,
+            &machines,
+            subject.workload.request.workload().unit(),
+        )?;
         let closed = self.lab.studied().edge()?;
         let hosts = machines.close(self.lab)?;
         let window = self.end_window(running, before, [opened, closed])?;
