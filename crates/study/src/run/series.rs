@@ -229,9 +229,9 @@ fn cores(host: AlignedReadings<'_>, ends: &[f64]) -> Vec<CoreSeries> {
         .collect()
 }
 
-/// Returns the time of a reading since the receiver's first one.
+/// Returns the time of a reading since the receiver's first one, negative if it was taken before.
 fn seconds(host: AlignedReadings<'_>, reading: &FlowReading) -> f64 {
-    reading.at_ns.saturating_sub(host.origin_ns) as f64 / 1e9
+    reading.at_ns.wrapping_sub(host.origin_ns).cast_signed() as f64 / 1e9
 }
 
 /// Returns a host's count at a time, interpolated between readings.
