@@ -124,7 +124,7 @@ fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
     12 | both_ways = "yes" cannot be: give true or false | 20000 } | 20000 }\nboth_ways = "yes"
     12 | the sweep has the rates of this workload: leave out | 20000 } | 20000 }\nsweep = [1000, 2000]
     4 | links = 300 cannot be: give 1 to 8 links | [[setting]] | [topology]\nlinks = 300\n[[setting]]
-    4 | kind = "ruter" is not known; there are pair, router, existing; did you mean 'router'? | [[setting]] | [topology]\nkind = "ruter"\n[[setting]]
+    4 | kind = "ruter" is not known; there are pair, router, existing, hosts; did you mean 'router'? | [[setting]] | [topology]\nkind = "ruter"\n[[setting]]
     3 | common = "vteh" is not known; there is veth; did you mean 'veth'? | [[setting]] | common = "vteh"\n[[setting]]
     4 | there is no key sendr here | [[setting]] | [common]\nsendr = {}\n[[setting]]
     2 | blocks = -3 cannot be: give 1 to 1,000 blocks | question = | blocks = -3\nquestion =
