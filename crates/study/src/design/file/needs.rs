@@ -186,7 +186,7 @@ fn refusal(wanted: &Resource) -> Option<String> {
         }
         Resource::Program(name) => missing_program(name),
         Resource::Existing(interfaces) if is_privileged => {
-            Some(open_existing(interfaces).err()?.to_string())
+            Some(open_existing(interfaces).err()?.with_causes())
         }
         Resource::Netem if is_privileged => {
             let error = try_netem().err()?;
