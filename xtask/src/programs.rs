@@ -21,7 +21,7 @@ use crate::process::{cargo, kept_output, metadata, run_line_by_line};
 
 /// Test programs that judge processor time, delays or the rhythm of polls, or that look at what the whole machine
 /// has or lost.
-const ALONE: [&str; 12] = [
+const ALONE: [&str; 13] = [
     "cpu_truth",
     "demo",
     "disturbed",
@@ -32,14 +32,17 @@ const ALONE: [&str; 12] = [
     "ledger",
     "old_dialects",
     "rhythm",
+    "search",
     "sim_fit_host",
     "user_frac",
 ];
 /// Test programs that send as much as they can, or compare what two ends counted in a time.
-const BUSY: [&str; 7] = [
+const BUSY: [&str; 9] = [
     "ab",
+    "hosts",
     "iperf",
     "iperf_strangers",
+    "kills",
     "netrate",
     "show",
     "store",

@@ -34,6 +34,9 @@ const OPEN_MAX: Duration = Duration::from_secs(15);
 /// Time for the agent to restore everything and end.
 const END_MAX: Duration = Duration::from_secs(5);
 
+/// Time for ssh to end, and for its last words, once its output has ended.
+const ENDING_MAX: Duration = Duration::from_secs(2);
+
 /// What is kept of standard error.
 const SAID_BYTES_MAX: usize = 4 << 10;
 
@@ -336,13 +339,18 @@ impl AgentConnection {
         }
     }
 
-    /// Returns why the reader found the stream's end.
+    /// Returns why the reader found the stream's end, once the machine's last words are read, too.
     fn ended(&self) -> String {
-        let deadline = Instant::now() + Duration::from_millis(500);
+        let deadline = Instant::now() + ENDING_MAX;
         let code = loop {
-            match locked(&self.child).try_wait() {
-                Ok(Some(status)) => break status.code(),
-                _ if Instant::now() > deadline => break None,
+            let status = locked(&self.child).try_wait();
+            let is_late = Instant::now() > deadline;
+            match status {
+                // The reader of standard error holds the other reference until its end.
+                Ok(Some(status)) if Arc::strong_count(&self.said) == 1 || is_late => {
+                    break status.code();
+                }
+                _ if is_late => break None,
                 _ => thread::sleep(Duration::from_millis(5)),
             }
         };
