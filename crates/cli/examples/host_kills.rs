@@ -22,7 +22,7 @@ use rusqlite::{Connection, OpenFlags};
 #[allow(dead_code)]
 mod place;
 
-use place::{HostState, Left, SshHosts};
+use place::{HostState, Left, PAIR, SshHosts};
 
 /// What stays switched for longer is left.
 const RESTORED_WITHIN: Duration = Duration::from_secs(15);
@@ -41,12 +41,6 @@ const STUDY: &str = r#"
 question = "What outlives a kill?"
 blocks = 1000
 trial = "200ms"
-[hosts.sender]
-ssh = "root@box1"
-interface = "eth1"
-[hosts.receiver]
-ssh = "root@box2"
-interface = "eth1"
 [[setting]]
 name = "short"
 sender = { tso = "off" }
@@ -136,7 +130,7 @@ impl Kills {
         let hosts = SshHosts::pair();
         let before = hosts.all().iter().map(HostState::of).collect();
         let home = tempfile::tempdir()?;
-        fs::write(home.path().join("study.toml"), STUDY)?;
+        fs::write(home.path().join("study.toml"), format!("{STUDY}{PAIR}"))?;
         let path = home.path().join("study.toml").display().to_string();
         let study = start(&hosts, home.path(), program, &["study", "run", &path])?;
         let begun = Kills {

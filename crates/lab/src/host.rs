@@ -1,7 +1,7 @@
 //! A host: a machine or a network namespace at one end of a link. [`Host`] carries requests and events, all of which can
 //! be serialised, so a host may be anywhere; [`HostClient`] turns them into calls. `local` is a namespace of this
 //! machine, `ssh` another machine with an `agent` on it; `protocol` is what passes between these two, and
-//! `deploy` brings the program there.
+//! `deploy` brings the program there. `plain` is a machine without nicpoll, which only sends.
 //!
 //! No closure, clock or flag of this process crosses to a host. Times are durations, or nanoseconds of the host's own
 //! monotonic clock, used only for differences. A host restores its changes on request and when it is dropped.
@@ -12,6 +12,7 @@ pub mod commands;
 pub mod cpu;
 pub mod deploy;
 pub mod local;
+pub mod plain;
 pub mod protocol;
 pub mod ssh;
 pub mod threads;
@@ -55,12 +56,13 @@ pub trait Host: Send {
     /// When the host cannot be reached.
     fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure>;
 
-    /// Measures how far the host's clocks are ahead of this machine's. By default they are the same.
+    /// Measures how far the host's clocks are ahead of this machine's; `None` if it cannot tell. By default they are
+    /// the same.
     ///
     /// # Errors
     /// When the host cannot be reached.
-    fn clock(&mut self) -> Result<ClockOffset, HostFailure> {
-        Ok(ClockOffset::default())
+    fn clock(&mut self) -> Result<Option<ClockOffset>, HostFailure> {
+        Ok(Some(ClockOffset::default()))
     }
 
     /// Whether the host can no longer be reached.
@@ -444,8 +446,8 @@ impl HostClient {
         self.host.is_lost()
     }
 
-    /// How far its clocks are ahead of this machine's.
-    pub fn clock(&mut self) -> Result<ClockOffset, LabError> {
+    /// How far its clocks are ahead of this machine's; `None` if it cannot tell.
+    pub fn clock(&mut self) -> Result<Option<ClockOffset>, LabError> {
         Ok(self.host.clock()?)
     }
 

@@ -10,15 +10,17 @@ use std::time::Duration;
 
 use nicpoll_model::Side;
 use nicpoll_model::line::Line;
+use nicpoll_observe::Between;
 use nicpoll_switch::{Journal, Owner, namespace_named};
 use nicpoll_sys::netns::NetNamespace;
 
 use crate::error::{Doing, HostFailure, LabError, Refused};
 use crate::host::local::LocalHost;
+use crate::host::plain::PlainHost;
 use crate::host::ssh::{AgentConnection, AgentPlace, RemoteHost};
 use crate::host::{
-    Facts, HostClient, HostInterface, HostRequest, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER,
-    SENDER,
+    Facts, Host, HostClient, HostInterface, HostRequest, MACHINE, MACHINE_INTERFACE, RECEIVER,
+    ROUTER, SENDER,
 };
 use crate::link::hosts::Hosts;
 use crate::link::{ExistingInterfaces, Link, LinkEnd, OwnInterface};
@@ -173,6 +175,12 @@ pub fn link_between(mut hosts: Vec<JoinedHost<'_>>) -> Result<Link, LabError> {
     let is_virtual = !studied.driver.is_empty();
     let rate = studied.bits_per_second.and_then(Line::new);
     let mtu_bytes = sender.facts.mtu_bytes.min(receiver.facts.mtu_bytes);
+    let is_veth = |one: &JoinedHost<'_>| one.facts.driver == "veth";
+    let between =
+        match is_veth(&sender) && is_veth(&receiver) && router.as_ref().is_none_or(is_veth) {
+            true => Between::DistantVeth,
+            false => Between::Cards,
+        };
     let mut ends = vec![sender.end(SENDER, back)];
     ends.extend(router.map(|router| {
         let addresses = router.facts.addresses.clone();
@@ -181,6 +189,7 @@ pub fn link_between(mut hosts: Vec<JoinedHost<'_>>) -> Result<Link, LabError> {
     ends.push(receiver.end(RECEIVER, way));
     Ok(Link {
         is_virtual,
+        between,
         is_shared: true,
         mtu_bytes,
         ring_slots: studied.ring_slots,
@@ -211,11 +220,17 @@ impl Hosts {
     pub(crate) fn connect_one(
         &self,
         role: &str,
-    ) -> Result<(RemoteHost, Option<RemoteHost>), HostFailure> {
+    ) -> Result<(Box<dyn Host>, Option<RemoteHost>), HostFailure> {
         let unknown = || HostFailure::new(format!("there is no host {role}"));
         let place = self.place(role).ok_or_else(unknown)?;
+        let name = format!("the {}", place.shown(role));
+        if let (Some(ssh), Some(own)) = (&place.ssh, place.without_nicpoll) {
+            let interface = place.interfaces().concat();
+            let host = PlainHost::open(&name, ssh, interface, (own.0, own.1))?;
+            return Ok((Box::new(host), None));
+        }
         let agent = AgentPlace {
-            name: format!("the {}", place.shown(role)),
+            name,
             ssh: place.ssh.clone(),
             program: place.program.clone(),
         };
@@ -225,7 +240,7 @@ impl Hosts {
         let machine = is_studied
             .then(|| connection.host(1, None, vec![String::from(MACHINE_INTERFACE)]))
             .transpose()?;
-        Ok((host, machine))
+        Ok((Box::new(host), machine))
     }
 
     /// Connects all hosts at once, and looks at what joins them.
@@ -250,7 +265,7 @@ impl Hosts {
         for (one, (_, place)) in connected.into_iter().zip(self.roles()) {
             let (role, (host, its_machine)) = one?;
             let shown = place.shown(role);
-            let mut host = HostClient::new(role, Box::new(host)).shown_as(shown);
+            let mut host = HostClient::new(role, host).shown_as(shown);
             // A missing interface is best told by name.
             interface_of(&mut host)?;
             way.push(host);
@@ -277,6 +292,10 @@ impl Hosts {
     fn cpu_of(&self, side: Side, facts: &Facts) -> Result<u32, LabError> {
         let role = side.of(SENDER, RECEIVER);
         let cpus = &facts.machine.cpus;
+        if cpus.is_empty() {
+            // A host without nicpoll tells none, and decides itself.
+            return Ok(0);
+        }
         let asked = self.place(role).and_then(|place| place.cpu);
         let own = side.of(cpus.first(), cpus.get(1).or(cpus.first()));
         match asked.or(own.copied()) {

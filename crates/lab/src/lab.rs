@@ -199,6 +199,12 @@ impl Lab {
         self.apart.is_some()
     }
 
+    /// Whether the sender is a host without nicpoll.
+    pub fn has_plain_sender(&self) -> bool {
+        let apart = self.apart.as_ref();
+        apart.is_some_and(|apart| apart.hosts.has_plain_sender())
+    }
+
     /// Connects lost hosts again, once their agents have restored everything. Gives up when `cancel` becomes true.
     ///
     /// # Errors
@@ -232,7 +238,7 @@ impl Lab {
                 }
             };
             if let Some(client) = self.way().find(|host| host.name() == role) {
-                client.replace(Box::new(host));
+                client.replace(host);
             }
             if let (Some(machine), Some(client)) = (machine, &mut self.machine) {
                 client.replace(Box::new(machine));

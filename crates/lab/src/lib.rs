@@ -26,6 +26,7 @@ pub use host::changes::Changes;
 pub use host::cpu::{CoreTime, KERNEL_RECEIVERS, own_process};
 pub use host::deploy::run_there;
 pub use host::local::LocalHost;
+pub use host::plain::{NOT_SENT, sends_without_nicpoll};
 pub use host::protocol::{FromAgent, ToAgent, line_of, message_of, next_line, request_of};
 pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
 pub use host::{

@@ -14,6 +14,7 @@ use nicpoll_model::Side;
 use nicpoll_model::line::Line;
 use nicpoll_model::numbers::figure;
 use nicpoll_model::units::{parse_speed, parse_time, show_time};
+use nicpoll_observe::Between;
 use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,8 @@ pub struct Link {
     pub ends: Vec<LinkEnd>,
     /// Whether the link has neither card nor line.
     pub is_virtual: bool,
+    /// What is between the ends.
+    pub between: Between,
     /// Whether it existed before. Others may send on it, and their packets are in a study's counters.
     pub is_shared: bool,
     /// Link MTU.

@@ -60,6 +60,8 @@ places! {
     DeviceTx "device_tx" "interface tx" Out,
     /// Between hosts: the queue before the line was full.
     FarQueue "far_queue" "queue at the far end" Line,
+    /// Between hosts: an interface sent the frame, and the next one did not have it.
+    Wire "wire" "wire" Line,
     /// Between hosts: the forwarding router, at any of its places.
     Router "router" "router" Line,
     /// Receiving: the card had no receive descriptor, or the ring of a veth was full.

@@ -67,6 +67,16 @@ pub struct HostSnapshot {
     pub drop_reason_gaps: Option<DropReasonGaps>,
 }
 
+impl HostSnapshot {
+    /// Returns it with these interfaces only.
+    pub fn of_interfaces(mut self, names: &[String]) -> HostSnapshot {
+        if let Some(interfaces) = &mut self.interfaces {
+            interfaces.retain(|_, one| names.contains(&one.name));
+        }
+        self
+    }
+}
+
 /// Reads the counters of the network namespace in which the first reading is taken.
 pub struct HostCounters {
     socket: NetlinkSocket,

@@ -8,6 +8,9 @@
 //! - A drop by a full ring is in tx_dropped, SndbufErrors and Ip.OutDiscards. The line is tx_dropped less softnet's
 //!   count.
 //!
+//! Each end of a line between cards counts its own drops. Frames that all interfaces together sent but did not receive
+//! were lost on the wire, in a switch or in a bridge; frames of others that arrive meanwhile hide as many losses.
+//!
 //! Drop reasons beyond a counter are separate lines after the counters'; the other counters are cross-checks. The
 //! kernel counts sends that it refused as lost; they are not offered packets, and are subtracted from the lines. Trials
 //! over IPv4 use IPv4's protocol counters, so IPv6 control traffic is not mistaken for a loss.
@@ -35,6 +38,18 @@ pub struct CountedDatagrams {
     pub control: Vec<ControlLine>,
 }
 
+/// What joins the hosts, and so who counts a packet that was lost between them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Between {
+    /// A veth pair a hop: an end counts what the other one had no room for.
+    #[default]
+    Veth,
+    /// Veths that something else joins, such as a bridge.
+    DistantVeth,
+    /// Cards, or other interfaces.
+    Cards,
+}
+
 /// The hosts of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Hosts<'a> {
@@ -44,6 +59,8 @@ pub struct Hosts<'a> {
     pub router: Option<Account<'a>>,
     /// The receiving host.
     pub receiver: Account<'a>,
+    /// What joins them.
+    pub between: Between,
     /// Whether IPv6 carries the traffic: then its counters are included.
     pub is_ipv6: bool,
 }
@@ -55,6 +72,7 @@ impl<'a> Hosts<'a> {
             sender,
             router: None,
             receiver,
+            between: Between::Veth,
             is_ipv6: false,
         }
     }
@@ -64,6 +82,15 @@ impl<'a> Hosts<'a> {
             true => Families::All,
             false => Families::Ipv4,
         }
+    }
+
+    /// Returns the increase of a counter, over the interfaces of all hosts.
+    fn frames(self, of: impl Fn(&LinkCounters) -> u64) -> Option<u64> {
+        let hosts = [Some(self.sender), self.router, Some(self.receiver)];
+        let hosts = hosts.into_iter().flatten();
+        hosts
+            .map(|host| host.interfaces(|one| Some(of(&one.link))))
+            .sum()
     }
 
     /// Returns the two ends, each with its peer.
@@ -179,9 +206,10 @@ fn beyond_counters(lines: &[LedgerLine], hosts: Hosts<'_>) -> Vec<LedgerLine> {
 }
 
 /// Places where the kernel counts a send that it refused, in the order in which it would have passed them.
-const REFUSED_AT: [LossPlace; 5] = [
+const REFUSED_AT: [LossPlace; 6] = [
     LossPlace::IpOutput,
     LossPlace::SendQueue,
+    LossPlace::DeviceTx,
     LossPlace::Router,
     LossPlace::RxRing,
     LossPlace::Backlog,
@@ -225,7 +253,7 @@ fn leave_out_refused(
 
 /// Whether a place is between the hosts, in either direction.
 fn is_between(place: LossPlace) -> bool {
-    place == LossPlace::Router || is_of_link(place)
+    place.way() == Way::Line || is_of_link(place)
 }
 
 /// Returns a line for every place of the hosts, in the order in which a packet passes them.
@@ -247,17 +275,74 @@ fn loss_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
     lines
 }
 
-/// Returns the losses between the hosts: in rings, in the backlog, and at the router if there is one.
+/// Returns the losses between the hosts: at the interfaces, on the wire, and at the router if there is one.
 fn link_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
+    match hosts.between {
+        Between::Veth => veth_lines(hosts),
+        Between::DistantVeth => {
+            let mut lines = veth_lines(hosts);
+            lines.insert(0, wire_line(hosts));
+            lines
+        }
+        Between::Cards => card_lines(hosts),
+    }
+}
+
+fn link_line(place: LossPlace, counter: &str, packets: Option<u64>) -> LedgerLine {
+    line(place, Side::Receiver, counter, packets)
+}
+
+fn wire_line(hosts: Hosts<'_>) -> LedgerLine {
+    let sent = hosts.frames(|link| link.tx_packets);
+    let arrived = hosts.frames(|link| link.rx_packets + link.rx_missed);
+    link_line(
+        LossPlace::Wire,
+        "tx_packets of all hosts less their rx_packets and rx_missed_errors",
+        sent.zip(arrived)
+            .map(|(sent, arrived)| sent.saturating_sub(arrived)),
+    )
+}
+
+fn card_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
+    let (sender, receiver) = (hosts.sender, hosts.receiver);
+    let mut lines = vec![
+        line(
+            LossPlace::DeviceTx,
+            Side::Sender,
+            "tx_dropped",
+            sender.tx_dropped(),
+        ),
+        wire_line(hosts),
+    ];
+    if let Some(router) = hosts.router {
+        let at_router = || {
+            let interfaces = router.tx_dropped()? + router.lost_in_rings()?;
+            let inside = forwarding_losses(router, hosts.families())?;
+            Some(interfaces + router.softnet_dropped()? + inside)
+        };
+        let counter =
+            "its interfaces (tx_dropped, rx_missed_errors), backlog, IP, filters and queues";
+        lines.push(link_line(LossPlace::Router, counter, at_router()));
+    }
+    let (ring, backlog) = (receiver.lost_in_rings(), receiver.softnet_dropped());
+    lines.push(link_line(LossPlace::RxRing, "rx_missed_errors", ring));
+    lines.push(link_line(
+        LossPlace::Backlog,
+        "softnet_stat dropped",
+        backlog,
+    ));
+    lines
+}
+
+fn veth_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
     let backlog = hosts.sender.softnet_dropped();
     let ends = hosts.ends().map(|(_, host, _)| host.tx_dropped());
     let ends: Option<u64> = ends.into_iter().sum();
-    let at = |place, counter, packets| line(place, Side::Receiver, counter, packets);
-    let behind = at(LossPlace::Backlog, "softnet_stat dropped", backlog);
+    let behind = link_line(LossPlace::Backlog, "softnet_stat dropped", backlog);
     let Some(router) = hosts.router else {
         let in_ring = || Some(ends?.saturating_sub(backlog?));
         let counter = "tx_dropped of both ends less softnet_stat's dropped";
-        return vec![at(LossPlace::RxRing, counter, in_ring()), behind];
+        return vec![link_line(LossPlace::RxRing, counter, in_ring()), behind];
     };
     // It is unknown whose backlog it was; the receiver's ring is taken to come first.
     let onward = router.tx_dropped();
@@ -267,12 +352,12 @@ fn link_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
         Some(ends?.saturating_sub(spilled) + forwarding_losses(router, hosts.families())?)
     };
     vec![
-        at(
+        link_line(
             LossPlace::Router,
             "its rings (tx_dropped of both hosts), IP, filters and queues",
             at_router(),
         ),
-        at(
+        link_line(
             LossPlace::RxRing,
             "the router's tx_dropped less softnet_stat's dropped",
             in_ring(),

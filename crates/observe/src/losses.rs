@@ -308,7 +308,7 @@ impl Account<'_> {
     }
 
     /// Frames for which cards had no descriptor, and for which veth rings had no room.
-    fn lost_in_rings(self) -> Option<u64> {
+    pub(crate) fn lost_in_rings(self) -> Option<u64> {
         let (before, after) = self.both_interfaces()?;
         let lost = |(index, now): (&u32, &InterfaceCounters)| {
             let then = before.get(index);

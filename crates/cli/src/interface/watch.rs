@@ -137,7 +137,8 @@ fn show(
     Ok(())
 }
 
-/// Handles keys until the deadline. Returns `false` when the watch is over.
+/// Handles keys until the deadline, and those that wait already when it has passed: a sample may take longer than an
+/// interval. Returns `false` when the watch is over.
 fn wait(
     until: Instant,
     state: &mut WatchState,
@@ -149,11 +150,11 @@ fn wait(
             return Ok(false);
         }
         let left = until.saturating_duration_since(Instant::now());
-        if left == Duration::ZERO {
-            return Ok(true);
-        }
         if !event::poll(left.min(LOOK_EVERY)).context("waiting for a key")? {
-            continue;
+            match left {
+                Duration::ZERO => return Ok(true),
+                _ => continue,
+            }
         }
         match event::read().context("reading a key")? {
             Event::Key(key) => match state.answer(key) {

@@ -1,7 +1,8 @@
 //! What breaks in mid-trial: nothing stays switched, no finished trial is lost, and the study goes on or can be resumed.
 
 use crate::common::prelude::*;
-use crate::site::{PAIR, Site, two_periods};
+use crate::place::PAIR;
+use crate::site::{Site, two_periods};
 
 /// Starts a study of a pair.
 fn started() -> (Site, Child) {

@@ -10,8 +10,8 @@ mod site;
 use std::io::ErrorKind;
 
 use crate::common::prelude::*;
-use crate::place::{SshHost, SshHosts};
-use crate::site::{PAIR, ROUTED, Site, two_periods};
+use crate::place::{PAIR, SshHost, SshHosts};
+use crate::site::{ROUTED, Site, two_periods};
 
 /// Whether a host's packets get to an address where nobody listens.
 fn reaches(hosts: &SshHosts, name: &str, address: &str) -> bool {
@@ -97,6 +97,71 @@ fn a_study_runs_between_two_hosts_and_leaves_nothing_there() {
     site.assert_untouched();
     let again = site.run(&["study", "show", "last", "--json"]);
     assert_eq!(again.stdout, ran.stdout);
+}
+
+#[test]
+fn what_a_switch_between_the_hosts_loses_is_a_line_of_the_ledger() {
+    needs!(Root, PerNapi, Sshd, Nft);
+    let site = Site::of(SshHosts::switched());
+    let file = site.written(&format!("{}{PAIR}", two_periods("100ms", 2)));
+    let ran = site.run(&["study", "run", &file, "--json"]);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", said(&ran));
+    for trial in json_of(&ran)["trials"].as_array().unwrap() {
+        let ledger = &trial["figures"]["ledger"];
+        let mut lines = ledger["lines"].as_array().unwrap().iter();
+        let wire = lines.find(|line| line["place"] == "wire").unwrap();
+        let offered = ledger["offered_packets"].as_u64().unwrap();
+        assert!(wire["packets"].as_u64() > Some(offered / 20), "{ledger}");
+        // A neighbour's frame may hide a loss.
+        let residual = ledger["residual_packets"].as_i64().unwrap();
+        assert!(residual.abs() <= 5, "{ledger}");
+    }
+    site.assert_untouched();
+}
+
+#[test]
+fn a_sender_without_nicpoll_sends_by_its_own_iperf() {
+    needs!(Root, PerNapi, Sshd, Iperf);
+    let site = Site::of(SshHosts::pair());
+    let without = "interface = \"eth1\"\nwithout_nicpoll = \"198.18.0.1/24\"";
+    let hosts = PAIR.replacen("interface = \"eth1\"", without, 1);
+    let tcp = "[[workload]]\nname = \"tcp\"\ntraffic = { kind = \"tcp\" }\n";
+    let file = site.written(&format!("{}{tcp}{hosts}", two_periods("1s", 2)));
+    let before = site.hosts.host("box1").files();
+    let ran = site.run(&["study", "run", &file, "--json"]);
+    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", said(&ran));
+    let study = json_of(&ran);
+    for trial in study["trials"].as_array().unwrap() {
+        let figures = &trial["figures"];
+        assert!(
+            figures["delivered_bits_per_second"].as_f64() > Some(0.0),
+            "{trial}"
+        );
+        if trial["workload"] == "udp200" {
+            let [offered, delivered] = ["offered_packets", "delivered_packets"]
+                .map(|name| figures[name].as_i64().unwrap());
+            assert!(delivered > 1000, "{trial}");
+            // iperf counts its last datagrams in its own way.
+            assert!((offered - delivered).abs() < 20, "{trial}");
+        }
+        let hosts = figures["hosts"].as_array().unwrap();
+        let known: Vec<_> = hosts.iter().map(|host| &host["host"]).collect();
+        assert_eq!(known, ["receiver"]);
+    }
+    let system = study["lab"]["hosts"][0]["machine"]["kernel"]
+        .as_str()
+        .unwrap();
+    assert_has(system, "Linux");
+    assert_has(study["warnings"].to_string(), "the sender has no nicpoll");
+    assert_eq!(site.hosts.host("box1").files(), before);
+    site.assert_untouched();
+    let text = fs::read_to_string(&file).unwrap();
+    let wrong = site.written(&text.replace(
+        "name = \"tcp\"\ntraffic = { kind = \"tcp\" }",
+        "name = \"rr\"\ntraffic = { kind = \"rr\" }",
+    ));
+    let refused = site.run(&["study", "run", &wrong]);
+    assert_has_all(stderr(&refused), "rr | has no nicpoll | iperf");
 }
 
 #[test]

@@ -25,6 +25,16 @@ use rustix::thread::gettid;
 /// What is not done after this will not be.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The hosts of a pair in a study file.
+pub const PAIR: &str = r#"
+[hosts.sender]
+ssh = "root@box1"
+interface = "eth1"
+[hosts.receiver]
+ssh = "root@box2"
+interface = "eth1"
+"#;
+
 /// The folders that each host has for itself.
 const FOLDERS: [&str; 6] = ["/etc", "/root", "/run", "/tmp", "/usr/local", "/var"];
 
@@ -54,6 +64,8 @@ pub struct SshHosts {
     /// A thread in the controller's namespace.
     pub controller: NetnsThread<()>,
     hosts: Vec<SshHost>,
+    /// What is between a pair, perhaps.
+    switch: Option<NetnsThread<()>>,
     folder: tempfile::TempDir,
 }
 
@@ -74,6 +86,27 @@ impl SshHosts {
     pub fn pair() -> Self {
         let hosts = Self::new(2);
         hosts.join([("box1", "eth1", "0", 1), ("box2", "eth1", "0", 2)]);
+        hosts
+    }
+
+    /// Makes the pair with a switch between its hosts, a bridge that loses each tenth datagram to `box2`.
+    pub fn switched() -> Self {
+        let mut hosts = Self::new(2);
+        let switch = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
+        shell(
+            &switch,
+            "ip link add switch type bridge\nip link set switch up",
+        );
+        for (name, number) in [("box1", 1), ("box2", 2)] {
+            hosts.link_to(name, "eth1", &switch, name);
+            shell(&switch, &format!("ip link set {name} master switch up"));
+            hosts.address(name, "eth1", "0", number);
+        }
+        let rules = "nft add table bridge loss\n\
+                     nft 'add chain bridge loss ports { type filter hook forward priority 0; }'\n\
+                     nft add rule bridge loss ports oif box2 ip protocol udp numgen inc mod 10 0 drop";
+        shell(&switch, rules);
+        hosts.switch = Some(switch);
         hosts
     }
 
@@ -103,6 +136,7 @@ impl SshHosts {
         let mut all = SshHosts {
             controller,
             hosts: Vec::new(),
+            switch: None,
             folder,
         };
         all.write_key("id");
@@ -160,22 +194,29 @@ impl SshHosts {
 
     /// Joins the interfaces of two hosts, each with its name, interface, network and number.
     fn join(&self, ends: [(&str, &str, &str, u8); 2]) {
-        let [near, far] = ends.map(|(name, ..)| &self.host(name).inside);
-        let tid = thread_of(far);
-        let [(_, own, ..), (_, peer, ..)] = ends;
-        shell(
-            near,
-            &format!("ip link add {own} type veth peer name {peer} netns {tid}"),
-        );
+        let [(near, own, ..), (far, peer, ..)] = ends;
+        self.link_to(near, own, &self.host(far).inside, peer);
         for (name, interface, network, number) in ends {
-            let lines = format!(
-                "echo 0 > /proc/sys/net/ipv6/conf/{interface}/accept_dad\n\
-                 ip addr add 198.18.{network}.{number}/24 dev {interface}\n\
-                 ip link set {interface} up\n\
-                 ip addr add 2001:2:{network}::{number}/64 dev {interface} nodad"
-            );
-            shell(&self.host(name).inside, &lines);
+            self.address(name, interface, network, number);
         }
+    }
+
+    /// Links an interface of a host to one of another namespace.
+    fn link_to(&self, name: &str, own: &str, other: &NetnsThread<()>, peer: &str) {
+        let tid = thread_of(other);
+        let link = format!("ip link add {own} type veth peer name {peer} netns {tid}");
+        shell(&self.host(name).inside, &link);
+    }
+
+    /// Gives a host's interface its addresses, and brings it up.
+    fn address(&self, name: &str, interface: &str, network: &str, number: u8) {
+        let lines = format!(
+            "echo 0 > /proc/sys/net/ipv6/conf/{interface}/accept_dad\n\
+             ip addr add 198.18.{network}.{number}/24 dev {interface}\n\
+             ip link set {interface} up\n\
+             ip addr add 2001:2:{network}::{number}/64 dev {interface} nodad"
+        );
+        shell(&self.host(name).inside, &lines);
     }
 
     /// A host by its name.

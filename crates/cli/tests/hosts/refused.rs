@@ -1,8 +1,8 @@
 //! Hosts that cannot be used: a study ends before its first trial and says which host it is, why, and what to do.
 
 use crate::common::prelude::*;
-use crate::place::SshHosts;
-use crate::site::{PAIR, Site, two_periods};
+use crate::place::{PAIR, SshHosts};
+use crate::site::{Site, two_periods};
 
 /// Runs a short study, which must end with an error that has these words.
 #[track_caller]

@@ -5,16 +5,6 @@ use crate::common::stage::{polling, udp200};
 use crate::place::{HostState, Left, SshHosts};
 use rusqlite::{Connection, OpenFlags};
 
-/// The hosts of a pair.
-pub const PAIR: &str = r#"
-[hosts.sender]
-ssh = "root@box1"
-interface = "eth1"
-[hosts.receiver]
-ssh = "root@box2"
-interface = "eth1"
-"#;
-
 /// The hosts on both sides of a router.
 pub const ROUTED: &str = r#"
 [hosts.sender]

@@ -8,6 +8,7 @@ use nicpoll_testkit::needs;
 
 use crate::common::prelude::*;
 use crate::guest::{Booted, Guest, rewrite_between};
+use crate::is_asked_for;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/hosts.md");
 /// The lines of the page between which the study stands.
@@ -95,9 +96,8 @@ fn await_ssh(bin: &Path, role: &str) {
 fn the_experiment_of_2006_runs_between_linux_6_1_and_the_newest() {
     let test = test_name!();
     needs!(Root, Sshd, Kernels);
-    if !is_refreshing() {
-        let why = "it takes four minutes; `cargo xtask guests` runs it";
-        return skip(test, Need::Kernels, why);
+    if !is_asked_for(test) {
+        return;
     }
     let home = tempfile::tempdir().unwrap();
     let bin = equipped(home.path());
@@ -171,10 +171,6 @@ fn assert_between_two_kernels(document: &Value) {
         assert!(hosts.iter().all(|host| host["cores"][0].is_object()));
     }
     assert!(!document["comparisons"].as_array().unwrap().is_empty());
-}
-
-fn is_refreshing() -> bool {
-    std::env::var_os("NICPOLL_REFRESH_GOLDEN").is_some()
 }
 
 /// Puts the study's first screen and its CPU states on the page.

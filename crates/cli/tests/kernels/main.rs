@@ -254,6 +254,19 @@ fn boot(test: &str, name: &str) -> Option<Console> {
     Some(guest.run_with_peer(SCRIPT, PEER, &[("published.txt", PUBLISHED)]))
 }
 
+fn is_refreshing() -> bool {
+    std::env::var_os("NICPOLL_REFRESH_GOLDEN").is_some()
+}
+
+/// Whether a test runs that takes minutes: else it is skipped.
+fn is_asked_for(test: &str) -> bool {
+    if !is_refreshing() {
+        let why = "it takes minutes; `cargo xtask guests` runs it";
+        skip(test, Need::Kernels, why);
+    }
+    is_refreshing()
+}
+
 /// Checks what a kernel shows against its column, or writes that.
 fn try_kernel(test: &str, name: &str) {
     let Some(console) = boot(test, name) else {
@@ -265,7 +278,7 @@ fn try_kernel(test: &str, name: &str) {
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs::write(folder.join(format!("console-{name}")), &console.0).unwrap();
-    if std::env::var_os("NICPOLL_REFRESH_GOLDEN").is_some() {
+    if is_refreshing() {
         rewrite_between(PAGE, BOUNDS, |table| with_column(table, name, &found));
         return;
     }

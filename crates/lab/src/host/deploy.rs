@@ -127,7 +127,7 @@ const START_SCRIPT: &str = "exec sh -c 'umask 077; trap \"\" PIPE; s() { sha256s
     rm -rf \"$d\"; exit $r' nicpoll";
 
 /// Quotes words for a shell.
-fn quoted(words: &[String]) -> String {
+pub fn quoted(words: &[String]) -> String {
     let words = words.iter().map(|word| word.replace('\'', "'\\''"));
     words.fold(String::new(), |all, word| format!("{all} '{word}'"))
 }

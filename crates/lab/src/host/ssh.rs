@@ -508,8 +508,8 @@ impl Host for RemoteHost {
         }
     }
 
-    fn clock(&mut self) -> Result<ClockOffset, HostFailure> {
-        self.connection.clock()
+    fn clock(&mut self) -> Result<Option<ClockOffset>, HostFailure> {
+        self.connection.clock().map(Some)
     }
 
     fn is_lost(&self) -> bool {

@@ -11,6 +11,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,39 @@ pub struct HostPlace {
     /// The file of nicpoll for a machine of another architecture.
     #[serde(default)]
     pub program: Option<PathBuf>,
+    /// Of a sender without nicpoll: the interface's address with its prefix length. Programs of its own send from there,
+    /// and nothing is set or counted there.
+    #[serde(default)]
+    pub without_nicpoll: Option<PlainAddress>,
+}
+
+/// An address with its prefix length: `198.18.0.1/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct PlainAddress(pub IpAddr, pub u8);
+
+impl TryFrom<String> for PlainAddress {
+    type Error = Refused;
+
+    fn try_from(text: String) -> Result<Self, Refused> {
+        let parsed = text.split_once('/').and_then(|(address, prefix)| {
+            let address: IpAddr = address.parse().ok()?;
+            let longest = if address.is_ipv4() { 32 } else { 128 };
+            let prefix = prefix.parse().ok().filter(|prefix| *prefix <= longest)?;
+            Some(PlainAddress(address, prefix))
+        });
+        parsed.ok_or_else(|| {
+            Refused(format!(
+                "'{text}' is no address with its prefix length, such as 198.18.0.1/24"
+            ))
+        })
+    }
+}
+
+impl From<PlainAddress> for String {
+    fn from(PlainAddress(address, prefix): PlainAddress) -> Self {
+        format!("{address}/{prefix}")
+    }
 }
 
 impl TryFrom<BTreeMap<String, HostPlace>> for Hosts {
@@ -88,6 +122,18 @@ impl HostPlace {
             }
             ROUTER if self.cpu.is_some() => {
                 "forwards in the kernel; cpu is for a sender or receiver"
+            }
+            RECEIVER | ROUTER if self.without_nicpoll.is_some() => {
+                "needs nicpoll; a sender may be without_nicpoll"
+            }
+            SENDER if self.without_nicpoll.is_some() && self.ssh.is_none() => {
+                "needs ssh = \"...\" to be without_nicpoll"
+            }
+            SENDER
+                if self.without_nicpoll.is_some()
+                    && (self.netns.is_some() || self.cpu.is_some() || self.program.is_some()) =>
+            {
+                "is without_nicpoll: netns, cpu and program are for a host with it"
             }
             SENDER | RECEIVER | ROUTER if !self.ssh.as_ref().is_none_or(is_word) => {
                 "needs a name that ssh takes, such as ssh = \"root@box2\""
@@ -133,6 +179,12 @@ impl Hosts {
         [SENDER, ROUTER, RECEIVER]
             .into_iter()
             .filter_map(|role| Some((role, self.0.get(role)?)))
+    }
+
+    /// Whether the sender has no nicpoll.
+    pub fn has_plain_sender(&self) -> bool {
+        self.place(SENDER)
+            .is_some_and(|place| place.without_nicpoll.is_some())
     }
 
     /// Returns where the host of a role is.

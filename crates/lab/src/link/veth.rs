@@ -21,6 +21,7 @@ use netlink_bindings::{rt_addr, rt_link};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::Side;
 use nicpoll_model::line::Line;
+use nicpoll_observe::Between;
 use nicpoll_switch::{Control, VETH_RING_SLOTS};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
@@ -104,6 +105,7 @@ impl Veth {
         let link = Link {
             ends,
             is_virtual: true,
+            between: Between::Veth,
             is_shared: false,
             mtu_bytes: MTU_BYTES,
             ring_slots: Some(VETH_RING_SLOTS),

@@ -5,8 +5,8 @@
 //! what the output lacks. nicpoll cannot count packets inside a program, so the account of losses stays open.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
-use std::process::{Command, ExitStatus, Stdio};
+use std::io::{self, Read, Write};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -147,16 +147,27 @@ impl CommandWorkload {
         }
     }
 
-    fn words(&self, end: &EndTerms) -> Vec<String> {
-        let seconds = whole_seconds(end.duration).to_string();
-        let words = end.side.of(&self.sender, &self.receiver).iter();
-        let words = words.map(|word| {
-            word.replace("{receiver}", &end.receiver.ip().to_string())
-                .replace("{port}", &end.receiver.port().to_string())
-                .replace("{seconds}", &seconds)
-        });
-        words.collect()
+    /// Prepares its sender, which waits at another host.
+    pub(crate) fn waiting(&self, child: Child, end: &EndTerms) -> Box<dyn PreparedEnd> {
+        Box::new(PreparedCommand {
+            workload: self.clone(),
+            words: filled_in(&self.sender, end),
+            side: Side::Sender,
+            seconds: whole_seconds(end.duration),
+            child: Some(child),
+        })
     }
+}
+
+/// Returns words with what they stand for in place of the names in braces.
+pub(crate) fn filled_in(words: &[String], end: &EndTerms) -> Vec<String> {
+    let seconds = whole_seconds(end.duration).to_string();
+    let words = words.iter().map(|word| {
+        word.replace("{receiver}", &end.receiver.ip().to_string())
+            .replace("{port}", &end.receiver.port().to_string())
+            .replace("{seconds}", &seconds)
+    });
+    words.collect()
 }
 
 /// Rounds a duration to the whole seconds that programs take.
@@ -203,7 +214,7 @@ impl Workload for CommandWorkload {
     }
 
     fn prepare(&self, end: &EndTerms) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
-        let words = self.words(end);
+        let words = filled_in(end.side.of(&self.sender, &self.receiver), end);
         let mut child = None;
         if end.side == Side::Receiver && !words.is_empty() {
             let started = child.insert(Child::start(&words, Some(self.rights()?))?);
@@ -413,7 +424,7 @@ struct PreparedCommand {
     words: Vec<String>,
     side: Side,
     seconds: u64,
-    /// The process of a receiver, which runs already.
+    /// The process of a receiver, which runs already, or of a sender at another host, which waits there.
     child: Option<Child>,
 }
 
@@ -435,16 +446,15 @@ impl PreparedEnd for PreparedCommand {
 }
 
 impl PreparedCommand {
-    fn send(&self, signals: &Signals) -> Result<EndedProgram, WorkloadError> {
-        let longest = Duration::from_secs(self.seconds) + BEYOND;
-        let mut child = Child::start(&self.words, Some(self.workload.rights()?))?;
-        if !child.ends_within(longest, || signals.is_cancelled())? {
-            return Err(failed(format!(
-                "'{}' was to send for {} s and had not ended {BEYOND:?} later; it was ended",
-                child.name, self.seconds
-            )));
-        }
-        child.succeeded()
+    fn send(&mut self, signals: &Signals) -> Result<EndedProgram, WorkloadError> {
+        let child = match self.child.take() {
+            Some(mut waiting) => {
+                waiting.go()?;
+                waiting
+            }
+            None => Child::start(&self.words, Some(self.workload.rights()?))?,
+        };
+        child.sends_for(self.seconds, signals)
     }
 
     /// Lets the receiver run until the sender is done, then ends it. Its exit status does not matter.
@@ -528,13 +538,16 @@ const GRACE: Duration = Duration::from_millis(300);
 pub(crate) struct Child {
     name: String,
     process: std::process::Child,
+    /// Of one that waits.
+    input: Option<ChildStdin>,
     output: Option<[JoinHandle<Vec<u8>>; 2]>,
 }
 
 /// Exit status and output of a program.
 pub(crate) struct EndedProgram {
     status: ExitStatus,
-    output: String,
+    /// What it printed.
+    pub(crate) output: String,
     errors: String,
 }
 
@@ -552,15 +565,51 @@ impl Child {
             started.map_err(|error| failed(format!("'{program}' cannot be run: {error}")));
         let mut process = started?;
         let stdout = process.stdout.take();
+        Ok(Child::read_from(program, process, stdout))
+    }
+
+    /// Lets the command of one that waits begin.
+    pub(crate) fn go(&mut self) -> Result<(), WorkloadError> {
+        let mut input = self.input.take();
+        let written = input.as_mut().map(|input| input.write_all(b"go\n"));
+        written.transpose().map_err(WorkloadError::failed)?;
+        // Closed only at its end: ssh would tell the command.
+        self.input = input;
+        Ok(())
+    }
+
+    /// A program whose output is read from now on.
+    pub(crate) fn read_from(
+        name: &str,
+        mut process: std::process::Child,
+        stdout: Option<impl Read + Send + 'static>,
+    ) -> Self {
         let stderr = process.stderr.take();
-        Ok(Child {
-            name: program.clone(),
+        Child {
+            name: String::from(name),
+            input: process.stdin.take(),
             process,
             output: Some([
                 thread::spawn(|| read_to_limit(stdout)),
                 thread::spawn(|| read_to_limit(stderr)),
             ]),
-        })
+        }
+    }
+
+    /// Waits for the end of a program that sends for this time, and returns its output.
+    pub(crate) fn sends_for(
+        mut self,
+        seconds: u64,
+        signals: &Signals,
+    ) -> Result<EndedProgram, WorkloadError> {
+        let longest = Duration::from_secs(seconds) + BEYOND;
+        if !self.ends_within(longest, || signals.is_cancelled())? {
+            return Err(failed(format!(
+                "'{}' was to send for {seconds} s and had not ended {BEYOND:?} later; it was ended",
+                self.name
+            )));
+        }
+        self.succeeded()
     }
 
     /// Waits until something listens at a port of this namespace, or the time for that is over.
@@ -616,7 +665,7 @@ impl Child {
     }
 
     /// Asks it to end, ends it if it does not, and returns its output.
-    fn end(&mut self) -> Result<EndedProgram, WorkloadError> {
+    pub(crate) fn end(&mut self) -> Result<EndedProgram, WorkloadError> {
         let begin = Instant::now();
         if !self.has_ended()? {
             let _ = ask_to_end(&self.process);
@@ -659,7 +708,7 @@ impl Drop for Child {
 
 impl EndedProgram {
     /// Makes the error of a failed program, with its last output.
-    fn failed(&self, name: &str) -> WorkloadError {
+    pub(crate) fn failed(&self, name: &str) -> WorkloadError {
         let said = [&self.errors, &self.output];
         let last = said.iter().find_map(|text| {
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());

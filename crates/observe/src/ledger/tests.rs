@@ -130,6 +130,32 @@ fn what_the_router_lost_is_a_line_and_its_rings_are_told_from_the_receivers() {
 }
 
 #[test]
+fn what_cards_sent_and_none_received_was_lost_on_the_wire() {
+    let zero = host(0, 0, 0, &[("Udp.RcvbufErrors", 0)]);
+    // Of 1000, the driver dropped 10, a switch 20, and 30 found no descriptor. One ARP frame came back.
+    let sender = host(990, 10, 1, &[("Udp.RcvbufErrors", 0)]);
+    let mut receiver = host(1, 0, 940, &[("Udp.RcvbufErrors", 0)]);
+    let card = receiver.interfaces.as_mut().unwrap().get_mut(&2).unwrap();
+    card.link.rx_missed = 30;
+    // The machines count their backlogs for themselves.
+    receiver.softnet_dropped = Some(vec![0, 7]);
+    let hosts = Hosts {
+        between: Between::Cards,
+        ..Hosts::pair(since(&zero, &sender), since(&zero, &receiver))
+    };
+    let ledger = packet_ledger(datagrams(1000, 933), hosts);
+    for (place, side, lost) in [
+        (LossPlace::DeviceTx, Side::Sender, 10),
+        (LossPlace::Wire, Side::Receiver, 20),
+        (LossPlace::RxRing, Side::Receiver, 30),
+        (LossPlace::Backlog, Side::Receiver, 7),
+    ] {
+        assert_eq!(packets(&ledger, place, side), Some(lost));
+    }
+    assert_eq!(ledger.residual_packets, Some(0));
+}
+
+#[test]
 fn a_backlog_drop_is_counted_once() {
     let zero = host(0, 0, 0, &[("Udp.RcvbufErrors", 0)]);
     let mut sender = host(900, 100, 0, &[("Udp.RcvbufErrors", 0)]);

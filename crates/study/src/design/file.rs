@@ -13,7 +13,10 @@ pub mod setting;
 use std::cell::RefCell;
 use std::io;
 
-use nicpoll_lab::{Hosts, Refused, Topology, TopologyKind, TrafficOptions, WorkloadRequest};
+use nicpoll_lab::{
+    Hosts, NOT_SENT, Refused, SENDER, Topology, TopologyKind, TrafficOptions, WorkloadRequest,
+    sends_without_nicpoll,
+};
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
 use serde::{Deserialize, Serialize};
@@ -190,6 +193,43 @@ fn join_hosts(
     Ok(())
 }
 
+/// Leaves out what all settings set alike at a sender without nicpoll. Refuses what cannot be done there.
+fn without_nicpoll(mut design: Design) -> Result<Design, Refused> {
+    let hosts = design.topology.hosts.as_ref();
+    if !hosts.is_some_and(Hosts::has_plain_sender) {
+        return Ok(design);
+    }
+    let refused = |why: &str| Err(Refused(format!("[hosts.sender] has no nicpoll: {why}")));
+    let set_there = |it: &NamedSetting| it.setting.hosts.get(SENDER).map(|own| own.set.clone());
+    if design
+        .settings
+        .windows(2)
+        .any(|pair| set_there(&pair[0]) != set_there(&pair[1]))
+    {
+        return refused("settings that differ there cannot be compared");
+    }
+    for it in &mut design.settings {
+        it.setting.hosts.remove(SENDER);
+    }
+    let of_settings = design.settings.iter().map(|it| &it.commands);
+    let mut commands = of_settings.chain(design.workloads.iter().map(|it| &it.commands));
+    let has_program = design.settings.iter().any(|it| it.xdp.contains_key(SENDER));
+    if has_program || commands.any(|own| own.words().any(|(host, ..)| host == SENDER)) {
+        return refused("XDP programs and commands around the traffic cannot run there");
+    }
+    let is_sent = |it: &NamedWorkload| {
+        let is_one_way = !it.options.both_ways && it.options.background.is_empty();
+        is_one_way && sends_without_nicpoll(&it.request)
+    };
+    match design.workloads.iter().find(|it| !is_sent(it)) {
+        Some(other) => refused(&format!(
+            "{} is none of its traffic; {NOT_SENT}",
+            other.name
+        )),
+        None => Ok(design),
+    }
+}
+
 impl StudyFileReader<'_> {
     fn study(&self, document: StudyDocument) -> Result<StudyFile, FileError> {
         let names: Vec<_> = document.workload.iter().map(|entry| &entry.name).collect();
@@ -242,7 +282,8 @@ impl StudyFileReader<'_> {
             contrasts,
             drop_order,
         };
-        let design = self.swept(design, &sweeps)?;
+        let design = without_nicpoll(self.swept(design, &sweeps)?);
+        let design = design.map_err(|error| self.error(0..0, error.to_string()))?;
         outline(&design, &lengths).map_err(unfit)?;
         if let (Some(entry), Some(full)) = (&document.full, &full_lengths) {
             let unfit = |unfit| self.unfit(unfit, entry.get_ref(), entry.span());

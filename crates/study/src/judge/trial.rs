@@ -182,6 +182,7 @@ fn ledger(measured: &MeasuredTrial<'_>) -> Ledger {
             before: &before.receiver,
             after: &after.receiver,
         },
+        between: measured.lab.link.between,
         is_ipv6: measured.workload.options.ip == IpVersion::V6,
     };
     match books.packets {

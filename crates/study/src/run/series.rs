@@ -66,8 +66,9 @@ impl<'a> AlignedReadings<'a> {
     }
 }
 
-/// CPU times and clocks of hosts that are machines of their own, read before a window.
-pub struct MachineReadings(Vec<(CpuSample, ClockOffset)>);
+/// CPU times and clocks of hosts that are machines of their own, read before a window. A host without nicpoll tells
+/// neither.
+pub struct MachineReadings(Vec<Option<(CpuSample, ClockOffset)>>);
 
 impl MachineReadings {
     /// Reads them, and tells the traffic how the clocks of its ends differ. Nothing is read of hosts of one machine.
@@ -77,9 +78,8 @@ impl MachineReadings {
         }
         let read = lab.way().map(MachineReadings::read);
         let read: Vec<_> = read.collect::<Result<_, LabError>>()?;
-        let ahead_ns = |(_, clock): &(CpuSample, ClockOffset)| clock.wall_ns;
-        if let (Some(sender), Some(receiver)) = (read.first(), read.last()) {
-            lab.receiver_ahead_ns = ahead_ns(receiver) - ahead_ns(sender);
+        if let (Some(Some((_, sender))), Some(Some((_, receiver)))) = (read.first(), read.last()) {
+            lab.receiver_ahead_ns = receiver.wall_ns - sender.wall_ns;
         }
         Ok(MachineReadings(read))
     }
@@ -87,8 +87,11 @@ impl MachineReadings {
     /// Aligns the hosts' readings by their clocks, if these differ.
     fn aligned<'a>(&self, hosts: &'a [Vec<FlowReading>]) -> Vec<AlignedReadings<'a>> {
         let mut all: Vec<_> = hosts.iter().map(AlignedReadings::together).collect();
-        if let (Some((_, receivers)), Some(receiver)) = (self.0.last(), all.last().copied()) {
-            for (host, (_, clock)) in all.iter_mut().zip(&self.0) {
+        if let (Some(Some((_, receivers))), Some(receiver)) = (self.0.last(), all.last().copied()) {
+            for (host, own) in all.iter_mut().zip(&self.0) {
+                let Some((_, clock)) = own else {
+                    continue;
+                };
                 let ahead_ns = clock.monotonic_ns - receivers.monotonic_ns;
                 host.origin_ns = receiver.origin_ns.saturating_add_signed(ahead_ns);
             }
@@ -96,16 +99,21 @@ impl MachineReadings {
         all
     }
 
-    fn read(host: &mut HostClient) -> Result<(CpuSample, ClockOffset), LabError> {
+    fn read(host: &mut HostClient) -> Result<Option<(CpuSample, ClockOffset)>, LabError> {
         let clock = host.clock()?;
-        Ok((host.ask(HostRequest::CpuTime)?, clock))
+        clock
+            .map(|clock| Ok((host.ask(HostRequest::CpuTime)?, clock)))
+            .transpose()
     }
 
     /// Reads them again.
     pub fn close(self, lab: &mut Lab) -> Result<Vec<TrialHost>, LabError> {
         let mut hosts = Vec::new();
-        for (host, (cpu, clock)) in lab.way().zip(self.0) {
-            let (cpu_after, clock_after) = MachineReadings::read(host)?;
+        for (host, before) in lab.way().zip(self.0) {
+            let after = MachineReadings::read(host)?;
+            let Some(((cpu, clock), (cpu_after, clock_after))) = before.zip(after) else {
+                continue;
+            };
             let cores: Vec<u32> = cpu_after.cores().into_iter().take(CORES_MAX).collect();
             hosts.push(TrialHost {
                 host: String::from(host.name()),
@@ -369,8 +377,8 @@ mod tests {
         };
         let cpu = || CpuSample::default();
         let machines = MachineReadings(vec![
-            (cpu(), clock(9_000_000_000)),
-            (cpu(), clock(2_000_000_000)),
+            Some((cpu(), clock(9_000_000_000))),
+            Some((cpu(), clock(2_000_000_000))),
         ]);
         let aligned = machines.aligned(&hosts);
         let apart = series(&aligned, WorkUnit::Datagrams, STEP, 3 * STEP).unwrap();

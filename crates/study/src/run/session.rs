@@ -412,6 +412,10 @@ fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
                     are in its counters";
         warnings.push(warning(WarningName::Confounder, text));
     }
+    if lab.has_plain_sender() {
+        let text = "the sender has no nicpoll: nothing is set there, and its counters and CPU time are unknown";
+        warnings.push(warning(WarningName::CounterMissing, text));
+    }
     let refused = lab.exact_cpu_refused.as_ref();
     warnings.extend(refused.map(|why| {
         let text = format!("CPU time is sampled at the clock tick: {why}");

@@ -5,14 +5,18 @@
 //! own. The setting is always restored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, LabError, Running};
-use nicpoll_model::{
-    Calibration, Plan, SettingChanges, SpinnerShare, Trial, TrialFigures, Validity, Warmup,
+use nicpoll_lab::{
+    Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, LabError, LinkEnd, Running,
 };
+use nicpoll_model::{
+    Calibration, Plan, SettingChanges, Side, SpinnerShare, Trial, TrialFigures, Validity, Warmup,
+};
+use nicpoll_observe::HostSnapshot;
 use nicpoll_traffic::workload::Books;
 
 use crate::design::{Design, NamedSetting, NamedWorkload};
@@ -502,13 +506,18 @@ impl<'a> Trials<'a> {
     }
 
     fn readings(&mut self) -> Result<HostReadings, LabError> {
+        let link = Arc::clone(&self.lab.link);
+        // Other interfaces of a host that exists carry others' traffic.
+        let own = |all: HostSnapshot, end: &LinkEnd| match link.is_shared {
+            true => all.of_interfaces(&end.interfaces),
+            false => all,
+        };
+        let router = self.lab.router.as_mut();
+        let router = router.map(HostClient::counters).transpose()?;
         Ok(HostReadings {
-            sender: self.lab.sender.counters()?,
-            receiver: self.lab.receiver.counters()?,
-            router: {
-                let router = self.lab.router.as_mut();
-                router.map(HostClient::counters).transpose()?
-            },
+            sender: own(self.lab.sender.counters()?, link.end(Side::Sender)),
+            receiver: own(self.lab.receiver.counters()?, link.end(Side::Receiver)),
+            router: router.zip(link.router()).map(|(all, end)| own(all, end)),
             settings: self.lab.settings()?,
             napis: self.lab.studied().napis()?,
         })
