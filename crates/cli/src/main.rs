@@ -18,6 +18,7 @@ mod traffic;
 
 use std::env;
 use std::ffi::OsString;
+use std::iter;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ use crate::traffic::{iperf, linerate, netrate, rr};
 
 fn main() -> ExitCode {
     socket::find_hosts_without_modules();
-    match command_of(arguments()) {
+    match command_of(arguments(), false) {
         Ok(code) => ExitCode::from(code),
         Err(failure @ Failure::Unread) => ExitCode::from(failure.code()),
         Err(failure) => {
@@ -50,13 +51,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command of these words, the program's name first, and returns its exit code.
-fn command_of(args: Vec<OsString>) -> Result<u8, Failure> {
+/// Runs the command of these words, the program's name first, and returns its exit code. On the machine of its option
+/// `--host` an agent runs it.
+fn command_of(args: Vec<OsString>, is_by_agent: bool) -> Result<u8, Failure> {
     set::see_words(&args)?;
     match Cli::try_parse_from(set::translated(args.into_iter())) {
         Ok(cli) => match cli.command.elsewhere() {
-            Some(host) => elsewhere(host),
-            None => run(&cli.command),
+            Some(host) if !is_by_agent => elsewhere(host),
+            _ => run(&cli.command),
         },
         Err(told) => help_or_usage(&told),
     }
@@ -65,21 +67,10 @@ fn command_of(args: Vec<OsString>) -> Result<u8, Failure> {
 /// Runs this very command on another machine.
 fn elsewhere(host: &str) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
-    let code = run_there(host, &words_there(env::args().skip(1)), stop.asked())?;
+    let own = env::args().skip(1);
+    let words: Vec<String> = iter::once(String::from("--")).chain(own).collect();
+    let code = run_there(host, &words, stop.asked())?;
     Ok(stop.signal().map_or(code, |signal| 128 + signal as u8))
-}
-
-/// Returns an agent's words for a command without its option `--host`.
-fn words_there(args: impl Iterator<Item = String>) -> Vec<String> {
-    let mut words = vec![String::from("--")];
-    let mut is_value = false;
-    for word in args {
-        if !is_value && word != "--host" && !word.starts_with("--host=") {
-            words.push(word.clone());
-        }
-        is_value = !is_value && word == "--host";
-    }
-    words
 }
 
 /// Prints the parser's text: help and the version are results, anything else is wrong usage.
@@ -129,7 +120,7 @@ fn run(command: &NicpollCommand) -> Result<u8, Failure> {
         NicpollCommand::Restore(args) => restore::restore(args),
         NicpollCommand::Guard(args) => restore::guard(args),
         NicpollCommand::Agent(args) => match agent::command(args)? {
-            Some(words) => command_of(words),
+            Some(words) => command_of(words, true),
             None => agent::run(args),
         },
         NicpollCommand::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),

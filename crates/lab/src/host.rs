@@ -456,6 +456,12 @@ impl HostClient {
         &self.name
     }
 
+    /// Its name in settings, which all senders share, and all receivers.
+    pub fn role(&self) -> &str {
+        self.name
+            .trim_end_matches(|letter: char| letter.is_ascii_digit())
+    }
+
     /// Its description.
     pub fn facts(&mut self) -> Result<Facts, LabError> {
         self.ask(HostRequest::Facts)

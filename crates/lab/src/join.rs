@@ -19,10 +19,10 @@ use crate::host::local::LocalHost;
 use crate::host::plain::PlainHost;
 use crate::host::ssh::{AgentConnection, AgentPlace, RemoteHost};
 use crate::host::{
-    Facts, Host, HostClient, HostInterface, HostRequest, MACHINE, MACHINE_INTERFACE, RECEIVER,
-    ROUTER, SENDER,
+    Host, HostClient, HostInterface, HostRequest, MACHINE, MACHINE_INTERFACE, RECEIVER, ROUTER,
+    SENDER,
 };
-use crate::link::hosts::Hosts;
+use crate::link::hosts::{HostPlace, Hosts};
 use crate::link::{ExistingInterfaces, Link, LinkEnd, OwnInterface};
 
 /// The link of two interfaces that exist. Nothing is changed, and nothing is sent.
@@ -203,16 +203,30 @@ pub fn link_between(mut hosts: Vec<JoinedHost<'_>>) -> Result<Link, LabError> {
     })
 }
 
-/// Hosts that were connected, in the order of a packet's path, and the machine of the studied one.
+/// Hosts that were connected, and the machine of the studied one.
 pub struct ConnectedHosts {
-    /// Sender, perhaps a router, receiver.
+    /// The first sender, perhaps a router, and the first receiver.
     pub way: Vec<HostClient>,
+    /// The other senders and receivers.
+    pub further: Vec<FurtherHost>,
     /// The machine whose receive discipline is studied.
     pub machine: HostClient,
-    /// What joins them.
+    /// What joins those of the way.
     pub link: Arc<Link>,
     /// The cores of the traffic, the sender's first.
     pub cpus: [u32; 2],
+}
+
+/// A sender or receiver besides the first.
+pub struct FurtherHost {
+    /// Which of them.
+    pub side: Side,
+    /// The host.
+    pub client: HostClient,
+    /// The core of its traffic.
+    pub cpu: u32,
+    /// Its end.
+    pub end: LinkEnd,
 }
 
 impl Hosts {
@@ -261,47 +275,96 @@ impl Hosts {
             });
             ended.collect::<Vec<Result<_, LabError>>>()
         });
-        let (mut way, mut machine) = (Vec::new(), None);
+        let (mut way, mut others, mut machine) = (Vec::new(), Vec::new(), None);
         for (one, (_, place)) in connected.into_iter().zip(self.roles()) {
-            let (role, (host, its_machine)) = one?;
-            let shown = place.shown(role);
-            let mut host = HostClient::new(role, host).shown_as(shown);
+            let (name, (host, its_machine)) = one?;
+            let shown = place.shown(name);
+            let mut host = HostClient::new(name, host).shown_as(shown);
             // A missing interface is best told by name.
             interface_of(&mut host)?;
-            way.push(host);
+            let is_first = host.role() == name;
+            if is_first { &mut way } else { &mut others }.push(host);
             machine = machine.or(its_machine);
         }
         let machine = machine.ok_or(LabError::Panicked("connecting"))?;
-        let mut cpus = [0; 2];
-        for (side, host) in [(Side::Sender, 0), (Side::Receiver, way.len() - 1)] {
-            cpus[side.of(0, 1)] = self.cpu_of(side, &way[host].facts()?)?;
+        let cpus = match &mut way[..] {
+            [sender, .., receiver] => [self.cpu_of(sender)?, self.cpu_of(receiver)?],
+            _ => return Err(LabError::Panicked("connecting")),
+        };
+        let mut further = Vec::new();
+        for client in others {
+            further.push(self.further(client, &mut way)?);
         }
         let mut joined = Vec::new();
-        for (host, (_, place)) in way.iter_mut().zip(self.roles()) {
-            joined.push(JoinedHost::new(host, place.interfaces(), None)?);
+        for host in &mut way {
+            let interfaces = self.interfaces_of(host.name());
+            joined.push(JoinedHost::new(host, interfaces, None)?);
         }
         let link = Arc::new(link_between(joined)?);
         Ok(ConnectedHosts {
             way,
+            further,
             machine: HostClient::new(MACHINE, Box::new(machine)),
             link,
             cpus,
         })
     }
 
-    fn cpu_of(&self, side: Side, facts: &Facts) -> Result<u32, LabError> {
-        let role = side.of(SENDER, RECEIVER);
-        let cpus = &facts.machine.cpus;
+    /// Joins a further sender or receiver to the first host of the other end.
+    fn further(
+        &self,
+        mut client: HostClient,
+        way: &mut [HostClient],
+    ) -> Result<FurtherHost, LabError> {
+        let cpu = self.cpu_of(&mut client)?;
+        let is_sender = client.role() == SENDER;
+        let side = if is_sender {
+            Side::Sender
+        } else {
+            Side::Receiver
+        };
+        let other = side.of(way.len() - 1, 0);
+        let interfaces = self.interfaces_of(way[other].name());
+        let other = JoinedHost::new(&mut way[other], interfaces, None)?;
+        let interfaces = self.interfaces_of(client.name());
+        let own = JoinedHost::new(&mut client, interfaces, None)?;
+        let mut both = vec![own, other];
+        if side == Side::Receiver {
+            both.reverse();
+        }
+        let mut link = link_between(both)?;
+        let end = link.ends.swap_remove(side.of(0, 1));
+        Ok(FurtherHost {
+            side,
+            client,
+            cpu,
+            end,
+        })
+    }
+
+    fn interfaces_of(&self, name: &str) -> Vec<String> {
+        self.place(name)
+            .map(HostPlace::interfaces)
+            .unwrap_or_default()
+    }
+
+    /// Returns the core of a host's traffic.
+    fn cpu_of(&self, host: &mut HostClient) -> Result<u32, LabError> {
+        let name = host.name().to_owned();
+        let cpus = host.facts()?.machine.cpus;
         if cpus.is_empty() {
             // A host without nicpoll tells none, and decides itself.
             return Ok(0);
         }
-        let asked = self.place(role).and_then(|place| place.cpu);
-        let own = side.of(cpus.first(), cpus.get(1).or(cpus.first()));
+        let asked = self.place(&name).and_then(|place| place.cpu);
+        let own = match host.role() {
+            SENDER => cpus.first(),
+            _ => cpus.get(1).or(cpus.first()),
+        };
         match asked.or(own.copied()) {
             Some(cpu) if cpus.contains(&cpu) => Ok(cpu),
             _ => Err(Refused(format!(
-                "[hosts.{role}] has no CPU {}; it has {cpus:?}",
+                "[hosts.{name}] has no CPU {}; it has {cpus:?}",
                 asked.unwrap_or_default()
             ))
             .into()),

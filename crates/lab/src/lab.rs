@@ -3,6 +3,7 @@
 //! Restoring or dropping a lab restores settings in the reverse order of a packet's path.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::{HostFacts, LabFacts, LabHost, SettingChanges, Side, SwitchWrite};
+use nicpoll_observe::{Between, HostSnapshot};
 use nicpoll_switch::{Guard, Journal, Owner};
 use nicpoll_sys::netns::NetNamespace;
 
@@ -23,6 +25,7 @@ use crate::host::{
     Counter, Cpus, Host, HostClient, HostInterface, HostRequest, MACHINE, MACHINE_INTERFACE,
     RECEIVER, ROUTER, SENDER,
 };
+use crate::join::FurtherHost;
 use crate::link::hosts::Hosts;
 use crate::link::{Link, LinkEnd};
 use crate::machine::{recover, two_cpus};
@@ -38,6 +41,8 @@ pub struct Lab {
     machine: Option<HostClient>,
     /// The host that forwards between them, if any. Then its receive discipline is studied.
     pub router: Option<HostClient>,
+    /// Further senders and receivers, each on a path of its own.
+    further: Vec<FurtherHost>,
     /// The link between them.
     pub link: Arc<Link>,
     /// Why CPU time cannot be accounted for exactly; trials then report sampled time.
@@ -157,6 +162,7 @@ impl Lab {
         let ends = ends.ok_or(LabError::Panicked("connecting"))?;
         let router = connected.way.pop();
         let mut lab = Lab::counting(ends, router, connected.link, connected.cpus)?;
+        lab.further = connected.further;
         lab.machine = Some(connected.machine);
         lab.apart = Some(Apart {
             hosts: hosts.clone(),
@@ -176,6 +182,7 @@ impl Lab {
             sender,
             router,
             receiver,
+            further: Vec::new(),
             machine: None,
             link,
             exact_cpu_refused: None,
@@ -248,9 +255,71 @@ impl Lab {
         Ok(())
     }
 
-    /// Returns the host at one end.
-    pub fn host(&mut self, side: Side) -> &mut HostClient {
-        side.of(&mut self.sender, &mut self.receiver)
+    /// The paths of traffic between the hosts.
+    pub fn paths(&self) -> usize {
+        let of = |side| 1 + self.further(side).count();
+        let pairs = of(Side::Sender).max(of(Side::Receiver));
+        self.link.paths().max(pairs)
+    }
+
+    /// Whether there are several senders or receivers.
+    pub fn has_further(&self) -> bool {
+        !self.further.is_empty()
+    }
+
+    fn further(&self, side: Side) -> impl Iterator<Item = &FurtherHost> {
+        self.further.iter().filter(move |one| one.side == side)
+    }
+
+    /// Returns the further host at one end of a path; `None` where it is the first.
+    fn further_at(&self, side: Side, path: usize) -> Option<&FurtherHost> {
+        self.further(side).nth(path.checked_sub(1)?)
+    }
+
+    /// Returns the host at one end of a path.
+    pub fn host(&mut self, side: Side, path: usize) -> &mut HostClient {
+        let mut further = self.further.iter_mut().filter(|one| one.side == side);
+        match path.checked_sub(1).and_then(|at| further.nth(at)) {
+            Some(one) => &mut one.client,
+            None => side.of(&mut self.sender, &mut self.receiver),
+        }
+    }
+
+    /// Returns the core of the traffic at one end of a path.
+    pub(crate) fn cpu(&self, side: Side, path: usize) -> u32 {
+        let further = self.further_at(side, path).map(|one| one.cpu);
+        further.unwrap_or(side.of(self.sender_cpu, self.receiver_cpu))
+    }
+
+    /// Returns the addresses at one end of a path: the first of a family is that of the path.
+    pub(crate) fn addresses(&self, side: Side, path: usize) -> impl Iterator<Item = IpAddr> {
+        let (end, skipped) = match self.further_at(side, path) {
+            Some(one) => (&one.end, 0),
+            None if self.has_further() => (self.link.end(side), 0),
+            None => (self.link.end(side), path),
+        };
+        let of = |is_v4| {
+            let own = end.addresses.iter().map(|(address, _)| *address);
+            own.filter(move |address| address.is_ipv4() == is_v4)
+                .skip(skipped)
+        };
+        of(true).chain(of(false))
+    }
+
+    /// Reads the counters of all hosts of an end together, and those of the router.
+    ///
+    /// # Errors
+    /// When a host cannot be reached.
+    pub fn counters(&mut self, side: Side) -> Result<HostSnapshot, LabError> {
+        let link = Arc::clone(&self.link);
+        let is_one_machine = link.between != Between::Cards;
+        let own = side.of(&mut self.sender, &mut self.receiver).counters()?;
+        let mut all = link.own(own, link.end(side));
+        for one in self.further.iter_mut().filter(|one| one.side == side) {
+            let further = link.own(one.client.counters()?, &one.end);
+            all = all.and(further, is_one_machine);
+        }
+        Ok(all)
     }
 
     /// Returns the host whose receive discipline is studied and whose polls and CPU time are counted.
@@ -328,25 +397,23 @@ impl Lab {
             return Ok(());
         }
         for host in self.way() {
-            let own = commands.after.iter().filter(|one| one.host == host.name());
+            let own = commands.after.iter().filter(|one| one.host == host.role());
             let after = own.cloned().collect();
             host.tell(HostRequest::BeginCommands { after })?;
         }
         for command in &commands.before {
-            let host = self.way().find(|host| host.name() == command.host);
-            let host = host.ok_or_else(|| {
-                LabError::Unexpected(format!("there is no host {}", command.host))
-            })?;
-            host.tell(HostRequest::StartCommand(command.clone()))?;
-            let mut has_ended = || -> Result<bool, LabError> {
-                let ended = host.ask(HostRequest::CommandEnded);
-                ended.map_err(|error| error.into_traffic("a command before the traffic"))
-            };
-            while !has_ended()? {
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(LabError::Cancelled);
+            for host in self.way().filter(|host| host.role() == command.host) {
+                host.tell(HostRequest::StartCommand(command.clone()))?;
+                let mut has_ended = || -> Result<bool, LabError> {
+                    let ended = host.ask(HostRequest::CommandEnded);
+                    ended.map_err(|error| error.into_traffic("a command before the traffic"))
+                };
+                while !has_ended()? {
+                    if cancel.load(Ordering::Relaxed) {
+                        return Err(LabError::Cancelled);
+                    }
+                    thread::sleep(LOOK_EVERY);
                 }
-                thread::sleep(LOOK_EVERY);
             }
         }
         Ok(())
@@ -361,7 +428,9 @@ impl Lab {
     /// path.
     pub fn hosts(&mut self) -> impl Iterator<Item = &mut HostClient> {
         let machine = self.machine.iter_mut();
-        let way = [&mut self.sender].into_iter().chain(&mut self.router);
+        let further = self.further.iter_mut().map(|one| &mut one.client);
+        let senders = [&mut self.sender].into_iter().chain(further);
+        let way = senders.chain(&mut self.router);
         machine.chain(way).chain([&mut self.receiver])
     }
 

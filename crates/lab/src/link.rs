@@ -14,7 +14,7 @@ use nicpoll_model::Side;
 use nicpoll_model::line::Line;
 use nicpoll_model::numbers::figure;
 use nicpoll_model::units::{parse_speed, parse_time, show_time};
-use nicpoll_observe::Between;
+use nicpoll_observe::{Between, HostSnapshot};
 use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,14 @@ impl Link {
     /// The end at a host.
     pub fn end(&self, side: Side) -> &LinkEnd {
         &self.ends[side.of(0, self.ends.len() - 1)]
+    }
+
+    /// Leaves out a host's other interfaces where it existed before: they carry the traffic of others.
+    pub fn own(&self, counters: HostSnapshot, end: &LinkEnd) -> HostSnapshot {
+        match self.is_shared {
+            true => counters.of_interfaces(&end.interfaces),
+            false => counters,
+        }
     }
 
     /// The router's end; `None` without one.
@@ -215,7 +223,7 @@ impl Topology {
     /// # Errors
     /// With what is possible.
     pub fn check(&self) -> Result<(), Refused> {
-        let links = self.links();
+        let links = self.links.unwrap_or(1);
         let is_made = self.links.is_some() || self.rate.is_some() || self.impairs();
         let has_own = self.sender.is_some() || self.receiver.is_some() || self.even_with_ssh;
         check_number("links", links.into())?;
@@ -264,9 +272,10 @@ impl Topology {
         })
     }
 
-    /// Links side by side.
+    /// Links side by side, or pairs of hosts.
     pub fn links(&self) -> u8 {
-        self.links.unwrap_or(1)
+        let pairs = self.hosts.as_ref().map(Hosts::paths);
+        pairs.or(self.links).unwrap_or(1)
     }
 
     /// Description in one line.

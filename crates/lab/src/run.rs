@@ -96,6 +96,7 @@ pub struct Running {
 
 struct RunningStream {
     from: Side,
+    path: usize,
     is_counted: bool,
     sender: u32,
     receiver: u32,
@@ -110,23 +111,25 @@ impl Running {
         duration: Duration,
     ) -> Result<Self, LabError> {
         let traffic = traffic.into();
-        let streams = traffic.streams(lab.link.paths());
+        let streams = traffic.streams(lab.paths());
         let port = PORT + (lab.hung_ends % HUNG_RUNS) * PORTS_A_RUN;
         let mut running = Vec::new();
         for (stream, port) in streams.iter().zip(port..) {
             let to = stream.from.other();
             let receiver =
                 SocketAddr::new(address_of(lab, to, stream.path, traffic.options.ip)?, port);
-            let end = prepare(lab, stream.request, Side::Receiver, receiver, duration, to)?;
-            lab.host(to).tell(HostRequest::Start { end })?;
+            let at = (to, stream.path);
+            let end = prepare(lab, stream.request, Side::Receiver, receiver, duration, at)?;
+            lab.host(to, stream.path).tell(HostRequest::Start { end })?;
             running.push((receiver, end));
         }
         let mut started = Vec::new();
         for (stream, (address, receiver)) in streams.iter().zip(running).rev() {
-            let (request, from) = (stream.request, stream.from);
+            let (request, from) = (stream.request, (stream.from, stream.path));
             let sender = prepare(lab, request, Side::Sender, address, duration, from)?;
             started.push(RunningStream {
                 from: stream.from,
+                path: stream.path,
                 is_counted: stream.is_counted,
                 sender,
                 receiver,
@@ -136,7 +139,8 @@ impl Running {
         // All are ready before the first one starts, so they start together.
         for stream in &started {
             let end = stream.sender;
-            lab.host(stream.from).tell(HostRequest::Start { end })?;
+            lab.host(stream.from, stream.path)
+                .tell(HostRequest::Start { end })?;
         }
         started.reverse();
         Ok(Running {
@@ -169,10 +173,11 @@ impl Running {
         duration: Duration,
     ) -> Result<Self, LabError> {
         let side = Side::Sender;
-        let sender = prepare(lab, workload, side, peer, duration, side)?;
+        let sender = prepare(lab, workload, side, peer, duration, (side, 0))?;
         lab.sender.tell(HostRequest::Start { end: sender })?;
         let alone = RunningStream {
             from: Side::Sender,
+            path: 0,
             is_counted: true,
             sender,
             receiver: 0,
@@ -203,7 +208,8 @@ impl Running {
                 if cancel.load(Ordering::Relaxed) {
                     return Err(LabError::Cancelled);
                 }
-                stream.sent = lab.host(stream.from).ended(stream.sender, LOOK_EVERY)?;
+                let host = lab.host(stream.from, stream.path);
+                stream.sent = host.ended(stream.sender, LOOK_EVERY)?;
             }
         }
         Ok(())
@@ -216,7 +222,7 @@ impl Running {
         thread::sleep(quiet);
         for stream in &self.streams {
             let end = stream.receiver;
-            lab.host(stream.from.other())
+            lab.host(stream.from.other(), stream.path)
                 .tell(HostRequest::SenderDone { end })?;
         }
         let deadline = lab.give_up_at(DRAIN_MAX);
@@ -226,7 +232,7 @@ impl Running {
                 LabError::Unexpected(String::from("the sender has not been waited for"))
             })?;
             let patience = deadline.saturating_duration_since(Instant::now());
-            let host = lab.host(stream.from.other());
+            let host = lab.host(stream.from.other(), stream.path);
             let Some(received) = host.ended(stream.receiver, patience)? else {
                 return Err(lab.hung(format!(
                     "the receiver hung: it had not ended {:.1} s after everything was sent",
@@ -264,10 +270,10 @@ fn prepare(
     side: Side,
     receiver: SocketAddr,
     duration: Duration,
-    at: Side,
+    (at, path): (Side, usize),
 ) -> Result<u32, LabError> {
     let (end, link_delay) = (lab.next_end(), lab.link.delay);
-    let cpu = at.of(lab.sender_cpu, lab.receiver_cpu);
+    let cpu = lab.cpu(at, path);
     let terms = EndTerms {
         side,
         receiver,
@@ -275,7 +281,7 @@ fn prepare(
         link_delay,
         receiver_ahead_ns: lab.receiver_ahead_ns,
     };
-    let host = lab.host(at);
+    let host = lab.host(at, path);
     host.tell(HostRequest::Prepare {
         end,
         workload: workload.clone(),
@@ -289,11 +295,9 @@ fn prepare(
 
 /// The address of a host on one of the link's paths.
 fn address_of(lab: &Lab, side: Side, path: usize, ip: IpVersion) -> Result<IpAddr, LabError> {
-    let addresses = lab.link.end(side).addresses.iter();
-    let mut addresses = addresses
-        .map(|(address, _)| *address)
-        .filter(|address| address.is_ipv4() == (ip == IpVersion::V4));
-    addresses.nth(path).ok_or_else(|| {
+    let is_v4 = ip == IpVersion::V4;
+    let address = lab.addresses(side, path).find(|it| it.is_ipv4() == is_v4);
+    address.ok_or_else(|| {
         let family = match ip {
             IpVersion::V4 => "IPv4",
             IpVersion::V6 => "IPv6; the kernel may have been started without it",

@@ -77,6 +77,59 @@ impl HostSnapshot {
     }
 }
 
+/// Indices of a further host's interfaces are moved by this.
+const FURTHER_INDEX: u32 = 1 << 20;
+
+/// What is unknown of one is unknown of both.
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    Some(one? + other?)
+}
+
+impl HostSnapshot {
+    /// Returns both hosts as one. A machine counts its backlogs once.
+    pub fn and(mut self, other: HostSnapshot, is_one_machine: bool) -> HostSnapshot {
+        let interfaces = self.interfaces.take().zip(other.interfaces);
+        self.interfaces = interfaces.map(|(mut own, others)| {
+            let first = own
+                .keys()
+                .max()
+                .map_or(0, |last| (last / FURTHER_INDEX + 1) * FURTHER_INDEX);
+            own.extend(others.into_iter().map(|(index, one)| (first + index, one)));
+            own
+        });
+        for (name, count) in other.protocols {
+            *self.protocols.entry(name).or_default() += count;
+        }
+        self.nftables_drops = sum(self.nftables_drops, other.nftables_drops);
+        self.nftables_drops_out = sum(self.nftables_drops_out, other.nftables_drops_out);
+        if !is_one_machine {
+            let both = self.softnet_dropped.take().zip(other.softnet_dropped);
+            self.softnet_dropped = both.map(|(own, others)| [own, others].concat());
+        }
+        self.uncounted.extend(other.uncounted);
+        let reasons = self.drop_reasons.take().zip(other.drop_reasons);
+        self.drop_reasons = reasons.map(|(mut own, others)| {
+            for more in others {
+                let is_same = |one: &&mut DropReason| {
+                    (one.name(), one.protocol) == (more.name(), more.protocol)
+                };
+                match own.iter_mut().find(is_same) {
+                    Some(one) => one.packets += more.packets,
+                    None => own.push(more),
+                }
+            }
+            own
+        });
+        let gaps = self.drop_reason_gaps.zip(other.drop_reason_gaps);
+        self.drop_reason_gaps = gaps.map(|(own, others)| DropReasonGaps {
+            overflow_packets: own.overflow_packets + others.overflow_packets,
+            unattributed_packets: own.unattributed_packets + others.unattributed_packets,
+            missed_events: sum(own.missed_events, others.missed_events),
+        });
+        self
+    }
+}
+
 /// Reads the counters of the network namespace in which the first reading is taken.
 pub struct HostCounters {
     socket: NetlinkSocket,

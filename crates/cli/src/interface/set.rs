@@ -244,8 +244,10 @@ impl LocalSetting<'_> {
         if let Some(time) = trial {
             let netns = args.netns.as_deref();
             let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
+            let host = args.there.host.as_deref();
+            let host = host.map_or_else(String::new, |host| format!(" --host {host}"));
             tell!(
-                "nicpoll: undone in {} s unless it is confirmed: nicpoll set {}{netns} --confirm",
+                "nicpoll: undone in {} s unless it is confirmed: nicpoll set {}{netns}{host} --confirm",
                 time.as_secs(),
                 self.listed()
             );

@@ -120,6 +120,69 @@ fn what_a_switch_between_the_hosts_loses_is_a_line_of_the_ledger() {
 }
 
 #[test]
+fn several_senders_send_to_one_receiver_and_one_to_several() {
+    needs!(Root, PerNapi, Sshd, Nft);
+    let site = Site::of(SshHosts::switched());
+    let host = |name: &str, number: u8| {
+        format!("[hosts.{name}]\nssh = \"root@box{number}\"\ninterface = \"eth1\"\n")
+    };
+    for names in [
+        ["sender", "sender2", "receiver"],
+        ["receiver2", "sender", "receiver"],
+    ] {
+        // What goes to box2 loses each tenth.
+        let numbers = if names[1] == "sender2" {
+            [1, 2, 3]
+        } else {
+            [3, 1, 2]
+        };
+        let hosts: String = names
+            .iter()
+            .zip(numbers)
+            .map(|(name, number)| host(name, number))
+            .collect();
+        let file = site.written(&format!("{}{hosts}", two_periods("200ms", 2)));
+        let ran = site.run(&["study", "run", &file, "--json"]);
+        assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", said(&ran));
+        let study = json_of(&ran);
+        for trial in study["trials"].as_array().unwrap() {
+            let figures = &trial["figures"];
+            let ledger = &figures["ledger"];
+            // Two senders of 2000 a second, or one to each of two receivers.
+            assert!(ledger["offered_packets"].as_u64() > Some(500), "{ledger}");
+            assert!(
+                ledger["residual_packets"].as_i64().unwrap().abs() <= 5,
+                "{ledger}"
+            );
+            let mut known: Vec<_> = figures["hosts"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|it| &it["host"])
+                .collect();
+            known.sort_by_key(|name| name.to_string());
+            assert_eq!(known.len(), 3, "{known:?}");
+        }
+        let changed = study["setting_changes"].as_array().unwrap().iter();
+        let changed: BTreeSet<_> = changed.map(|one| one["host"].as_str().unwrap()).collect();
+        assert!(
+            names.iter().all(|name| changed.contains(name)),
+            "{changed:?}"
+        );
+        site.assert_untouched();
+    }
+    let lone = site.written(&format!(
+        "{}{}{}",
+        two_periods("100ms", 2),
+        PAIR,
+        host("sender3", 3)
+    ));
+    let refused = site.run(&["study", "run", &lone]);
+    assert_code(&refused, 2);
+    assert_has_all(stderr(&refused), "[hosts.sender3] | [hosts.sender2]");
+}
+
+#[test]
 fn a_sender_without_nicpoll_sends_by_its_own_iperf() {
     needs!(Root, PerNapi, Sshd, Iperf);
     let site = Site::of(SshHosts::pair());
@@ -178,6 +241,29 @@ fn the_hosts_of_a_ready_study_are_named_by_a_file_of_their_own() {
     let ran = site.run(&["study", "run", &file, "--hosts", &hosts, "--json"]);
     assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", said(&ran));
     assert_eq!(json_of(&ran)["trials"].as_array().unwrap().len(), 2 * 2);
+    site.assert_untouched();
+}
+
+#[test]
+fn a_change_at_another_host_is_confirmed_and_undone_there() {
+    needs!(Root, PerNapi, Sshd);
+    let site = Site::installed();
+    let settings = || site.hosts.host("box2").settings();
+    let before = settings();
+    let at = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        let ran = site.run(&words);
+        assert_code(&ran, 0);
+        ran
+    };
+    let set = at("set eth1 --knob gro=on --for 60s --look 0 --host root@box2");
+    assert_ne!(settings(), before);
+    let confirm = "set eth1 --host root@box2 --confirm";
+    assert_has(stderr(&set), confirm);
+    at(confirm);
+    at("show eth1 --host root@box2");
+    at("restore eth1 --host root@box2");
+    assert_eq!(settings(), before);
     site.assert_untouched();
 }
 

@@ -89,15 +89,16 @@ impl SshHosts {
         hosts
     }
 
-    /// Makes the pair with a switch between its hosts, a bridge that loses each tenth datagram to `box2`.
+    /// Makes `box1` to `box3`, whose interfaces eth1 are at a switch: 198.18.0.1, 198.18.0.2 and so on. The switch is a
+    /// bridge, which loses each tenth datagram to `box2`.
     pub fn switched() -> Self {
-        let mut hosts = Self::new(2);
+        let mut hosts = Self::new(3);
         let switch = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
         shell(
             &switch,
             "ip link add switch type bridge\nip link set switch up",
         );
-        for (name, number) in [("box1", 1), ("box2", 2)] {
+        for (name, number) in [("box1", 1), ("box2", 2), ("box3", 3)] {
             hosts.link_to(name, "eth1", &switch, name);
             shell(&switch, &format!("ip link set {name} master switch up"));
             hosts.address(name, "eth1", "0", number);

@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use nicpoll_import::ResultFormat;
-use nicpoll_model::{HostFacts, Side, SwitchWrite, WorkUnit};
+use nicpoll_model::{HostFacts, Side, SwitchWrite};
 use nicpoll_observe::{CpuSample, FlowReading, HostSnapshot};
 use nicpoll_switch::freebsd::ssh_command;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
@@ -187,48 +187,73 @@ impl Host for PlainHost {
     }
 }
 
-/// A program that sends a workload's traffic, and how many datagrams it says that it sent.
+/// A program that sends a workload's traffic.
 struct SendingTool {
     words: Vec<String>,
-    payload_bytes: Option<u16>,
-    /// Pattern of the number of datagrams; without one its last run has a rate.
-    sent: Option<&'static str>,
+    /// Reads what was sent from what it prints.
+    sent: Box<dyn Fn(&str, f64) -> Option<Payload> + Send>,
+}
+
+impl SendingTool {
+    fn new(
+        words: &str,
+        sent: impl Fn(&str, f64) -> Option<Payload> + Send + 'static,
+    ) -> Option<Self> {
+        Some(SendingTool {
+            words: words.split(' ').map(String::from).collect(),
+            sent: Box::new(sent),
+        })
+    }
 }
 
 /// Returns the program for a workload; `None` if no usual one sends such traffic.
 fn tool_of(workload: &WorkloadRequest) -> Option<SendingTool> {
-    let words = |text: &str| text.split(' ').map(String::from).collect();
-    Some(match workload {
-        WorkloadRequest::Tcp(_) => SendingTool {
-            words: words("iperf -c {receiver} -p {port} -t {seconds} -f b"),
-            payload_bytes: None,
-            sent: None,
-        },
+    let to = "{receiver} -p {port} -t {seconds}";
+    match workload {
+        WorkloadRequest::Tcp(_) => {
+            SendingTool::new(&format!("iperf -c {to} -f b"), |text, seconds| {
+                let runs = ResultFormat::named("iperf2")?.read(text, 1).ok()?;
+                let bytes = (runs.last()?.value? / 8.0 * seconds) as u64;
+                Some(Payload {
+                    packets: None,
+                    bytes,
+                })
+            })
+        }
         WorkloadRequest::Udp(udp) => {
-            let rate = udp.packets_per_second.map(|rate| rate.get());
-            let bits = rate.map(|rate| rate.saturating_mul(8 * u64::from(udp.payload_bytes)));
-            let bits = bits.unwrap_or(UNLIMITED_BITS_PER_SECOND);
             let bytes = udp.payload_bytes;
-            let text =
-                format!("iperf -u -c {{receiver}} -p {{port}} -l {bytes} -b {bits} -t {{seconds}}");
-            SendingTool {
-                words: words(&text),
-                payload_bytes: Some(bytes),
-                sent: Some(r"Sent (\d+) datagrams"),
-            }
+            let rate = udp.packets_per_second.map(|rate| rate.get());
+            let bits = rate.map(|rate| rate.saturating_mul(8 * u64::from(bytes)));
+            let bits = bits.unwrap_or(UNLIMITED_BITS_PER_SECOND);
+            SendingTool::new(
+                &format!("iperf -u -c {to} -l {bytes} -b {bits}"),
+                move |text, _| Some(datagrams(number(text, r"Sent (\d+) datagrams")?, bytes)),
+            )
         }
         WorkloadRequest::Netrate(netrate) => {
             let bytes = netrate.payload_bytes;
-            SendingTool {
-                words: words(&format!(
-                    "netblast {{receiver}} {{port}} {bytes} {{seconds}}"
-                )),
-                payload_bytes: Some(bytes),
-                sent: Some(r"send calls: +(\d+)"),
-            }
+            let words = format!("netblast {{receiver}} {{port}} {bytes} {{seconds}}");
+            SendingTool::new(&words, move |text, _| {
+                let calls = number(text, r"send calls: +(\d+)")?;
+                let refused = number(text, r"send errors: +(\d+)")?;
+                Some(datagrams(calls.saturating_sub(refused), bytes))
+            })
         }
-        _ => return None,
-    })
+        _ => None,
+    }
+}
+
+fn datagrams(packets: u64, payload_bytes: u16) -> Payload {
+    Payload {
+        packets: Some(packets),
+        bytes: packets.saturating_mul(payload_bytes.into()),
+    }
+}
+
+/// Returns the number that a pattern finds.
+fn number(text: &str, pattern: &str) -> Option<u64> {
+    let found = Regex::new(pattern).ok()?.captures(text)?;
+    found.get(1)?.as_str().parse().ok()
 }
 
 /// Whether a host without nicpoll can send such traffic.
@@ -251,7 +276,6 @@ fn prepared(
     Ok(Box::new(PlainSender {
         child: waiting_at(ssh, &filled_in(&tool.words, terms))?,
         seconds: whole_seconds(terms.duration),
-        unit: workload.workload().unit(),
         tool,
     }))
 }
@@ -282,7 +306,6 @@ fn waiting_at(ssh: &str, words: &[String]) -> Result<Child, WorkloadError> {
 struct PlainSender {
     child: Child,
     tool: SendingTool,
-    unit: WorkUnit,
     seconds: u64,
 }
 
@@ -291,30 +314,85 @@ impl PreparedEnd for PlainSender {
         self.child.go()?;
         let printed = self.child.sends_for(self.seconds, signals)?.output;
         let seconds = self.seconds as f64;
-        let unread = |why: &str| {
+        let sent = (self.tool.sent)(&printed, seconds).ok_or_else(|| {
             let program = &self.tool.words[0];
-            failed(format!("{why} in what {program} printed: {printed}"))
-        };
-        let (packets, bytes) = match (self.tool.sent, self.tool.payload_bytes) {
-            (Some(pattern), Some(payload_bytes)) => {
-                let pattern = Regex::new(pattern).map_err(WorkloadError::failed)?;
-                let found = pattern.captures(&printed).and_then(|it| it.get(1));
-                let sent = found.and_then(|number| number.as_str().parse::<u64>().ok());
-                let sent = sent.ok_or_else(|| unread("there is no number of datagrams"))?;
-                (Some(sent), sent.saturating_mul(payload_bytes.into()))
-            }
-            _ => {
-                let format = ResultFormat::named("iperf2");
-                let runs = format.and_then(|format| format.read(&printed, 1).ok());
-                let bits = runs.and_then(|runs| runs.last()?.value);
-                let bits = bits.ok_or_else(|| unread("there is no rate"))?;
-                (None, (bits / 8.0 * seconds) as u64)
-            }
-        };
-        let packets = packets.filter(|_| self.unit == WorkUnit::Datagrams);
+            failed(format!(
+                "what {program} printed does not say what was sent: {printed}"
+            ))
+        })?;
         Ok(EndBooks {
             undrained: Some(String::from(ITS_OWN_COUNT)),
-            ..EndBooks::of_sender(Payload { packets, bytes }, seconds, SocketBuffer::default())
+            ..EndBooks::of_sender(sent, seconds, SocketBuffer::default())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+
+    /// As FreeBSD's netblast prints it.
+    const NETBLAST: &str = "
+start:             1700000000.000000000
+finish:            1700000010.000012345
+send calls:        12345678
+send errors:       345678
+approx send rate:  1200000
+approx error rate: 0
+";
+
+    /// As iperf 2.0.13 of FreeBSD prints it.
+    const IPERF_UDP: &str = "------------------------------------------------------------
+Client connecting to 198.18.0.2, UDP port 5001
+Sending 1470 byte datagrams, IPG target: 11215.21 us (kalman adjust)
+UDP buffer size: 9.00 KByte (default)
+------------------------------------------------------------
+[  3] local 198.18.0.1 port 15473 connected with 198.18.0.2 port 5001
+[ ID] Interval       Transfer     Bandwidth
+[  3]  0.0-10.0 sec  1.25 MBytes  1.05 Mbits/sec
+[  3] Sent 893 datagrams
+";
+
+    const IPERF_TCP: &str = "------------------------------------------------------------
+Client connecting to 198.18.0.2, TCP port 5001
+TCP window size: 32.5 KByte (default)
+------------------------------------------------------------
+[  3] local 198.18.0.1 port 15473 connected with 198.18.0.2 port 5001
+[ ID] Interval       Transfer     Bandwidth
+[  3]  0.0-10.0 sec  1177550848 bytes  941955072 bits/sec
+";
+
+    #[test]
+    fn what_other_systems_programs_say_that_they_sent_is_read() {
+        let udp = WorkloadRequest::Udp(nicpoll_iperf::UdpWorkload {
+            payload_bytes: 1470,
+            packets_per_second: NonZeroU64::new(1000),
+            receive_buffer_bytes: None,
+        });
+        let tool = tool_of(&udp).unwrap();
+        let words = "iperf -u -c {receiver} -p {port} -t {seconds} -l 1470 -b 11760000";
+        assert_eq!(tool.words.join(" "), words);
+        assert_eq!((tool.sent)(IPERF_UDP, 10.0), Some(datagrams(893, 1470)));
+        assert_eq!((tool.sent)(IPERF_TCP, 10.0), None);
+        let netrate = r#"{ kind = "netrate", payload_bytes = 64 }"#;
+        let tcp = r#"{ kind = "tcp" }"#;
+        let tool = |text: &str| {
+            #[derive(serde::Deserialize)]
+            struct File {
+                traffic: WorkloadRequest,
+            }
+            let file: File = toml::from_str(&format!("traffic = {text}")).unwrap();
+            tool_of(&file.traffic).unwrap()
+        };
+        let netblast = tool(netrate);
+        assert_eq!(
+            (netblast.sent)(NETBLAST, 10.0),
+            Some(datagrams(12_000_000, 64))
+        );
+        assert_eq!((netblast.sent)("netblast: not found", 10.0), None);
+        let sent = (tool(tcp).sent)(IPERF_TCP, 10.0).unwrap();
+        assert_eq!((sent.packets, sent.bytes), (None, 1_177_443_840));
     }
 }

@@ -9,6 +9,9 @@
 //! ssh = "root@box2"
 //! interface = "eth1"
 //! ```
+//!
+//! Further senders and receivers are `[hosts.sender2]`, `[hosts.receiver2]` and so on. Each pair is a path of the traffic;
+//! with one receiver all senders send to that, and with one sender it sends to all receivers.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,7 +22,26 @@ use serde::{Deserialize, Serialize};
 use crate::error::Refused;
 use crate::host::{RECEIVER, ROUTER, SENDER};
 
-/// The machines of a study, by the roles of their hosts.
+/// Hosts of one role.
+const HOSTS_MAX: u8 = 8;
+
+/// Returns the role in a host's name, and its number from 1: `sender2` is the second sender.
+pub(crate) fn role_of(name: &str) -> Option<(&'static str, u8)> {
+    let role = [SENDER, ROUTER, RECEIVER]
+        .into_iter()
+        .find(|role| name.starts_with(role))?;
+    let number = match &name[role.len()..] {
+        "" => 1,
+        number if role != ROUTER => number
+            .parse()
+            .ok()
+            .filter(|it| (2..=HOSTS_MAX).contains(it))?,
+        _ => return None,
+    };
+    Some((role, number))
+}
+
+/// The machines of a study, by the names of their hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     try_from = "BTreeMap<String, HostPlace>",
@@ -89,7 +111,21 @@ impl TryFrom<BTreeMap<String, HostPlace>> for Hosts {
 
     fn try_from(places: BTreeMap<String, HostPlace>) -> Result<Self, Refused> {
         for (name, place) in &places {
-            place.check(name)?;
+            let Some((role, number)) = role_of(name) else {
+                return Err(Refused(format!(
+                    "[hosts.{name}] is no role; there are sender, router and receiver, and sender2 to sender{HOSTS_MAX}"
+                )));
+            };
+            place.check(name, role)?;
+            let previous = match number {
+                1 => continue,
+                2 => String::from(role),
+                _ => format!("{role}{}", number - 1),
+            };
+            if !places.contains_key(&previous) {
+                let why = format!("[hosts.{name}] is there without [hosts.{previous}]");
+                return Err(Refused(why));
+            }
         }
         for name in [SENDER, RECEIVER] {
             if !places.contains_key(name) {
@@ -98,7 +134,15 @@ impl TryFrom<BTreeMap<String, HostPlace>> for Hosts {
                 )));
             }
         }
-        Ok(Hosts(places))
+        let hosts = Hosts(places);
+        match [SENDER, RECEIVER].map(|role| hosts.count(role)) {
+            [senders, receivers] if senders.min(receivers) > 1 && senders != receivers => {
+                Err(Refused(format!(
+                    "{senders} senders and {receivers} receivers: name one of a kind, or as many of both"
+                )))
+            }
+            _ => Ok(hosts),
+        }
     }
 }
 
@@ -109,11 +153,11 @@ impl From<Hosts> for BTreeMap<String, HostPlace> {
 }
 
 impl HostPlace {
-    fn check(&self, name: &str) -> Result<(), Refused> {
+    fn check(&self, name: &str, role: &str) -> Result<(), Refused> {
         let is_word = |ssh: &String| {
             !ssh.is_empty() && !ssh.starts_with('-') && !ssh.contains(char::is_whitespace)
         };
-        let why = match name {
+        let why = match role {
             SENDER | RECEIVER if self.interface.is_none() || !self.interfaces.is_empty() => {
                 "needs the interface of the test traffic, such as interface = \"eth1\""
             }
@@ -135,11 +179,10 @@ impl HostPlace {
             {
                 "is without_nicpoll: netns, cpu and program are for a host with it"
             }
-            SENDER | RECEIVER | ROUTER if !self.ssh.as_ref().is_none_or(is_word) => {
+            _ if !self.ssh.as_ref().is_none_or(is_word) => {
                 "needs a name that ssh takes, such as ssh = \"root@box2\""
             }
-            SENDER | RECEIVER | ROUTER => return Ok(()),
-            _ => "is no role; there are sender, router and receiver",
+            _ => return Ok(()),
         };
         Err(Refused(format!("[hosts.{name}] {why}")))
     }
@@ -174,17 +217,30 @@ impl Hosts {
         way.collect::<Vec<String>>().join(", ")
     }
 
-    /// The hosts in the order of a packet's path.
-    pub(crate) fn roles(&self) -> impl Iterator<Item = (&'static str, &HostPlace)> {
-        [SENDER, ROUTER, RECEIVER]
-            .into_iter()
-            .filter_map(|role| Some((role, self.0.get(role)?)))
+    /// The hosts in the order of a packet's path: senders, perhaps a router, receivers, the first of them first.
+    pub(crate) fn roles(&self) -> impl Iterator<Item = (&str, &HostPlace)> {
+        // Names of one role are in the order of their numbers, which have one digit.
+        [SENDER, ROUTER, RECEIVER].into_iter().flat_map(|role| {
+            let own = self.0.iter().map(|(name, place)| (name.as_str(), place));
+            own.filter(move |(name, _)| role_of(name).is_some_and(|(own, _)| own == role))
+        })
     }
 
-    /// Whether the sender has no nicpoll.
+    /// Whether a sender has no nicpoll.
     pub fn has_plain_sender(&self) -> bool {
-        self.place(SENDER)
-            .is_some_and(|place| place.without_nicpoll.is_some())
+        let mut places = self.0.values();
+        places.any(|place| place.without_nicpoll.is_some())
+    }
+
+    /// Pairs of a sender and a receiver.
+    pub fn paths(&self) -> u8 {
+        self.count(SENDER).max(self.count(RECEIVER))
+    }
+
+    /// The hosts of a role.
+    pub fn count(&self, role: &str) -> u8 {
+        let names = self.0.keys().filter_map(|name| role_of(name));
+        names.filter(|(own, _)| *own == role).count() as u8
     }
 
     /// Returns where the host of a role is.

@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::io;
 
 use nicpoll_lab::{
-    Hosts, NOT_SENT, Refused, SENDER, Topology, TopologyKind, TrafficOptions, WorkloadRequest,
-    sends_without_nicpoll,
+    Hosts, NOT_SENT, RECEIVER, Refused, SENDER, Topology, TopologyKind, TrafficOptions,
+    WorkloadRequest, sends_without_nicpoll,
 };
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
@@ -193,9 +193,14 @@ fn join_hosts(
     Ok(())
 }
 
-/// Leaves out what all settings set alike at a sender without nicpoll. Refuses what cannot be done there.
-fn without_nicpoll(mut design: Design) -> Result<Design, Refused> {
+/// Leaves out what all settings set alike at senders without nicpoll. Refuses what cannot be done at the study's hosts.
+fn done_at_hosts(mut design: Design) -> Result<Design, Refused> {
     let hosts = design.topology.hosts.as_ref();
+    let has_engine = design.settings.iter().any(|it| it.engine.is_some());
+    if has_engine && hosts.is_some_and(|hosts| hosts.count(RECEIVER) > 1) {
+        let why = "the engine receives at one host: name one [hosts.receiver]";
+        return Err(Refused(String::from(why)));
+    }
     if !hosts.is_some_and(Hosts::has_plain_sender) {
         return Ok(design);
     }
@@ -282,7 +287,7 @@ impl StudyFileReader<'_> {
             contrasts,
             drop_order,
         };
-        let design = without_nicpoll(self.swept(design, &sweeps)?);
+        let design = done_at_hosts(self.swept(design, &sweeps)?);
         let design = design.map_err(|error| self.error(0..0, error.to_string()))?;
         outline(&design, &lengths).map_err(unfit)?;
         if let (Some(entry), Some(full)) = (&document.full, &full_lengths) {

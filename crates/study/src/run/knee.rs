@@ -79,7 +79,7 @@ pub(crate) fn resolved(
         }
         let workload = &mut design.workloads[index];
         let per_second = ((per_sender as f64 * share) as u64).clamp(1, RATE_MAX);
-        let asked = workload.send_at(per_second, lab.link.paths() as u64);
+        let asked = workload.send_at(per_second, lab.paths() as u64);
         if let (Some(load), Some(asked)) = (&mut workload.load, asked) {
             load.asked_per_second = Some(asked);
             workload.description += &format!(", {asked} a second");
@@ -197,7 +197,7 @@ impl OnLab<'_> {
     fn at(&self, rate: u64) -> (NamedWorkload, u64) {
         let mut rated = self.design.workloads[self.index].clone();
         rated.options.spinner = false;
-        let asked = rated.send_at(rate, self.lab.link.paths() as u64);
+        let asked = rated.send_at(rate, self.lab.paths() as u64);
         // Only workloads with a rate are swept.
         (rated, asked.unwrap_or(rate))
     }

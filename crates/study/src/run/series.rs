@@ -17,8 +17,16 @@ pub struct RunningReadings {
 }
 
 impl RunningReadings {
-    /// Starts readings on every host of the path, for traffic of this length.
-    pub fn open(lab: &mut Lab, duration: Duration, ip: IpVersion) -> Result<Self, LabError> {
+    /// Starts readings on every host of the path, for traffic of this length. Of several senders or receivers nothing is
+    /// read: a series is of one path.
+    pub fn open(
+        lab: &mut Lab,
+        duration: Duration,
+        ip: IpVersion,
+    ) -> Result<Option<Self>, LabError> {
+        if lab.has_further() {
+            return Ok(None);
+        }
         let step = TrialSeries::step_seconds(duration.as_secs_f64());
         let step = Duration::from_secs_f64(step);
         let cores = lab.cpus();
@@ -28,7 +36,7 @@ impl RunningReadings {
             let cores = read.unwrap_or_default();
             host.tell(HostRequest::OpenSeries { step, ip, cores })?;
         }
-        Ok(RunningReadings { step, duration })
+        Ok(Some(RunningReadings { step, duration }))
     }
 
     /// Ends them. `None` if there was no time for a step.

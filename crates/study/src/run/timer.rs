@@ -26,10 +26,10 @@ pub fn apply(
 ) -> Result<(), LabError> {
     lab.give_cpus(setting.cpus);
     for host in lab.hosts() {
-        if let Some(request) = setting.request(host.name(), timeout_ns) {
+        if let Some(request) = setting.request(host.role(), timeout_ns) {
             host.tell(HostRequest::Apply(request))?;
         }
-        if let Some(program) = setting.xdp.get(host.name()) {
+        if let Some(program) = setting.xdp.get(host.role()) {
             host.tell(HostRequest::AttachXdp(program.clone()))?;
         }
     }

@@ -10,13 +10,10 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{
-    Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, LabError, LinkEnd, Running,
-};
+use nicpoll_lab::{Changes, Counter, Doing, Edge, HostClient, HostRequest, Lab, LabError, Running};
 use nicpoll_model::{
     Calibration, Plan, SettingChanges, Side, SpinnerShare, Trial, TrialFigures, Validity, Warmup,
 };
-use nicpoll_observe::HostSnapshot;
 use nicpoll_traffic::workload::Books;
 
 use crate::design::{Design, NamedSetting, NamedWorkload};
@@ -303,11 +300,9 @@ impl<'a> Trials<'a> {
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         let readings = RunningReadings::open(self.lab, duration, subject.workload.options.ip)?;
         running.wait_for_sender(self.lab, self.cancel)?;
-        let series = readings.close(
-            self.lab,
-            &machines,
-            subject.workload.request.workload().unit(),
-        )?;
+        let unit = subject.workload.request.workload().unit();
+        let series = readings.map(|readings| readings.close(self.lab, &machines, unit));
+        let series = series.transpose()?.flatten();
         let closed = self.lab.studied().edge()?;
         let hosts = machines.close(self.lab)?;
         let window = self.end_window(running, before, [opened, closed])?;
@@ -507,17 +502,14 @@ impl<'a> Trials<'a> {
 
     fn readings(&mut self) -> Result<HostReadings, LabError> {
         let link = Arc::clone(&self.lab.link);
-        // Other interfaces of a host that exists carry others' traffic.
-        let own = |all: HostSnapshot, end: &LinkEnd| match link.is_shared {
-            true => all.of_interfaces(&end.interfaces),
-            false => all,
-        };
         let router = self.lab.router.as_mut();
         let router = router.map(HostClient::counters).transpose()?;
         Ok(HostReadings {
-            sender: own(self.lab.sender.counters()?, link.end(Side::Sender)),
-            receiver: own(self.lab.receiver.counters()?, link.end(Side::Receiver)),
-            router: router.zip(link.router()).map(|(all, end)| own(all, end)),
+            sender: self.lab.counters(Side::Sender)?,
+            receiver: self.lab.counters(Side::Receiver)?,
+            router: router
+                .zip(link.router())
+                .map(|(all, end)| link.own(all, end)),
             settings: self.lab.settings()?,
             napis: self.lab.studied().napis()?,
         })

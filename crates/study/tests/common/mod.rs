@@ -74,7 +74,7 @@ impl TestLab {
 
     /// Reads the counters of a host as a trial does.
     pub fn counters(&mut self, side: Side) -> HostSnapshot {
-        self.lab.host(side).counters().unwrap()
+        self.lab.host(side, 0).counters().unwrap()
     }
 
     /// Returns the inode number of an end's namespace.
