@@ -33,8 +33,8 @@ use crate::host::{ClockOffset, Facts, Host, HostEvent, HostInterface, HostMessag
 use crate::workload::WorkloadRequest;
 use crate::workload::command::{Child, failed, filled_in, whole_seconds};
 
-/// MTU of Ethernet, for want of a reading.
-const MTU_BYTES: u32 = 1500;
+/// Its MTU is unknown: that of the other end counts.
+const MTU_BYTES: u32 = u32::MAX;
 
 /// What is kept of the name of its system.
 const SYSTEM_LETTERS_MAX: usize = 200;
@@ -47,6 +47,8 @@ const ITS_OWN_COUNT: &str = "the sender has no nicpoll: what it sent is what its
 
 /// Why a workload cannot be sent.
 pub const NOT_SENT: &str = "a sender without nicpoll sends tcp and udp by iperf, netrate by netblast, and commands, one way and nothing else";
+
+const IPERF: &str = "iperf";
 
 /// A rate that no host reaches, for traffic without one: iperf 2 takes no other word for that in all its versions.
 const UNLIMITED_BITS_PER_SECOND: u64 = 100_000_000_000;
@@ -190,9 +192,11 @@ impl Host for PlainHost {
 /// A program that sends a workload's traffic.
 struct SendingTool {
     words: Vec<String>,
-    /// Reads what was sent from what it prints.
-    sent: Box<dyn Fn(&str, f64) -> Option<Payload> + Send>,
+    sent: SentReader,
 }
+
+/// Reads what a program sent from what it printed in so many seconds.
+type SentReader = Box<dyn Fn(&str, f64) -> Option<Payload> + Send>;
 
 impl SendingTool {
     fn new(
@@ -211,7 +215,7 @@ fn tool_of(workload: &WorkloadRequest) -> Option<SendingTool> {
     let to = "{receiver} -p {port} -t {seconds}";
     match workload {
         WorkloadRequest::Tcp(_) => {
-            SendingTool::new(&format!("iperf -c {to} -f b"), |text, seconds| {
+            SendingTool::new(&format!("{IPERF} -c {to} -f b"), |text, seconds| {
                 let runs = ResultFormat::named("iperf2")?.read(text, 1).ok()?;
                 let bytes = (runs.last()?.value? / 8.0 * seconds) as u64;
                 Some(Payload {
@@ -226,7 +230,7 @@ fn tool_of(workload: &WorkloadRequest) -> Option<SendingTool> {
             let bits = rate.map(|rate| rate.saturating_mul(8 * u64::from(bytes)));
             let bits = bits.unwrap_or(UNLIMITED_BITS_PER_SECOND);
             SendingTool::new(
-                &format!("iperf -u -c {to} -l {bytes} -b {bits}"),
+                &format!("{IPERF} -u -c {to} -l {bytes} -b {bits}"),
                 move |text, _| Some(datagrams(number(text, r"Sent (\d+) datagrams")?, bytes)),
             )
         }
@@ -273,8 +277,12 @@ fn prepared(
     }
     let tool = tool_of(&workload).filter(|_| terms.side == Side::Sender);
     let tool = tool.ok_or_else(|| failed(String::from(NOT_SENT)))?;
+    let mut words = filled_in(&tool.words, terms);
+    if terms.receiver.is_ipv6() && words[0] == IPERF {
+        words.push(String::from("-V"));
+    }
     Ok(Box::new(PlainSender {
-        child: waiting_at(ssh, &filled_in(&tool.words, terms))?,
+        child: waiting_at(ssh, &words)?,
         seconds: whole_seconds(terms.duration),
         tool,
     }))
@@ -333,7 +341,7 @@ mod tests {
 
     use super::*;
 
-    /// As FreeBSD's netblast prints it.
+    /// In the form of FreeBSD's netblast.
     const NETBLAST: &str = "
 start:             1700000000.000000000
 finish:            1700000010.000012345
@@ -343,7 +351,7 @@ approx send rate:  1200000
 approx error rate: 0
 ";
 
-    /// As iperf 2.0.13 of FreeBSD prints it.
+    /// In the form of iperf 2.0.
     const IPERF_UDP: &str = "------------------------------------------------------------
 Client connecting to 198.18.0.2, UDP port 5001
 Sending 1470 byte datagrams, IPG target: 11215.21 us (kalman adjust)
