@@ -12,7 +12,7 @@ const UNPACKED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guests");
 const USUAL: &str = "6.1";
 const QEMU: &str = "qemu-system-x86_64";
 /// Time limit of a guest, in seconds.
-const TIME_LIMIT: &str = "600";
+const TIME_LIMIT: &str = "1200";
 /// Without no_timer_check the kernel counts ticks in a loop at its start, and finds the timer broken if this machine
 /// is busy then.
 const KERNEL_OPTIONS: &str = "console=ttyS0 quiet panic=-1 no_timer_check";
