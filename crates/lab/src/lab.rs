@@ -306,7 +306,7 @@ impl Lab {
         of(true).chain(of(false))
     }
 
-    /// Reads the counters of all hosts of an end together, and those of the router.
+    /// Reads the counters of all hosts of an end together.
     ///
     /// # Errors
     /// When a host cannot be reached.

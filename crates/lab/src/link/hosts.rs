@@ -32,10 +32,8 @@ pub(crate) fn role_of(name: &str) -> Option<(&'static str, u8)> {
         .find(|role| name.starts_with(role))?;
     let number = match &name[role.len()..] {
         "" => 1,
-        number if role != ROUTER => number
-            .parse()
-            .ok()
-            .filter(|it| (2..=HOSTS_MAX).contains(it))?,
+        // Not `02` or `+2`: a host has one name.
+        number if role != ROUTER => (2..=HOSTS_MAX).find(|it| it.to_string() == number)?,
         _ => return None,
     };
     Some((role, number))
