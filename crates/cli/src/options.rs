@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use nicpoll_model::units::parse_seconds;
 use nicpoll_sim::{EmbeddedHost, HostModel};
 use nicpoll_store::{OpenStore, Store, StoreError, StorePlace};
@@ -20,7 +21,7 @@ use crate::reading::confined;
 #[derive(Args, Debug)]
 pub struct There {
     /// Run it on another machine, reached by ssh without a password: root@box2 (docs/hosts.md). Files are that machine's
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = NonEmptyStringValueParser::new())]
     pub host: Option<String>,
 }
 

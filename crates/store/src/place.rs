@@ -10,6 +10,7 @@ use std::time::Duration;
 use std::{env, fmt, io};
 
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_READONLY_ROLLBACK;
 use thiserror::Error;
 
 /// Where studies are stored.
@@ -183,7 +184,7 @@ pub enum Reason {
     /// Another process holds a lock on it.
     #[error("another program holds a lock on it, and did not let go within {} s", BUSY_MAX.as_secs())]
     Locked,
-    /// A process was killed during a commit, and the file is another user's.
+    /// A process was killed during a commit, and this one may not complete or undo it.
     #[error(
         "a program was killed while it wrote it, or writes it all the time; its owner's 'nicpoll study list' puts it right"
     )]
@@ -218,6 +219,10 @@ pub enum Reason {
 
 impl From<rusqlite::Error> for Reason {
     fn from(error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error().map(|it| it.extended_code);
+        if code == Some(SQLITE_READONLY_ROLLBACK) {
+            return Reason::HalfWritten;
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Reason::Full,
             Some(ErrorCode::SystemIoFailure) => Reason::Unwritten,

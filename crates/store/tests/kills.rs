@@ -1,7 +1,6 @@
 //! A program that stores trials is killed repeatedly: the trials that it reported as stored are there, and the file
 //! is undamaged. Each test starts itself again as that program.
 
-use std::env;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -9,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
+use std::env;
 
 use nicpoll_model::{Study, StudyKind, StudyState, Trial};
 use nicpoll_stats::order::Seed;
-use nicpoll_store::{Reason, Recording, Store, StoreError, Which};
+use nicpoll_store::{OpenStore, Reason, Recording, Store, StoreError, Which};
 use rand_core::Rng;
 use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -161,6 +161,49 @@ fn killed_at_any_moment_nothing_that_was_stored_is_lost() {
         stored = now;
     }
     assert!(kills_within > 3, "most were killed before they stored");
+}
+
+/// Writes half a commit to the file and waits to be killed.
+fn write_half_a_commit(file: &Path) {
+    let sqlite = Connection::open(file).unwrap();
+    // So small a cache that changed pages, and first their journal, are written before the commit.
+    let half = "PRAGMA cache_size = 1; BEGIN IMMEDIATE; \
+         UPDATE study SET document = document || ' '; UPDATE trial SET document = document || ' '";
+    sqlite.execute_batch(half).unwrap();
+    println!("\nhalf");
+    thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn a_reader_that_meets_half_a_commit_says_so_and_the_next_one_undoes_it() {
+    if let Some(file) = to_store_in() {
+        return write_half_a_commit(&file);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("studies.db");
+    let mut recording = begin_or_resume(&file).unwrap();
+    let (head, trials) = parts();
+    let first = trial(&trials, 0);
+    recording.trial(&head, &first, Duration::ZERO).unwrap();
+    drop(recording);
+    let opened = OpenStore::of(&file).unwrap();
+    let test = "a_reader_that_meets_half_a_commit_says_so_and_the_next_one_undoes_it";
+    let mut writer = Writer::start(test, &file, &[]);
+    let lines = BufReader::new(writer.0.stdout.take().unwrap()).lines();
+    let is_begun = lines.map_while(Result::ok).any(|line| line == "half");
+    assert!(is_begun, "the writer could not write");
+    writer.kill();
+    writer.0.wait().unwrap();
+    let error = opened.store().map(|_| ()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with(&Reason::HalfWritten.to_string()),
+        "{error}"
+    );
+    let store = Store::to_read(&file).unwrap();
+    let kept = store.read::<Study>(Which::Last, nobody).unwrap();
+    assert_eq!(kept.document.trials, [first]);
 }
 
 #[test]

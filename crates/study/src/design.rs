@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    Commands, Cpus, EngineRequest, MACHINE, RECEIVER, ROUTER, Refused, SENDER, Topology, Traffic,
-    TrafficOptions, WorkloadRequest, XdpProgram,
+    Commands, Cpus, EngineRequest, Hosts, MACHINE, NOT_SENT, RECEIVER, ROUTER, Refused, SENDER,
+    Topology, Traffic, TrafficOptions, WorkloadRequest, XdpProgram, sends_without_nicpoll,
 };
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{
@@ -196,6 +196,35 @@ impl Design {
         self.drop_order
             .retain(|comparison| kept.contains(&comparison.workload.as_str()));
         Ok(self)
+    }
+
+    /// Refuses workloads that a sender without nicpoll cannot send. Those that were not chosen do not count.
+    pub(crate) fn sent_at_hosts(&self) -> Result<(), Refused> {
+        let hosts = self.topology.hosts.as_ref();
+        if !hosts.is_some_and(Hosts::has_plain_sender) {
+            return Ok(());
+        }
+        let is_sent = |it: &&NamedWorkload| {
+            let is_one_way = !it.options.both_ways && it.options.background.is_empty();
+            is_one_way && sends_without_nicpoll(&it.request)
+        };
+        let (sent, others): (Vec<_>, Vec<_>) = self.workloads.iter().partition(is_sent);
+        let names = |of: &[&NamedWorkload]| {
+            let mut names: Vec<&str> = of.iter().map(|it| it.asked_as()).collect();
+            names.dedup();
+            names.join(",")
+        };
+        let way_out = match sent.is_empty() {
+            true => String::from("send from a host with nicpoll"),
+            false => format!("leave that out with --workload {}", names(&sent)),
+        };
+        match others.is_empty() {
+            true => Ok(()),
+            false => Err(Refused(format!(
+                "[hosts.sender] has no nicpoll and cannot send {}: {NOT_SENT}; {way_out}",
+                names(&others)
+            ))),
+        }
     }
 
     /// Replaces the period of every setting whose timer begins the rounds.

@@ -130,8 +130,9 @@ impl Lengths {
 /// Plans a design, or returns what is wrong with its lengths.
 ///
 /// # Errors
-/// When blocks, trials or a period are out of range.
+/// When blocks, trials or a period are out of range, or a sender without nicpoll cannot send a workload.
 pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, Refused> {
+    design.sent_at_hosts()?;
     let plan = outline(design, lengths)?;
     let order = draw_order(design, plan.blocks, seed);
     let plan = Plan { order, ..plan };

@@ -14,8 +14,7 @@ use std::cell::RefCell;
 use std::io;
 
 use nicpoll_lab::{
-    Hosts, NOT_SENT, RECEIVER, Refused, SENDER, Topology, TopologyKind, TrafficOptions,
-    WorkloadRequest, sends_without_nicpoll,
+    Hosts, RECEIVER, Refused, SENDER, Topology, TopologyKind, TrafficOptions, WorkloadRequest,
 };
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
@@ -222,17 +221,7 @@ fn done_at_hosts(mut design: Design) -> Result<Design, Refused> {
     if has_program || commands.any(|own| own.words().any(|(host, ..)| host == SENDER)) {
         return refused("XDP programs and commands around the traffic cannot run there");
     }
-    let is_sent = |it: &NamedWorkload| {
-        let is_one_way = !it.options.both_ways && it.options.background.is_empty();
-        is_one_way && sends_without_nicpoll(&it.request)
-    };
-    match design.workloads.iter().find(|it| !is_sent(it)) {
-        Some(other) => refused(&format!(
-            "{} is none of its traffic; {NOT_SENT}",
-            other.name
-        )),
-        None => Ok(design),
-    }
+    Ok(design)
 }
 
 impl StudyFileReader<'_> {

@@ -75,6 +75,7 @@ impl SearchRequest {
             .settings
             .retain(|it| settings.is_empty() || is_asked(it));
         design.workloads = searchable(design.workloads)?;
+        design.sent_at_hosts()?;
         Ok(SearchRequest {
             plan: outline(&design, lengths)?,
             design,
