@@ -1,6 +1,7 @@
 //! A program that stores trials is killed repeatedly: the trials that it reported as stored are there, and the file
 //! is undamaged. Each test starts itself again as that program.
 
+use std::env;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -8,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
-use std::env;
 
 use nicpoll_model::{Study, StudyKind, StudyState, Trial};
 use nicpoll_stats::order::Seed;

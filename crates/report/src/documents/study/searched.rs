@@ -74,7 +74,10 @@ fn bounds(found: &StudySearch) -> Table {
             } = *bounds;
             let delivered = bounds.conditional_throughput_per_second;
             let of_line = lower.zip(search.line_per_second);
-            let of_line = of_line.map(|(lower, line)| percent(lower as f64 / line) + " %");
+            // Rounded down: 100 % is the line itself.
+            let of_line =
+                of_line.map(|(lower, line)| (1000.0 * lower as f64 / line).floor() / 10.0);
+            let of_line = of_line.map(|percent| format!("{percent:.1} %"));
             let delivered = delivered.map(|rate| rate as u64);
             let cells = [
                 load(lower),
