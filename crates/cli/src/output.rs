@@ -119,9 +119,14 @@ pub fn write_plot(file: Option<&Path>, plot: impl FnOnce() -> String) -> Result<
 
 /// Writes a report to a file, and prints where.
 pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
+    write_file(file, "The report", text)
+}
+
+/// Writes what `name` says to a file, and prints where.
+pub fn write_file(file: &Path, name: &str, text: &str) -> Result<(), Failure> {
     let text = stdio::visible(text, false);
-    fs::write(file, &*text).with_context(|| format!("writing the report to {}", file.display()))?;
-    tell!("The report is in {}.", file.display());
+    fs::write(file, &*text).with_context(|| format!("writing to {}", file.display()))?;
+    tell!("{name} is in {}.", file.display());
     Ok(())
 }
 

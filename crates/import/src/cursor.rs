@@ -277,11 +277,15 @@ pub enum MeasuredUnit {
     PacketsPerSecond,
     /// An amount.
     Bytes,
+    /// A share, in percent.
+    Percent,
+    /// A time, in seconds.
+    Seconds,
 }
 
 /// Units: kind, value without a prefix, step between prefixes, and spellings. A longer spelling comes before
 /// its own prefix.
-const FORMS: [(MeasuredUnit, f64, f64, &[&str]); 4] = [
+const FORMS: [(MeasuredUnit, f64, f64, &[&str]); 8] = [
     (
         MeasuredUnit::BitsPerSecond,
         1.0,
@@ -308,7 +312,24 @@ const FORMS: [(MeasuredUnit, f64, f64, &[&str]); 4] = [
         MeasuredUnit::PacketsPerSecond,
         1.0,
         1e3,
-        &["pkts/sec", "pkts/s", "pkt/s", "packets/s", "pps"],
+        &[
+            "packets per second",
+            "packets a second",
+            "packets/second",
+            "packets/sec",
+            "packets/s",
+            "pkts/sec",
+            "pkts/s",
+            "pkt/s",
+            "frames/s",
+            "pps",
+        ],
+    ),
+    (
+        MeasuredUnit::Percent,
+        1.0,
+        1.0,
+        &["percent", "per cent", "%"],
     ),
     (
         MeasuredUnit::Bytes,
@@ -316,6 +337,14 @@ const FORMS: [(MeasuredUnit, f64, f64, &[&str]); 4] = [
         1024.0,
         &["Bytes", "Byte", "bytes", "byte"],
     ),
+    (
+        MeasuredUnit::Seconds,
+        1.0,
+        1.0,
+        &["seconds", "secs", "sec", "s"],
+    ),
+    (MeasuredUnit::Seconds, 60.0, 1.0, &["minutes", "min"]),
+    (MeasuredUnit::Seconds, 1e-3, 1.0, &["msec", "ms"]),
 ];
 
 /// Reads a unit; returns its kind and value.
@@ -333,9 +362,15 @@ pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
 
 /// Reads a unit after a prefix of this power; returns its kind and value.
 fn unit(cursor: &mut Cursor, power: i32) -> Option<(MeasuredUnit, f64)> {
-    matches!(cursor.peek(), b'b' | b'B' | b'i' | b'p').then_some(())?;
+    b"bBipfsm%".contains(&cursor.peek()).then_some(())?;
     FORMS.iter().find_map(|(unit, one, prefix, words)| {
-        cursor.any(words.iter().copied())?;
+        let is_plain = *prefix == 1.0;
+        (power == 0 || !is_plain).then_some(())?;
+        cursor.attempt(|cursor| {
+            cursor.any(words.iter().copied())?;
+            // In prose `10 m` or `5 min` may begin a word.
+            (!is_plain || !cursor.peek().is_ascii_alphanumeric()).then_some(())
+        })?;
         Some((*unit, one * prefix.powi(power)))
     })
 }

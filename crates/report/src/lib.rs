@@ -23,6 +23,7 @@ pub use documents::data::{
     blocks_as_csv, imported_as_csv, series_as_csv, sweep_as_csv, trials_as_csv,
 };
 pub use documents::host::render_polling_values;
+pub use documents::imported::EvidenceOf;
 pub use documents::line_rates::render_line_rates;
 pub use documents::running::benchmark::{
     chart_of_overload, delays_as_markdown, overload_as_markdown, plot_delays,

@@ -222,6 +222,15 @@ fn run_with(change: impl FnOnce(&mut LiveAb)) -> LiveAb {
     run
 }
 
+/// Makes a run's load sixty times as great.
+fn hurry(run: &mut LiveAb) {
+    for pair in &mut run.pairs {
+        for block in [&mut pair.reference, &mut pair.judged] {
+            block.window.rx_packets *= 60;
+        }
+    }
+}
+
 /// Makes runs with other answers than a saving.
 fn others() -> [(&'static str, LiveAb); 11] {
     let slower = Arm {
@@ -264,15 +273,8 @@ fn others() -> [(&'static str, LiveAb); 11] {
             }
         }
     });
-    let fast = run_with(|run| {
-        for pair in &mut run.pairs {
-            for block in [&mut pair.reference, &mut pair.judged] {
-                block.window.rx_packets *= 60;
-            }
-        }
-    });
     [
-        ("a million packets a second", fast),
+        ("a million packets a second", run_with(hurry)),
         ("a setting that costs", run(60, POLLING, AS_IT_IS)),
         ("no difference", run(60, AS_IT_IS, AS_IT_IS)),
         (

@@ -8,8 +8,9 @@ use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
 use nicpoll_report::{
-    Document, TextOptions, blocks_as_csv, imported_as_csv, render_document, render_html,
-    render_json, render_markdown, render_studies_text, render_text, series_as_csv, trials_as_csv,
+    Document, EvidenceOf, TextOptions, blocks_as_csv, imported_as_csv, render_document,
+    render_html, render_json, render_markdown, render_studies_text, render_text, series_as_csv,
+    trials_as_csv,
 };
 use nicpoll_store::{OpenStore, Store, StoreError, StorePlace, Which};
 use nicpoll_study::{ready_studies, shown};
@@ -48,7 +49,7 @@ pub struct StoredStudy {
 /// Options of `nicpoll study show`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  nicpoll study show last\n  nicpoll study show 7 --brief\n\n\
+    after_help = "Examples:\n  nicpoll study show last\n  nicpoll study show 7 --brief\n  nicpoll study show 9 --evidence          of an import: why its figures are where they are\n\n\
     A study that is not finished is shown with what follows from its trials so far."
 )]
 pub struct ShowStudyArgs {
@@ -57,6 +58,9 @@ pub struct ShowStudyArgs {
     /// Print the answer alone: one screen of 24 lines
     #[arg(long, conflicts_with = "json")]
     pub brief: bool,
+    /// Of an import: print what speaks for each setting and each line of CPU states (docs/import.md)
+    #[arg(long, conflicts_with_all = ["json", "brief"])]
+    pub evidence: bool,
     /// Print one JSON object instead of tables (docs/schema.md)
     #[arg(long)]
     pub json: bool,
@@ -186,13 +190,20 @@ pub fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
     let (which, options) = (args.stored.study, output::text_options());
     let text = reading(&args.stored.file, |store| {
         Ok(match store.entry(which, still_runs)?.kind {
+            StudyKind::Imported => {
+                let imported: Imported = store.read(which, still_runs)?.document;
+                match args.evidence {
+                    true => render_text(&EvidenceOf(&imported), &options),
+                    false => output::rendered(&imported, args.json, &options),
+                }
+            }
+            _ if args.evidence => {
+                let why = "--evidence is for a study of 'nicpoll study import'";
+                return Err(Failure::Usage(String::from(why)));
+            }
             StudyKind::Ab => {
                 let compared: LiveAb = store.read(which, still_runs)?.document;
                 output::rendered(&compared, args.json, &options)
-            }
-            StudyKind::Imported => {
-                let imported: Imported = store.read(which, still_runs)?.document;
-                output::rendered(&imported, args.json, &options)
             }
             _ => {
                 let study = shown(store.read(which, still_runs)?)?;

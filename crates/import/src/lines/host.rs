@@ -136,6 +136,58 @@ pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
     Some(reading(String::from(name), value, false))
 }
 
+/// Reads `up 0+02:13:44  17:05:31`, as FreeBSD's top prints time since the start and time of day, or Linux's
+/// `17:05:31 up 2 days, 2:13,`.
+pub fn uptime(cursor: &mut Cursor) -> Option<Seen> {
+    let began = cursor.at;
+    (cursor.behind() == b' ').then_some(())?;
+    cursor.words("up ")?;
+    if let Some(up) = cursor.attempt(|cursor| {
+        let days = cursor.count(false)?;
+        cursor.byte(b'+')?;
+        Some(days * 86_400.0 + time_of_day(cursor)?)
+    }) {
+        let clock = time_of_day(cursor.gap())?;
+        return Some(Seen::Uptime(up, clock));
+    }
+    let before = began.checked_sub(9)?;
+    let clock = time_of_day(&mut Cursor::new(cursor.bytes, before))?;
+    let days = cursor.attempt(|cursor| {
+        let days = cursor.count(false)?;
+        cursor.spaces().any(["days,", "day,"])?;
+        Some(days)
+    });
+    cursor.spaces();
+    let minutes = cursor.attempt(|cursor| {
+        let minutes = cursor.count(false)?;
+        cursor.words(" min").map(|()| minutes)
+    });
+    let minutes = minutes.or_else(|| {
+        let hours = cursor.count(false)?;
+        cursor.byte(b':')?;
+        Some(60.0 * hours + cursor.count(false)?)
+    })?;
+    Some(Seen::Uptime(
+        days.unwrap_or(0.0) * 86_400.0 + 60.0 * minutes,
+        clock,
+    ))
+}
+
+/// Reads `17:05:31`, in seconds.
+fn time_of_day(cursor: &mut Cursor) -> Option<f64> {
+    cursor.attempt(|cursor| {
+        let mut seconds = 0.0;
+        for part in 0..3 {
+            if part > 0 {
+                cursor.byte(b':')?;
+            }
+            let digits = cursor.word(2, |it| it.is_ascii_digit())?;
+            seconds = 60.0 * seconds + digits.parse::<f64>().ok()?;
+        }
+        Some(seconds)
+    })
+}
+
 /// Names of CPU states with their index: user, nice, system, interrupt, idle. Longer names come first.
 const STATES: [(&str, usize); 15] = [
     ("user", 0),
@@ -177,8 +229,12 @@ pub fn bare_states(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
     let mut ahead = cursor.clone();
     ahead.number()?;
-    let _ = ahead.gap().byte(b'%');
-    ahead.any([" user", " us,"])?;
+    // Linux's top prints `1 user` of another kind.
+    let is_share = ahead.gap().byte(b'%').is_some();
+    match is_share {
+        true => ahead.any([" user", " us,"])?,
+        false => ahead.any([" us,"])?,
+    };
     states(cursor)
 }
 

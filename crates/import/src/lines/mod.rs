@@ -7,8 +7,8 @@
 pub(crate) mod command;
 mod host;
 pub(crate) mod iperf;
-pub(crate) mod loose;
 pub(crate) mod netrate;
+pub(crate) mod prose;
 pub(crate) mod seen;
 mod statistics;
 
@@ -52,7 +52,6 @@ enum Recogniser {
 
 const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
-const HEADINGS: &[u8] = b"=#*ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
 static RECOGNISERS: [(&[u8], Recogniser); 21] = [
@@ -62,7 +61,7 @@ static RECOGNISERS: [(&[u8], Recogniser); 21] = [
     (b"TUSR", One(iperf::size)),
     (b"#$%>", Several(command::prompted)),
     (b"eins./", One(command::bare)),
-    (HEADINGS, Several(loose::heading)),
+    (b"u", One(host::uptime)),
     (b"sfat", One(netrate::blast_line)),
     (DIGITS, One(netrate::receive_line)),
     (b"C%", One(host::state_line)),
@@ -76,7 +75,7 @@ static RECOGNISERS: [(&[u8], Recogniser); 21] = [
     (LETTERS, One(host::interface_head)),
     (b"io", One(host::interface_body)),
     (b"CraFLmipf", One(host::identity)),
-    (DIGITS, One(loose::figure)),
+    (DIGITS, One(prose::figure)),
 ];
 
 /// The recognisers by the byte that they can begin with.

@@ -53,8 +53,8 @@ pub enum Seen {
     Polls(bool),
     /// An address of the host.
     Address(String),
-    /// A heading that names polling (`true`) or interrupts.
-    Heading(bool),
+    /// The time since a host's start and the time of day, in seconds, as `top` prints them.
+    Uptime(f64, f64),
     /// A figure with a unit outside any tool's known output.
     Loose(f64, MeasuredUnit),
     /// Something like figures that cannot be read, and why.

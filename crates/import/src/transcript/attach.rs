@@ -1,14 +1,11 @@
-//! Attaches CPU states and counters to the nearest trials.
+//! Attaches counters to the nearest trials.
 
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
     ImportedBasis, ImportedFigure, ImportedReading, ImportedTrial, Side, SourcePlace,
-    UnplacedFigure,
 };
 
-use crate::transcript::found;
-use crate::transcript::found::{CpuLine, HostNames, stated_figure};
 use crate::transcript::setting::HostSettings;
 
 /// A figure further after a test than this, and nearer to the next one, belongs to the next.
@@ -48,70 +45,6 @@ impl<'a> Near<'a> {
             return Some(if is_near { *index } else { *next });
         }
         before.or(next).map(|(_, index)| *index)
-    }
-}
-
-/// Attaches each CPU line to the trials of the nearest test.
-pub fn cpu(
-    trials: &mut [ImportedTrial],
-    lines: &[CpuLine],
-    hosts: &HostNames,
-    near: &Near,
-    unplaced: &mut Vec<UnplacedFigure>,
-) {
-    for line in lines {
-        let (printed, place) = (&line.states.printed, line.states.place);
-        let mut fails = |reason: &str| unplaced.push(found::unplaced(printed, reason, place));
-        let Some(nearest) = near.to(&place) else {
-            fails("no test stands near it under the same setting");
-            continue;
-        };
-        let test = trials[nearest].test;
-        let Some(one) = side_of(line, &trials[nearest], hosts) else {
-            fails("nothing says on which host it was seen");
-            continue;
-        };
-        // The other directions of a test ran at the same time on the same hosts.
-        let ways = (nearest.saturating_sub(3)..(nearest + 4).min(trials.len()))
-            .filter(|at| trials[*at].test == test);
-        let ways: Vec<usize> = ways.collect();
-        let sender = trials[nearest].sender.clone();
-        for at in ways {
-            let is_other_way = at != nearest && trials[at].sender != sender;
-            let side = if is_other_way { one.other() } else { one };
-            of_cpu(&mut trials[at], side, line);
-        }
-    }
-}
-
-/// The end of a trial where a CPU line was printed.
-fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &HostNames) -> Option<Side> {
-    let words = line.before.to_ascii_lowercase();
-    // A name just before the line counts more than the last prompt.
-    let host = hosts.last_in(&words).or(line.host.name.as_deref());
-    if let Some(host) = host {
-        let is = |end: &Option<String>| end.as_deref() == Some(host);
-        if is(&trial.sender) {
-            return Some(Side::Sender);
-        }
-        if is(&trial.receiver) {
-            return Some(Side::Receiver);
-        }
-        // Of two hosts in the text, the one that is not this end is the other.
-        let is_host = |end: &Option<String>| end.as_ref().is_some_and(|it| hosts.has(it));
-        let known = [&trial.sender, &trial.receiver].map(is_host);
-        return match (hosts.count(), known) {
-            (2, [true, false]) => Some(Side::Receiver),
-            (2, [false, true]) => Some(Side::Sender),
-            _ => None,
-        };
-    }
-    let last = |names: &[&str]| names.iter().filter_map(|name| words.rfind(name)).max();
-    let (sender, receiver) = (last(&["sender", "client"]), last(&["receiver", "server"]));
-    match (sender, receiver) {
-        (None, None) => None,
-        (sender, receiver) if sender > receiver => Some(Side::Sender),
-        _ => Some(Side::Receiver),
     }
 }
 
@@ -193,22 +126,4 @@ fn test_between(
 fn count(value: &str) -> Option<f64> {
     let digits = value.split(' ').next()?;
     digits.parse().ok()
-}
-
-/// Attaches a line of CPU states.
-pub fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
-    const NAMES: [&str; 5] = [
-        "cpu_user_ratio",
-        "cpu_nice_ratio",
-        "cpu_system_ratio",
-        "cpu_interrupt_ratio",
-        "cpu_idle_ratio",
-    ];
-    for (name, value) in NAMES.into_iter().zip(line.states.value) {
-        trial.figures.push(ImportedFigure {
-            // Only its place links a line of top to a test.
-            basis: ImportedBasis::Inferred,
-            ..stated_figure(Some(side), name, value, &line.states)
-        });
-    }
 }

@@ -1,6 +1,7 @@
 //! What the walk collects: blocks of iperf, runs of netblast, counters, settings and loose figures.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 use nicpoll_model::{
@@ -9,6 +10,7 @@ use nicpoll_model::{
 };
 
 use crate::cursor::MeasuredUnit;
+use crate::lines::prose::Sentence;
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 
 /// A value, its text, and its place.
@@ -34,22 +36,61 @@ pub type BlastLines = PrintedRun<(BlastField, Printed<f64>)>;
 /// Lines of netreceive between silent ones: packets and seconds of each.
 pub type Stretch = PrintedRun<(f64, f64, Printed<f64>)>;
 
+/// A sentence, and where it stands.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    pub place: SourcePlace,
+    pub sentence: Sentence,
+    /// The end of the tool's output that it follows, if only prose stands in between.
+    pub after: Option<SourcePlace>,
+}
+
+/// What stands right before a tool's output: the prompt's host, and the sentences since the previous output.
+#[derive(Clone, Debug, Default)]
+pub struct Scene {
+    pub host: TerminalHost,
+    /// Where the last prompt stands.
+    pub prompt: Option<SourcePlace>,
+    /// A range of [`Found::statements`].
+    pub statements: Range<usize>,
+    /// Where its first output begins.
+    pub begins: u64,
+}
+
 /// A line of CPU states.
 #[derive(Clone, Debug)]
 pub struct CpuLine {
-    pub host: TerminalHost,
+    pub scene: Scene,
     pub states: Printed<[f64; 5]>,
-    /// The words between the previous finding and this one.
-    pub before: String,
+    /// The host's start and the time of day, in seconds, if the screen prints them.
+    pub clock: Option<ScreenClock>,
+}
+
+/// The clock of a screen of `top`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScreenClock {
+    /// The time of day at the host's start, less its days. All screens of a host have the same.
+    pub boot_seconds: f64,
+    pub time_seconds: f64,
+}
+
+/// The hosts on which polling is turned on or off.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SwitchScope {
+    /// All, or the text names none.
+    All,
+    Host(String),
+    /// That at one end of a test.
+    End(Side),
 }
 
 /// Where a host turns polling on or off.
 #[derive(Clone, Debug)]
 pub struct PollingSwitch {
     pub place: SourcePlace,
-    /// The host; `None` for all hosts, if the text names none.
-    pub host: Option<String>,
-    pub is_polling: bool,
+    pub scope: SwitchScope,
+    /// Whether they poll; `None` when the text says that some do, and not which.
+    pub is_polling: Option<bool>,
     /// Whether a command changed it here; before, it was the opposite.
     pub is_command: bool,
 }
@@ -86,8 +127,12 @@ pub struct Found {
     pub unplaced: Vec<UnplacedFigure>,
     /// Host names by address, from ifconfig and iperf.
     pub addresses: HashMap<String, String>,
-    /// Host names in prompts.
+    /// Host names in prompts and labels.
     pub hosts: HostNames,
+    /// The sentences.
+    pub statements: Vec<Statement>,
+    /// What stands before each of [`Found::readings`].
+    pub reading_scenes: Vec<Scene>,
 }
 
 /// Host names.
@@ -106,8 +151,13 @@ impl HostNames {
         if !self.all.contains(name) {
             self.all.insert(String::from(name));
             if self.looked_for.len() < Self::LOOKED_FOR_MAX {
-                self.looked_for
-                    .push((name.to_ascii_lowercase(), String::from(name)));
+                // As words of a sentence are.
+                let small = name.to_ascii_lowercase();
+                let parts: Vec<&str> = small
+                    .split(|it: char| !it.is_ascii_alphanumeric())
+                    .filter(|it| !it.is_empty())
+                    .collect();
+                self.looked_for.push((parts.join(" "), String::from(name)));
             }
         }
     }
@@ -120,11 +170,14 @@ impl HostNames {
         self.all.len()
     }
 
-    /// The last host name in a lower-case text.
-    pub fn last_in(&self, words: &str) -> Option<&str> {
+    /// The hosts that a sentence names, in its order.
+    pub fn named_in(&self, sentence: &Sentence) -> Vec<&str> {
         let found = self.looked_for.iter();
-        let found = found.filter_map(|(small, name)| Some((words.rfind(small.as_str())?, name)));
-        found.max().map(|(_, name)| name.as_str())
+        let mut found: Vec<(usize, &str)> = found
+            .filter_map(|(small, name)| Some((sentence.find(small)?, name.as_str())))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, name)| name).collect()
     }
 }
 
@@ -161,6 +214,7 @@ pub fn unplaced(printed: &str, reason: &str, place: SourcePlace) -> UnplacedFigu
     UnplacedFigure {
         printed: String::from(printed),
         reason: String::from(reason),
+        candidates: Vec::new(),
         place,
     }
 }

@@ -1,15 +1,16 @@
 //! Reads terminal transcripts, as found in web pages and mails, into trials with figures.
 //!
 //! Prompts, commands and the output of several tools may come in any order and be broken in any way. Nothing is
-//! guessed: a figure belongs to a trial because the text says so, or because it is next to one, which is
-//! marked; any other figure is listed as unplaced. Every figure keeps its line and its bytes in the source.
+//! guessed: a figure belongs to a trial because the text says so, or because what stands around it speaks for that
+//! trial by a clear margin, which is marked; any other figure is listed as unplaced. Every figure keeps its line and its bytes in the source.
 //! Time and memory are proportional to the length of the text.
 //!
 //! `walk` reads a text from beginning to end into `found`; `trials` and `runs` make trials of it, `setting`
-//! decides under which setting each ran, `table` reads tables of results, and `attach` adds CPU states and
-//! counters.
+//! decides under which setting each ran, `table` reads tables of results, `evidence` books CPU states, and `attach`
+//! adds counters.
 
 mod attach;
+mod evidence;
 mod found;
 mod runs;
 mod setting;
@@ -23,12 +24,14 @@ use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{
     IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFile, ImportedReading, ImportedTrial, Origin,
+    Side, SourcePlace, UnplacedFigure,
 };
 use thiserror::Error;
 
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
+use crate::transcript::evidence::Context;
 use crate::transcript::found::{Found, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{HostSettings, Map};
@@ -108,21 +111,21 @@ pub fn read_transcripts(
     Ok(imported)
 }
 
-/// Assembles the study. The error is the index of the file in which the budget ends.
-fn put_together(
-    imported: &mut Imported,
-    mut walked: Found,
-    tables: (&[(String, String)], &[TranscriptTable]),
-    map: &Map,
-    budget: &mut Budget,
-) -> Result<(), u32> {
+/// The trials that tools printed, without settings.
+fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<ImportedTrial> {
     let addresses = std::mem::take(&mut walked.addresses);
     let name_of = |host: &TerminalHost, address: Option<&str>| -> Option<String> {
         let by_address = |address: &str| match addresses.get(address) {
             Some(name) => name.clone(),
             None => String::from(address),
         };
-        host.name.clone().or_else(|| address.map(by_address))
+        // An address says more than what stands near.
+        let is_inferred = host.basis == ImportedBasis::Inferred;
+        let known = address.and_then(|it| addresses.get(it));
+        let known = known.filter(|_| is_inferred).cloned();
+        known
+            .or_else(|| host.name.clone())
+            .or_else(|| address.map(by_address))
     };
     let ends = trials::once(trials::ends(&walked.blocks));
     let pairs = trials::pairs(ends);
@@ -133,13 +136,30 @@ fn put_together(
         &walked.stretches,
         &name_of,
         walked.blocks.len() as u32 + 1,
-        &mut imported.unplaced,
+        unplaced,
     ));
-    trials.sort_by_key(|it| it.place);
-    let settings = HostSettings::of(&walked.switches, &walked.knobs);
     trials
-        .iter_mut()
-        .for_each(|trial| set(trial, &settings, map));
+}
+
+/// Assembles the study. The error is the index of the file in which the budget ends.
+fn put_together(
+    imported: &mut Imported,
+    mut walked: Found,
+    tables: (&[(String, String)], &[TranscriptTable]),
+    map: &Map,
+    budget: &mut Budget,
+) -> Result<(), u32> {
+    let mut trials = printed(&mut walked, &mut imported.unplaced);
+    trials.sort_by_key(|it| it.place);
+    let statements = std::mem::take(&mut walked.statements);
+    walked
+        .switches
+        .extend(setting::told(&statements, &walked.hosts, &trials));
+    walked.switches.sort_by_key(|it| it.place);
+    let settings = HostSettings::of(&walked.switches, &walked.knobs);
+    trials.iter_mut().for_each(|trial| state(trial, &settings));
+    setting::conclude(&mut trials, &statements);
+    trials.iter_mut().for_each(|trial| correct(trial, map));
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
     table::place(
         &mut trials,
@@ -154,8 +174,25 @@ fn put_together(
     name_by_sender(&mut trials, map);
     let near = Near::of(&trials, &settings);
     imported.unplaced.append(&mut walked.unplaced);
+    let context = Context {
+        statements: &statements,
+        hosts: &walked.hosts,
+        settings: &settings,
+        windows: runs::windows(&walked.blasts).collect(),
+    };
+    let scenes = walked.reading_scenes.iter().zip(&mut walked.readings);
+    let ends = evidence::agreed(&trials);
+    for (scene, reading) in scenes {
+        reading.host = context.host_of(scene, &reading.place, &ends);
+    }
     let unplaced = &mut imported.unplaced;
-    attach::cpu(&mut trials, &walked.cpu, &walked.hosts, &near, unplaced);
+    evidence::book(
+        &mut trials,
+        &walked.cpu,
+        &context,
+        |it| mapped(map, it),
+        unplaced,
+    );
     attach::differences(&mut trials, &walked.readings);
     walked.readings.extend(table::variables(tables, budget)?);
     if trials.is_empty() {
@@ -172,6 +209,14 @@ fn put_together(
     Ok(())
 }
 
+/// The line of the test, and the end, that `--map` gives a line of CPU states.
+fn mapped(map: &Map, place: &SourcePlace) -> (Option<u32>, Option<Side>) {
+    let test = map.at("test", place).and_then(|line| line.parse().ok());
+    let end = map.at("end", place);
+    let mut sides = [Side::Sender, Side::Receiver].into_iter();
+    (test, sides.find(|side| Some(side.name()) == end))
+}
+
 /// Settings made by commands, as readings; only without trials, since trials name their settings.
 fn of_knobs(knobs: &[ToolSetting]) -> impl Iterator<Item = ImportedReading> {
     knobs.iter().map(|knob| ImportedReading {
@@ -184,11 +229,15 @@ fn of_knobs(knobs: &[ToolSetting]) -> impl Iterator<Item = ImportedReading> {
     })
 }
 
-/// Sets the setting and the hosts of a trial, from the text and from `--map`.
-fn set(trial: &mut ImportedTrial, settings: &HostSettings, map: &Map) {
+/// Sets the setting of a trial from the text.
+fn state(trial: &mut ImportedTrial, settings: &HostSettings) {
     let ends = [trial.sender.as_deref(), trial.receiver.as_deref()];
     let said = settings.of_trial(ends, &trial.place);
     (trial.setting, trial.setting_basis, trial.setting_place) = said;
+}
+
+/// Sets the setting and the hosts of a trial from `--map`.
+fn correct(trial: &mut ImportedTrial, map: &Map) {
     let said = |key: &str| map.at(key, &trial.place).map(String::from);
     if let Some(setting) = said("setting") {
         trial.setting = setting;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use nicpoll_model::{
-    ImportedBasis, ImportedFigure, ImportedInterval, ImportedTrial, Side, TrafficKind,
+    ImportedBasis, ImportedFigure, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
     UnplacedFigure,
 };
 
@@ -95,6 +95,23 @@ fn nearest_run(runs: &[ImportedTrial], taken: &[bool], stretch: &Stretch) -> Opt
         !taken[*at] && run.place.file == stretch.place.file && is_other_host
     });
     free.min_by_key(|at| runs[*at].place.line.abs_diff(stretch.place.line))
+}
+
+/// The start and the end of each run that prints them, by its place.
+pub fn windows(blasts: &[BlastLines]) -> impl Iterator<Item = (SourcePlace, [f64; 2])> {
+    blasts.iter().filter_map(|blast| {
+        let time = |which| {
+            blast
+                .lines
+                .iter()
+                .find(|(field, _)| *field == which)
+                .map(|(_, it)| it.value)
+        };
+        Some((
+            blast.place,
+            [time(BlastField::Start)?, time(BlastField::Finish)?],
+        ))
+    })
 }
 
 fn trial_of_blast(

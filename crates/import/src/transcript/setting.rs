@@ -1,12 +1,13 @@
 //! The setting under which a trial ran, from the text and from the user's corrections (`--map`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use nicpoll_model::{ImportedBasis, SourcePlace};
+use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace};
 use thiserror::Error;
 
-use crate::transcript::found::{PollingSwitch, ToolSetting};
+use crate::lines::prose::SentenceKind;
+use crate::transcript::found::{HostNames, PollingSwitch, Statement, SwitchScope, ToolSetting};
 
 /// A setting, how it is known, and where the text states it.
 pub type StatedSetting = (String, ImportedBasis, Option<SourcePlace>);
@@ -24,9 +25,16 @@ fn basis(is_said: bool) -> ImportedBasis {
 /// The setting of trials for which the text does not say how hosts receive.
 pub const NOT_SAID: &str = "not-said";
 
+/// Whether an end polls, where the text says so, and whether it names the host.
+struct EndState {
+    is_polling: Option<bool>,
+    place: SourcePlace,
+    is_said: bool,
+}
+
 /// All settings in the text, by host.
 pub struct HostSettings<'a> {
-    by_host: HashMap<Option<&'a str>, Vec<&'a PollingSwitch>>,
+    by_scope: BTreeMap<&'a SwitchScope, Vec<&'a PollingSwitch>>,
     all: Vec<&'a PollingSwitch>,
     /// Settings other than polling, by host and name.
     knobs: BTreeMap<(Option<&'a str>, &'a str), Vec<&'a ToolSetting>>,
@@ -35,12 +43,9 @@ pub struct HostSettings<'a> {
 
 impl<'a> HostSettings<'a> {
     pub fn of(switches: &'a [PollingSwitch], knobs: &'a [ToolSetting]) -> Self {
-        let mut by_host: HashMap<Option<&str>, Vec<&PollingSwitch>> = HashMap::new();
+        let mut by_scope: BTreeMap<&SwitchScope, Vec<&PollingSwitch>> = BTreeMap::new();
         for switch in switches {
-            by_host
-                .entry(switch.host.as_deref())
-                .or_default()
-                .push(switch);
+            by_scope.entry(&switch.scope).or_default().push(switch);
         }
         let mut by_name: BTreeMap<(Option<&str>, &str), Vec<&ToolSetting>> = BTreeMap::new();
         for knob in knobs {
@@ -48,7 +53,7 @@ impl<'a> HostSettings<'a> {
             by_name.entry(key).or_default().push(knob);
         }
         HostSettings {
-            by_host,
+            by_scope,
             all: switches.iter().collect(),
             knobs: by_name,
             knob_places: knobs.iter().map(|it| it.place).collect(),
@@ -62,12 +67,37 @@ impl<'a> HostSettings<'a> {
         (last.place.file == place.file).then_some(*last)
     }
 
-    /// The last polling setting that the text gives this host, or all hosts.
-    fn of_host(&self, host: Option<&str>, place: &SourcePlace) -> Option<&'a PollingSwitch> {
-        let said = |host: Option<&str>| Self::last(self.by_host.get(&host)?, place);
-        let own = host.and_then(|host| said(Some(host)));
-        let all = said(None);
-        [own, all].into_iter().flatten().max_by_key(|it| it.place)
+    /// The last polling setting that the text gives these hosts.
+    fn said_of(&self, scope: &SwitchScope, place: &SourcePlace) -> Option<&'a PollingSwitch> {
+        Self::last(self.by_scope.get(scope)?, place)
+    }
+
+    /// Whether one end of a test polls, by its host's name or else by its part: what the text says last, or the
+    /// opposite of what the host's next command turns on or off.
+    fn of_end(&self, host: Option<&str>, side: Side, place: &SourcePlace) -> Option<EndState> {
+        let scope = host.map(|host| SwitchScope::Host(String::from(host)));
+        let own = scope.as_ref().and_then(|scope| self.said_of(scope, place));
+        let part = self.said_of(&SwitchScope::End(side), place);
+        let all = self.said_of(&SwitchScope::All, place);
+        let all = all.filter(|_| host.is_some() || part.is_some());
+        let said = [own, part, all].into_iter().flatten();
+        let said = said.max_by_key(|it| it.place);
+        let state = |switch: &PollingSwitch| EndState {
+            is_polling: switch.is_polling,
+            place: switch.place,
+            is_said: matches!(switch.scope, SwitchScope::Host(_)),
+        };
+        said.map(state).or_else(|| {
+            let own = self.by_scope.get(&scope?)?;
+            let next = own.get(own.partition_point(|it| it.place < *place))?;
+            let is_here = next.is_command && next.place.file == place.file;
+            let is_polling = next.is_polling.map(|it| !it).filter(|_| is_here)?;
+            Some(EndState {
+                is_polling: Some(is_polling),
+                place: next.place,
+                is_said: false,
+            })
+        })
     }
 
     /// The setting of a trial at a place: how its ends receive, and what else was set.
@@ -121,25 +151,37 @@ impl<'a> HostSettings<'a> {
     fn receiving(&self, ends: TrialEnds, place: &SourcePlace) -> StatedSetting {
         let name = |is_polling| if is_polling { "polling" } else { "interrupt" };
         let said = |name: &str, is_said, at| (String::from(name), basis(is_said), Some(at));
-        match ends.map(|host| self.of_host(Some(host?), place)) {
+        let nothing = (String::from(NOT_SAID), ImportedBasis::Unknown, None);
+        let [sender, receiver] = ends;
+        let said_of = [(sender, Side::Sender), (receiver, Side::Receiver)];
+        match said_of.map(|(host, side)| self.of_end(host, side, place)) {
             [Some(one), Some(other)] => {
-                let is_said = [one, other].iter().all(|it| it.host.is_some());
+                let is_said = one.is_said && other.is_said;
                 let name = match (one.is_polling, other.is_polling) {
-                    (true, false) => "polling-sender-only",
-                    (false, true) => "polling-receiver-only",
-                    (both, _) => name(both),
+                    (Some(true), Some(false)) => "polling-sender-only",
+                    (Some(false), Some(true)) => "polling-receiver-only",
+                    (Some(both), Some(_)) => name(both),
+                    _ => return nothing,
                 };
                 said(name, is_said, one.place.max(other.place))
             }
-            [Some(one), None] | [None, Some(one)] => said(name(one.is_polling), false, one.place),
+            [Some(one), None] | [None, Some(one)] => match one.is_polling {
+                Some(is_polling) => said(name(is_polling), false, one.place),
+                None => nothing,
+            },
             [None, None] => {
-                let any = || Self::last(&self.all, place).filter(|_| ends == [None; 2]);
-                if let Some(one) = self.of_host(None, place).or_else(any) {
-                    return said(name(one.is_polling), false, one.place);
+                // Of a host in between, if of any.
+                let any = || Self::last(&self.all, place);
+                if let Some(one) = self.said_of(&SwitchScope::All, place).or_else(any) {
+                    return match one.is_polling {
+                        Some(is_polling) => said(name(is_polling), false, one.place),
+                        None => nothing,
+                    };
                 }
-                match self.next_command(ends, place) {
-                    Some(next) => said(name(!next.is_polling), false, next.place),
-                    None => (String::from(NOT_SAID), ImportedBasis::Unknown, None),
+                let next = self.next_command(place);
+                match next.and_then(|it| Some((it.place, it.is_polling?))) {
+                    Some((place, is_polling)) => said(name(!is_polling), false, place),
+                    None => nothing,
                 }
             }
         }
@@ -147,13 +189,9 @@ impl<'a> HostSettings<'a> {
 
     /// The next command that changes polling, if the text says nothing about it before; the opposite then
     /// applied here.
-    fn next_command(&self, ends: TrialEnds, place: &SourcePlace) -> Option<&'a PollingSwitch> {
+    fn next_command(&self, place: &SourcePlace) -> Option<&'a PollingSwitch> {
         let after = self.all.partition_point(|it| it.place < *place);
-        let is_of = |it: &&&PollingSwitch| {
-            let host = it.host.as_deref();
-            host.is_none() || ends == [None; 2] || ends.contains(&host)
-        };
-        let next = self.all.get(after..)?.iter().take(64).find(is_of)?;
+        let next = self.all.get(after)?;
         (next.is_command && next.place.file == place.file).then_some(*next)
     }
 
@@ -165,9 +203,110 @@ impl<'a> HostSettings<'a> {
     }
 }
 
+/// Returns the changes of polling that sentences tell, for the hosts that they name: by name, by their part in the
+/// next test, or all.
+pub fn told(
+    statements: &[Statement],
+    hosts: &HostNames,
+    trials: &[ImportedTrial],
+) -> Vec<PollingSwitch> {
+    let mut found = Vec::new();
+    for Statement {
+        place, sentence, ..
+    } in statements
+    {
+        let Some(is_polling) = sentence.changes_to() else {
+            continue;
+        };
+        let (named, parts) = (hosts.named_in(sentence), sentence.parts());
+        let is_change = sentence.kind == SentenceKind::Plain && !sentence.introduces;
+        let mut add = |scope, is_polling: Option<bool>, is_command| {
+            found.push(PollingSwitch {
+                place: *place,
+                scope,
+                is_polling,
+                is_command,
+            });
+        };
+        let after = trials.partition_point(|it| it.place < *place);
+        let near = trials
+            .get(after)
+            .or_else(|| trials.get(after.checked_sub(1)?));
+        let mut part = |side: Side, is_polling, is_command| {
+            let host = near.and_then(|trial| match side {
+                Side::Sender => trial.sender.clone(),
+                Side::Receiver => trial.receiver.clone(),
+            });
+            let scope = host.map_or(SwitchScope::End(side), SwitchScope::Host);
+            add(scope, Some(is_polling), is_command);
+        };
+        match (parts.sender, parts.receiver) {
+            (true, false) | (false, true) if named.is_empty() && !parts.all => {
+                let side = if parts.sender {
+                    Side::Sender
+                } else {
+                    Side::Receiver
+                };
+                part(side, is_polling, is_change);
+                if parts.only {
+                    part(side.other(), !is_polling, false);
+                }
+            }
+            _ if named.is_empty() || parts.all || named.len() > 1 => {
+                let is_known = parts.all || !parts.only;
+                add(SwitchScope::All, is_known.then_some(is_polling), is_change);
+            }
+            _ => {
+                add(
+                    SwitchScope::Host(String::from(named[0])),
+                    Some(is_polling),
+                    is_change,
+                );
+                let ends = near.map(|it| [&it.sender, &it.receiver]);
+                let other = ends
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .find(|it| it.as_str() != named[0]);
+                if let Some(other) = other.filter(|_| parts.only) {
+                    add(SwitchScope::Host(other.clone()), Some(!is_polling), false);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Sets the trial before each conclusion that names a setting: `=> without polling, 4 kpps`.
+pub fn conclude(trials: &mut [ImportedTrial], statements: &[Statement]) {
+    let mut since = SourcePlace::default();
+    for Statement {
+        place, sentence, ..
+    } in statements
+    {
+        if sentence.kind != SentenceKind::Conclusion {
+            continue;
+        }
+        let from = std::mem::replace(&mut since, *place);
+        let before = trials.partition_point(|it| it.place < *place);
+        let (Some(is_polling), Some(trial)) = (sentence.setting(), before.checked_sub(1)) else {
+            continue;
+        };
+        let trial = &mut trials[trial];
+        if trial.place > from && trial.place.file == place.file {
+            trial.setting = String::from(if is_polling { "polling" } else { "interrupt" });
+            trial.setting_basis = ImportedBasis::Inferred;
+            trial.setting_place = Some(*place);
+        }
+    }
+}
+
 /// Keys of a correction: the host of the terminal in these lines; setting, sender, receiver and workload of
-/// trials that begin there; or to skip the lines.
-const KEYS: [&str; 6] = ["host", "setting", "sender", "receiver", "workload", "skip"];
+/// trials that begin there; the line in which the test of these CPU states begins, and the end (`sender` or
+/// `receiver`) that they show; or to skip the lines.
+const KEYS: [&str; 8] = [
+    "host", "setting", "sender", "receiver", "workload", "test", "end", "skip",
+];
 
 /// One correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,7 +324,7 @@ pub struct Correction {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "'{0}' is not a correction: give [[FILE:]FIRST[-LAST]:]KEY=VALUE, as in 120-180:setting=polling, where KEY is host, \
-     setting, sender, receiver or workload; or FIRST-LAST:skip"
+     setting, sender, receiver, workload, test or end; or FIRST-LAST:skip"
 )]
 pub struct NoCorrection(String);
 

@@ -10,7 +10,8 @@ use nicpoll_model::{
 
 use crate::cursor;
 use crate::cursor::{Cursor, MeasuredUnit};
-use crate::lines::{Budget, is_variable, loose};
+use crate::lines::prose;
+use crate::lines::{Budget, is_variable};
 use crate::plain::Plain;
 use crate::transcript::found;
 use crate::transcript::found::{Loose, blank};
@@ -117,7 +118,7 @@ impl ColumnHeading {
         ColumnHeading {
             name: beginning(heading).chars().take(NAME_MAX).collect(),
             unit: unit_of(heading),
-            is_polling: loose::setting(beginning(heading)),
+            is_polling: prose::setting(beginning(heading)),
         }
     }
 }
@@ -216,7 +217,7 @@ pub fn place(
             let is_polling = LazyCell::new(|| {
                 cells
                     .iter()
-                    .find_map(|(_, text)| loose::setting(beginning(text)))
+                    .find_map(|(_, text)| prose::setting(beginning(text)))
             });
             for (column, cell) in table.columns.iter().zip(&cells).skip(1) {
                 let unit = || column.unit.or_else(|| *unit);
@@ -250,7 +251,11 @@ pub fn place(
         if cells.is_some_and(|cells| cells.iter().any(|cell| cell.contains(&start))) {
             continue;
         }
-        match known.find(trials, figure.value.0, None) {
+        let is_rate = matches!(
+            figure.value.1,
+            MeasuredUnit::BitsPerSecond | MeasuredUnit::PacketsPerSecond
+        );
+        match known.find(trials, figure.value.0, None).filter(|_| is_rate) {
             Some(same) => trials[same].quoted_again.push(figure.place),
             None => unplaced.push(of_prose(&figure)),
         }
@@ -263,7 +268,8 @@ fn of_prose(figure: &Loose) -> UnplacedFigure {
         MeasuredUnit::PacketsPerSecond => {
             "a rate of packets in a sentence: nothing says of which test it is"
         }
-        _ => "a rate in a sentence: nothing says of which test it is",
+        MeasuredUnit::BitsPerSecond => "a rate in a sentence: nothing says of which test it is",
+        _ => "a figure in the text that no tool printed",
     };
     found::unplaced(&figure.printed, why, figure.place)
 }
@@ -328,7 +334,7 @@ fn figure(
     let name = match unit {
         MeasuredUnit::BitsPerSecond => "bits_per_second",
         MeasuredUnit::PacketsPerSecond => "packets_per_second",
-        MeasuredUnit::Bytes => return None,
+        MeasuredUnit::Bytes | MeasuredUnit::Percent | MeasuredUnit::Seconds => return None,
     };
     Some(ImportedFigure {
         name: String::from(name),

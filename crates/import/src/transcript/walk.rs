@@ -1,23 +1,35 @@
 //! Reads a text from beginning to end, tracking the current host, command and block.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::ops::Range;
 use std::rc::Rc;
 
 use nicpoll_model::{ImportedBasis, ImportedReading, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
+use crate::lines::prose::{self, Sentence, SentenceKind};
 use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun,
-    Stretch, TerminalHost, ToolBlock, ToolSetting, unplaced,
+    BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun, Scene,
+    ScreenClock, Statement, Stretch, SwitchScope, TerminalHost, ToolBlock, ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
 
 /// Most settings other than polling, since each trial is compared with all.
 const KNOBS_MAX: usize = 32;
+/// Most bytes of prose before a finding that are read, and most sentences of all texts.
+const PROSE_MAX: usize = 4000;
+const STATEMENTS_MAX: usize = 100_000;
+/// Words after `on` that name no host.
+const NO_HOSTS: &str = "the it this that both all each polling interrupts linux freebsd client server sender \
+    receiver off one side box host machine average top router";
+/// Words between a host's name and its address.
+const NO_NAMES: &str = "is has the and at with address ip server client sender receiver inet on got was to from \
+    host machine box router left right";
 /// Most variables that one command sets and prints.
 const KNOBS_TOLD: usize = 16;
 
@@ -37,7 +49,21 @@ pub struct Walk<'a> {
     blast_command: Option<Rc<ToolCommand>>,
     /// The running servers: TCP, then UDP.
     servers: [Option<(Rc<ToolCommand>, TerminalHost)>; 2],
-    last_end: usize,
+    /// The end of the last finding that is no figure in prose.
+    prose_from: usize,
+    /// The last output of a tool.
+    output: Option<SourcePlace>,
+    /// What stands before the output that is being read.
+    scene: Scene,
+    /// Whether a command or prose came since the last output.
+    is_new_scene: bool,
+    /// The host of the last label, if it is that of the terminal below.
+    labelled: Option<String>,
+    /// Whether no output came since.
+    is_fresh_label: bool,
+    /// Where the last prompt stands.
+    prompt: Option<SourcePlace>,
+    uptime: Option<ScreenClock>,
 }
 
 impl<'a> Walk<'a> {
@@ -62,15 +88,33 @@ impl<'a> Walk<'a> {
             stretch: None,
             blast_command: None,
             servers: [None, None],
-            last_end: 0,
+            prose_from: 0,
+            output: None,
+            scene: Scene::default(),
+            is_new_scene: true,
+            labelled: None,
+            is_fresh_label: false,
+            prompt: None,
+            uptime: None,
         };
         lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
-            if walk.map.at("skip", &place).is_none() {
-                walk.step(&anchor, place);
+            if walk.map.at("skip", &place).is_some() {
+                walk.prose_from = anchor.at.end;
+                return;
             }
-            walk.last_end = anchor.at.end;
+            if !matches!(anchor.seen, Seen::Loose(..)) {
+                walk.prose(anchor.at.start);
+                walk.prose_from = walk.prose_from.max(anchor.at.end);
+            }
+            walk.step(&anchor, place);
+            if matches!(&anchor.seen, Seen::Command(command) if command.is_prompted) {
+                // The rest of the line is the command's, such as `| head`.
+                let rest = plain.bytes[walk.prose_from..].iter();
+                walk.prose_from += rest.take_while(|it| **it != b'\n').count();
+            }
         })?;
+        walk.prose(plain.bytes.len());
         walk.end_block();
         walk.end_blast();
         walk.end_stretch();
@@ -78,7 +122,121 @@ impl<'a> Walk<'a> {
     }
 
     fn place(&self, anchor: &Anchor) -> SourcePlace {
-        let bytes = self.plain.sources(&anchor.at);
+        self.place_of(&anchor.at)
+    }
+
+    /// Reads the sentences between the last finding and `end`.
+    fn prose(&mut self, end: usize) {
+        let from = self.prose_from.max(end.saturating_sub(PROSE_MAX));
+        let text = String::from_utf8_lossy(&self.plain.bytes[from.min(end)..end]);
+        let is_near = from == self.prose_from;
+        for (range, is_marked) in prose::sentences(&text, from == 0) {
+            let Some(sentence) = Sentence::of(&text[range.clone()], is_marked) else {
+                continue;
+            };
+            if self.out.statements.len() == STATEMENTS_MAX {
+                return;
+            }
+            let lead = text[range.clone()].len() - text[range.clone()].trim_start().len();
+            let place = self.place_of(&(from + range.start + lead..from + range.end));
+            if self.map.at("skip", &place).is_some() {
+                continue;
+            }
+            self.addresses(&text[range.clone()]);
+            self.labels(&sentence);
+            self.is_new_scene = true;
+            self.out.statements.push(Statement {
+                place,
+                sentence,
+                after: self.output.filter(|_| is_near),
+            });
+        }
+    }
+
+    /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.
+    fn addresses(&mut self, text: &str) {
+        let is_edge = |it: char| !it.is_ascii_alphanumeric();
+        let mut names: Vec<&str> = Vec::new();
+        // In a row of a table the first cell is the name.
+        let rows = text
+            .lines()
+            .map(|line| match line.trim().strip_prefix('|') {
+                Some(row) => {
+                    let (name, rest) = row.split_once('|').unwrap_or((row, ""));
+                    let is_address = |it: &&str| it.contains(['.', ':']);
+                    let rest = rest.split(|it: char| it.is_whitespace() || "()".contains(it));
+                    let words = name.split_whitespace().chain(rest.filter(is_address));
+                    words.collect::<Vec<_>>()
+                }
+                None => line.split_whitespace().collect(),
+            });
+        for word in rows.flatten() {
+            let address = word.trim_matches(|it| is_edge(it) && it != ':');
+            if address.parse::<IpAddr>().is_err() {
+                names.push(word.trim_matches(is_edge));
+                continue;
+            }
+            let is_name = |it: &&&str| {
+                let begins = it.starts_with(|it: char| it.is_ascii_alphabetic());
+                begins && it.len() > 1 && NO_NAMES.split(' ').all(|no| !it.eq_ignore_ascii_case(no))
+            };
+            if let Some(name) = names.iter().rev().take(5).find(is_name) {
+                self.out.hosts.add(name);
+                let known = self.out.addresses.entry(String::from(address));
+                known.or_insert_with(|| String::from(*name));
+            }
+        }
+    }
+
+    /// Takes the host that a label such as `on alpha:` names for that of the terminal below.
+    fn labels(&mut self, sentence: &Sentence) {
+        let words: Vec<&str> = sentence.words.split_whitespace().collect();
+        let is_label = sentence.introduces && words.len() <= 6;
+        let named = self.out.hosts.named_in(sentence);
+        let is_at = |name: &str| {
+            let small = name.to_ascii_lowercase();
+            words.len() <= 16 && sentence.find(&format!("on {small}")).is_some()
+        };
+        let at = named.iter().rev().find(|name| is_at(name));
+        let name = match (&named[..], &words[..]) {
+            ([one], _) if is_label => Some(String::from(*one)),
+            _ if at.is_some() => at.map(|name| String::from(*name)),
+            ([], [.., before, name]) if is_label && ["on", "at", "host"].contains(before) => {
+                let is_name = NO_HOSTS.split(' ').all(|no| no != *name) && name.len() > 1;
+                is_name.then(|| String::from(*name))
+            }
+            _ => None,
+        };
+        if let Some(name) = name {
+            self.out.hosts.add(&name);
+            self.labelled = Some(name);
+            self.is_fresh_label = true;
+        } else if sentence.kind == SentenceKind::Heading || sentence.introduces {
+            self.labelled = None;
+        }
+    }
+
+    /// What stands before the output at hand. Counters of a second command at a bare prompt keep what stands before
+    /// the first.
+    fn scene(&mut self, place: &SourcePlace, keeps: bool) -> Scene {
+        if std::mem::take(&mut self.is_new_scene) {
+            let statements = &self.out.statements;
+            let since = self.output.map_or(0, |output| {
+                statements.partition_point(|it| it.place < output)
+            });
+            let is_same = keeps && since == statements.len() && self.host.name.is_none();
+            if !is_same {
+                self.scene.statements = since..statements.len();
+                self.scene.begins = place.start_byte;
+            }
+        }
+        self.scene.host = self.host(place);
+        self.scene.prompt = self.prompt;
+        self.scene.clone()
+    }
+
+    fn place_of(&self, range: &Range<usize>) -> SourcePlace {
+        let bytes = self.plain.sources(range);
         SourcePlace {
             file: self.file,
             line: self.plain.line(bytes.start),
@@ -107,6 +265,18 @@ impl<'a> Walk<'a> {
     }
 
     fn step(&mut self, anchor: &Anchor, place: SourcePlace) {
+        self.seen(anchor, place);
+        match anchor.seen {
+            Seen::Command(_) => self.is_new_scene = true,
+            Seen::Loose(..) | Seen::Uptime(..) => {}
+            _ => {
+                self.output = Some(place);
+                self.is_fresh_label = false;
+            }
+        }
+    }
+
+    fn seen(&mut self, anchor: &Anchor, place: SourcePlace) {
         match &anchor.seen {
             Seen::Command(command) => self.command(command, place),
             Seen::Banner(banner) => self.banner(banner, place),
@@ -132,11 +302,20 @@ impl<'a> Walk<'a> {
             Seen::Receive(packets, seconds) => {
                 self.receive(*seconds, self.printed(anchor, place, *packets));
             }
-            Seen::Cpu(states) => self.out.cpu.push(CpuLine {
-                host: self.host(&place),
-                states: self.printed(anchor, place, *states),
-                before: self.words_before(anchor),
-            }),
+            Seen::Uptime(up, time) => {
+                self.uptime = Some(ScreenClock {
+                    boot_seconds: (time - up).rem_euclid(86_400.0),
+                    time_seconds: *time,
+                });
+            }
+            Seen::Cpu(states) => {
+                let line = CpuLine {
+                    scene: self.scene(&place, false),
+                    states: self.printed(anchor, place, *states),
+                    clock: self.uptime.take(),
+                };
+                self.out.cpu.push(line);
+            }
             Seen::Loose(value, unit) => {
                 let figure = self.printed(anchor, place, (*value, *unit));
                 self.out.loose.push(figure);
@@ -164,17 +343,18 @@ impl<'a> Walk<'a> {
         self.open(place).banner(banner.clone());
     }
 
-    fn words_before(&self, anchor: &Anchor) -> String {
-        let from = self.last_end.max(anchor.at.start.saturating_sub(200));
-        Cursor::shown(
-            &self.plain.bytes,
-            from.min(anchor.at.start)..anchor.at.start,
-        )
-    }
-
     /// The open block, or a new one.
     fn open(&mut self, place: SourcePlace) -> &mut ToolBlock {
-        let host = self.host(&place);
+        // Output without a prompt is of the terminal's host if a label or the prompt right before says so.
+        let mut host = self.host(&place);
+        if let Some(label) = self.labelled.as_ref().filter(|_| self.is_fresh_label) {
+            host = TerminalHost {
+                name: Some(label.clone()),
+                basis: ImportedBasis::Inferred,
+            };
+        } else if host.basis == ImportedBasis::Inferred {
+            host = TerminalHost::default();
+        }
         let block = self
             .block
             .get_or_insert_with(|| ToolBlock::new(place, host, None));
@@ -187,7 +367,9 @@ impl<'a> Walk<'a> {
         let block = self.block.as_ref();
         let server = block.filter(|it| it.is_server == Some(true));
         let again = server.map(|it| {
-            let mut next = ToolBlock::new(it.place, it.host.clone(), it.command.clone());
+            // Its place is that of its first line.
+            let place = SourcePlace::default();
+            let mut next = ToolBlock::new(place, it.host.clone(), it.command.clone());
             let banners = it.banners.iter().filter(|it| it.is_server);
             next.banners = banners.cloned().collect();
             next.is_server = Some(true);
@@ -217,6 +399,7 @@ impl<'a> Walk<'a> {
         }
         for stream in &block.streams {
             let known = stream.connected.as_ref().zip(block.host.name.as_ref());
+            let known = known.filter(|_| block.command.is_some());
             if let Some((connected, name)) = known {
                 let address = self.out.addresses.entry(connected.local.0.clone());
                 address.or_insert_with(|| name.clone());
@@ -241,7 +424,13 @@ impl<'a> Walk<'a> {
                 && *here != block.host.name
                 && block.is_over()
         });
-        if is_elsewhere {
+        let last = self.out.statements.last();
+        let is_parted = last.is_some_and(|it| Some(it.place) > self.output);
+        let is_of_next = self
+            .block
+            .as_ref()
+            .is_some_and(|it| it.is_over() && it.streams.iter().all(|it| it.id != line.value.id));
+        if is_elsewhere || is_parted && is_of_next {
             self.end_block();
         }
         match self.open(place).line(line) {
@@ -255,6 +444,7 @@ impl<'a> Walk<'a> {
 
     fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
+            self.prompt = Some(place);
             self.host = TerminalHost {
                 name: command.host.clone(),
                 basis: match command.host {
@@ -264,6 +454,12 @@ impl<'a> Walk<'a> {
             };
             if let Some(host) = &command.host {
                 self.out.hosts.add(host);
+                self.labelled = None;
+            } else if let Some(label) = &self.labelled {
+                self.host = TerminalHost {
+                    name: Some(label.clone()),
+                    basis: ImportedBasis::Inferred,
+                };
             }
         }
         let host = match command.is_prompted {
@@ -340,8 +536,8 @@ impl<'a> Walk<'a> {
     ) {
         self.out.switches.push(PollingSwitch {
             place,
-            host,
-            is_polling,
+            scope: host.map_or(SwitchScope::All, SwitchScope::Host),
+            is_polling: Some(is_polling),
             is_command,
         });
     }
@@ -371,7 +567,6 @@ impl<'a> Walk<'a> {
                     self.out.addresses.insert(address.clone(), name);
                 }
             }
-            Seen::Heading(is_polling) => self.switch(None, *is_polling, false, place),
             Seen::Was(name, before) => self.was(host.name.as_deref(), name, before),
             Seen::Reading {
                 name,
@@ -382,6 +577,8 @@ impl<'a> Walk<'a> {
                     let (host, polls) = (host.name.clone(), value != "0");
                     self.switch(host, polls, false, place);
                 }
+                let scene = self.scene(&place, true);
+                self.out.reading_scenes.push(scene);
                 self.out.readings.push(ImportedReading {
                     near_trial: None,
                     host: host.name,

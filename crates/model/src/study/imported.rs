@@ -129,6 +129,22 @@ pub struct ImportedTrial {
     pub quoted_again: Vec<SourcePlace>,
     /// Remarks.
     pub notes: Vec<String>,
+    /// What speaks for its setting and for the CPU states that are booked to it.
+    #[serde(default)]
+    pub evidence: Vec<ImportedEvidence>,
+}
+
+/// Something that speaks for an attribution, or against it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportedEvidence {
+    /// What is attributed: `setting`, or `CPU states of line 12`.
+    pub of: String,
+    /// How much it counts; below 0 against the attribution.
+    pub points: i32,
+    /// The reason.
+    pub reason: String,
+    /// Where the text has it.
+    pub place: SourcePlace,
 }
 
 /// A value printed by a host's commands that is not a figure of a test.
@@ -155,6 +171,9 @@ pub struct UnplacedFigure {
     pub printed: String,
     /// Why it could not be attributed.
     pub reason: String,
+    /// Corrections of `--map` of which one or two would decide; empty when there is nothing to choose from.
+    #[serde(default)]
+    pub candidates: Vec<String>,
     /// Its position.
     pub place: SourcePlace,
 }

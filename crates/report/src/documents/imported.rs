@@ -54,6 +54,53 @@ impl Document for Imported {
     }
 }
 
+/// What speaks for the setting and the CPU states of each trial of an import.
+pub struct EvidenceOf<'a>(pub &'a Imported);
+
+impl Document for EvidenceOf<'_> {
+    fn page(&self) -> Page {
+        let mut page = Page::new(title(self.0));
+        page.linked(Medium::All, ("evidence", "Evidence"), |part| {
+            part.title(Rank::Title, title(self.0));
+            part.say(
+                "What speaks for each attribution, and how much. CPU states are booked where one test and one end \
+                 win by 2 or more.",
+            );
+            for trial in &self.0.trials {
+                part.heading(format!("Trial {}: {}", trial.sequence, trial.workload));
+                part.table(evidence(self.0, trial));
+            }
+        });
+        page
+    }
+}
+
+fn evidence(imported: &Imported, trial: &ImportedTrial) -> Table {
+    let setting = trial.setting_place.as_ref();
+    let setting = setting.map_or(String::from(MISSING), |place| line(imported, place));
+    let basis = match trial.setting_basis {
+        ImportedBasis::Said => "said",
+        ImportedBasis::Inferred => "inferred",
+        ImportedBasis::Mapped => "by --map",
+        ImportedBasis::Unknown => "not known",
+    };
+    let first = Row::plain(
+        format!("setting {}", trial.setting),
+        [String::from(basis), String::new(), setting],
+    );
+    let rows = trial.evidence.iter().map(|it| {
+        let cells = [
+            it.reason.clone(),
+            format!("{:+}", it.points),
+            line(imported, &it.place),
+        ];
+        Row::plain(it.of.clone(), cells)
+    });
+    let head = ["reason", "points", "line"];
+    let rows = [first].into_iter().chain(rows);
+    Table::faint("what", head, Align::Left).with(LABEL, rows)
+}
+
 fn title(imported: &Imported) -> String {
     let files = imported.files.iter().map(|it| &it.name);
     if imported.trials.is_empty() {
@@ -220,7 +267,8 @@ fn cpu(trial: &ImportedTrial, side: Side) -> String {
 fn write_notes(part: &mut Part, imported: &Imported) {
     part.heading("What to know");
     part.say("'?' marks what follows from what stands near: a setting from a heading or from one of the hosts, two ends that \
-         agree. CPU shares are always tied to a trial by nearness: busy time, and that in interrupts, in % of all.",
+         agree. CPU shares, busy time and that in interrupts in % of all, are tied to a trial by what stands around them: 'nicpoll \
+         study show' with --evidence lists it.",
     );
     for trial in &imported.trials {
         let number = trial.sequence;

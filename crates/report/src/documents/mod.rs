@@ -7,7 +7,7 @@ pub mod ab;
 mod compared;
 pub mod data;
 pub mod host;
-mod imported;
+pub mod imported;
 pub mod line_rates;
 pub mod running;
 pub mod sim;

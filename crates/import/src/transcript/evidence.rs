@@ -1,0 +1,662 @@
+//! Which end of which test a screen shows: what speaks for each, and what is clear enough to be booked.
+//!
+//! A screen of CPU states is weighed twice: for the host that it shows, and for the test that ran. The prompt, the
+//! sentences before it, a conclusion after it and its clock count; each with the weight below. What wins by
+//! [`MARGIN`] is booked, with its reasons; all else is listed with its candidates.
+
+use std::collections::{BTreeMap, HashMap};
+
+use nicpoll_model::{
+    ImportedBasis, ImportedEvidence, ImportedFigure, ImportedTrial, Side, SourcePlace,
+    UnplacedFigure,
+};
+
+use crate::lines::prose::{Sentence, SentenceKind};
+use crate::transcript::found::{CpuLine, HostNames, Scene, Statement, stated_figure, unplaced};
+use crate::transcript::setting::HostSettings;
+
+/// By how much the best reading must win, and the least weight that it needs.
+const MARGIN: i32 = 2;
+const LEAST: i32 = 3;
+/// Weight of a sentence right before a screen, and of a conclusion right after it.
+const SENTENCE: i32 = 5;
+/// Weight of a sentence before that.
+const EARLIER: i32 = 3;
+const PROMPT: i32 = 3;
+/// Weight of another screen with the same start of the host.
+const BOOT: i32 = 4;
+/// Weight of a clock that stands within a test, and of one that does not though others of that host do.
+const CLOCK: i32 = 6;
+/// Weight of the test right before a screen, and of the one after it.
+const BEFORE: i32 = 4;
+const AFTER: i32 = 2;
+/// Weight of a word that fits a test or its setting; one that does not weighs twice as much against it.
+const WORD: i32 = 3;
+/// A host that idles for more than this runs no test.
+const IDLE: f64 = 0.97;
+/// Most tests before and after a screen that are weighed without a clock.
+const REACH: usize = 8;
+/// Sentences further before a screen say nothing of it.
+const NEAR_BYTES: u64 = 600;
+/// Most hosts that are told apart by their start, and most tests whose clocks are looked at for that.
+const HOSTS_MAX: usize = 64;
+const WINDOWS_MAX: usize = 512;
+/// The directions of a test stand within so many trials of each other.
+const WAYS: usize = 3;
+/// Hosts whose starts differ by less are one: Linux prints minutes.
+const BOOT_SECONDS: f64 = 61.0;
+
+/// Something that speaks for a reading or against it.
+#[derive(Clone, Debug)]
+struct Reason {
+    weight: i32,
+    text: String,
+    place: SourcePlace,
+}
+
+/// The host that a screen shows, as a name or as an end of the test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Shown {
+    Host(String),
+    End(Side),
+}
+
+/// What is known of a text beyond its screens.
+pub struct Context<'a> {
+    pub statements: &'a [Statement],
+    pub hosts: &'a HostNames,
+    pub settings: &'a HostSettings<'a>,
+    /// Start and end of the tests that print them, in seconds of a clock, by where they begin.
+    pub windows: BTreeMap<SourcePlace, [f64; 2]>,
+}
+
+impl Context<'_> {
+    /// The host or end that a sentence is about.
+    fn about(&self, sentence: &Sentence) -> Option<Shown> {
+        let named = self.hosts.named_in(sentence);
+        let parts = sentence.parts();
+        // "client" may be a host's name, too.
+        let at = |name: &&&str| {
+            let small = name.to_ascii_lowercase();
+            ["on", "of", "at"]
+                .iter()
+                .any(|it| sentence.find(&format!("{it} {small}")).is_some())
+        };
+        let shown = named.iter().find(at).filter(|_| named.len() > 1);
+        match (&named[..], shown) {
+            ([one], _) | ([_, _, ..], Some(one)) => Some(Shown::Host(String::from(*one))),
+            ([_, _, ..], None) => None,
+            ([], _) => match (parts.sender, parts.receiver) {
+                (true, false) => Some(Shown::End(Side::Sender)),
+                (false, true) => Some(Shown::End(Side::Receiver)),
+                _ => None,
+            },
+        }
+    }
+
+    /// The sentences before a screen, the nearest first, without what concludes something else.
+    fn before<'s>(
+        &'s self,
+        scene: &Scene,
+        place: &SourcePlace,
+    ) -> impl Iterator<Item = &'s Statement> {
+        let of = &self.statements[scene.statements.clone()];
+        let start = scene.begins.min(place.start_byte);
+        let is_near = move |it: &&Statement| {
+            it.place.end_byte + NEAR_BYTES >= start && it.place.end_byte <= start
+        };
+        of.iter()
+            .rev()
+            .filter(|it| it.sentence.kind != SentenceKind::Conclusion)
+            .filter(is_near)
+            .take(3)
+    }
+
+    /// The conclusion right after a screen.
+    fn conclusion(&self, place: &SourcePlace) -> Option<&Statement> {
+        let after = self.statements.partition_point(|it| it.place < *place);
+        let next = self.statements[after..].iter().take(6);
+        let mut next = next.filter(|it| it.after == Some(*place));
+        next.find(|it| it.sentence.kind == SentenceKind::Conclusion)
+    }
+
+    /// The heading above a place.
+    fn heading(&self, place: &SourcePlace) -> Option<&Statement> {
+        let before = self.statements.partition_point(|it| it.place < *place);
+        let above = self.statements[..before].iter().rev().take(64);
+        let mut above = above.filter(|it| it.place.file == place.file);
+        above.find(|it| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces)
+    }
+
+    /// What speaks for each host that a screen may show.
+    fn hosts_of(&self, scene: &Scene, place: &SourcePlace) -> Vec<(Shown, Reason)> {
+        let mut found = Vec::new();
+        let mut weight = SENTENCE;
+        for statement in self.before(scene, place) {
+            if let Some(shown) = self.about(&statement.sentence) {
+                found.push((
+                    shown,
+                    reason(weight, "the text before it names the host", statement.place),
+                ));
+                weight = EARLIER.min(weight) - 1;
+            } else {
+                weight = weight.min(EARLIER);
+            }
+            if weight <= 0 {
+                break;
+            }
+        }
+        if let Some(statement) = self.conclusion(place)
+            && let Some(shown) = self.about(&statement.sentence)
+        {
+            let text = "the conclusion after it names the host";
+            found.push((shown, reason(SENTENCE + 1, text, statement.place)));
+        }
+        if let Some(name) = &scene.host.name {
+            let text = match scene.host.basis {
+                ImportedBasis::Mapped => "--map says the host",
+                ImportedBasis::Inferred => "a label names the terminal's host",
+                _ => "the last prompt names the host",
+            };
+            // With prose in between the prompt may be another screen's.
+            let statements = &self.statements[scene.statements.clone()];
+            let is_far = statements
+                .last()
+                .is_some_and(|it| Some(it.place) > scene.prompt);
+            let weight = match scene.host.basis {
+                ImportedBasis::Mapped => 4 * PROMPT,
+                _ if is_far => 1,
+                _ => PROMPT,
+            };
+            found.push((Shown::Host(name.clone()), reason(weight, text, *place)));
+        }
+        found
+    }
+
+    /// The host of a reading, by the same evidence; `ends` are the hosts that all tests have for sender and receiver.
+    pub fn host_of(
+        &self,
+        scene: &Scene,
+        place: &SourcePlace,
+        ends: &[Option<String>; 2],
+    ) -> Option<String> {
+        let named = self
+            .hosts_of(scene, place)
+            .into_iter()
+            .map(|(shown, reason)| {
+                let host = match shown {
+                    Shown::Host(name) => Some(name),
+                    Shown::End(Side::Sender) => ends[0].clone(),
+                    Shown::End(_) => ends[1].clone(),
+                };
+                (host, reason.weight)
+            });
+        let mut weights: HashMap<Option<String>, i32> = HashMap::new();
+        named.for_each(|(host, weight)| *weights.entry(host).or_default() += weight);
+        let best = weights
+            .iter()
+            .max_by_key(|(host, weight)| (**weight, (*host).clone()))?;
+        let is_clear = weights
+            .iter()
+            .all(|(host, weight)| host == best.0 || weight + MARGIN <= *best.1);
+        best.0.clone().filter(|_| is_clear)
+    }
+}
+
+/// The sender and the receiver on which all trials agree.
+pub fn agreed(trials: &[ImportedTrial]) -> [Option<String>; 2] {
+    [Side::Sender, Side::Receiver].map(|side| {
+        let mut ends = trials.iter().filter_map(|it| end(it, side));
+        let first = ends.next();
+        first.filter(|first| ends.all(|it| it == *first)).cloned()
+    })
+}
+
+fn reason(weight: i32, text: &str, place: SourcePlace) -> Reason {
+    Reason {
+        weight,
+        text: String::from(text),
+        place,
+    }
+}
+
+fn end(trial: &ImportedTrial, side: Side) -> Option<&String> {
+    match side {
+        Side::Sender => trial.sender.as_ref(),
+        Side::Receiver => trial.receiver.as_ref(),
+    }
+}
+
+/// Whether a clock's time of day lies in a test. Hosts may stand in different time zones.
+fn is_within([start, finish]: [f64; 2], time: f64) -> bool {
+    let since = (time - start + 2.0).rem_euclid(3600.0);
+    since <= finish - start + 6.0
+}
+
+/// The kinds of words that tell tests apart: each a group of which one applies.
+fn word_weight(sentence: &Sentence, trial: &ImportedTrial) -> i32 {
+    let has = |words: &[&str]| words.iter().any(|it| sentence.find(it).is_some());
+    let workload = trial.workload.as_str();
+    let mut weight = 0;
+    let mut is = |said: [bool; 2], is_first: Option<bool>| {
+        if let ([true, false] | [false, true], Some(is_first)) = (said, is_first) {
+            weight += if said[0] == is_first { WORD } else { -2 * WORD };
+        }
+    };
+    is(
+        [has(&["ipv6", "v6", "inet6"]), has(&["ipv4", "v4"])],
+        Some(workload.contains("ipv6")),
+    );
+    is(
+        [has(&["udp"]), has(&["tcp"])],
+        match trial.tool.as_str() {
+            "iperf" => Some(workload.contains("udp")),
+            _ => None,
+        },
+    );
+    is(
+        [has(&["iperf"]), has(&["netblast"])],
+        Some(trial.tool == "iperf"),
+    );
+    let mut words = sentence.words.split(' ').peekable();
+    let mut sizes = Vec::new();
+    while let Some(word) = words.next() {
+        let is_size = words
+            .peek()
+            .is_some_and(|it| ["b", "byte", "bytes"].contains(it));
+        let number = if is_size {
+            Some(word)
+        } else {
+            word.strip_suffix('b')
+        };
+        sizes
+            .extend(number.filter(|it| it.bytes().all(|it| it.is_ascii_digit()) && !it.is_empty()));
+    }
+    let own = workload
+        .split('-')
+        .find(|it| it.bytes().all(|it| it.is_ascii_digit()) && !it.is_empty());
+    if let (Some(own), [_, ..]) = (own, &sizes[..]) {
+        weight += if sizes.contains(&own) {
+            WORD
+        } else {
+            -2 * WORD
+        };
+    }
+    weight
+}
+
+/// Weighs a word for a setting against that of a trial, at one end or at any.
+fn setting_weight(said: bool, trial: &ImportedTrial) -> i32 {
+    match trial.setting.split('+').next() {
+        Some("polling") if said => WORD,
+        Some("interrupt") if !said => WORD,
+        Some("polling" | "interrupt") => -2 * WORD,
+        _ => 0,
+    }
+}
+
+/// A screen with what stands around it.
+struct Screen<'a> {
+    line: &'a CpuLine,
+    /// The sentences before it, and the conclusion after it.
+    labels: Vec<&'a Statement>,
+    heading: Option<&'a Statement>,
+    /// Whether the clock of its host agrees with those of the tests.
+    is_timed: bool,
+}
+
+impl Screen<'_> {
+    /// The tests that it may show, with what speaks for each.
+    fn tests(&self, trials: &[ImportedTrial], context: &Context) -> Vec<(usize, Vec<Reason>)> {
+        let place = self.line.states.place;
+        let after = trials.partition_point(|it| it.place < place);
+        let mut seen = Vec::new();
+        let mut tests: Vec<usize> = Vec::new();
+        let near = after.saturating_sub(4 * REACH)..(after + 4 * REACH).min(trials.len());
+        for at in near.filter(|at| trials[*at].place.file == place.file) {
+            if !seen.contains(&trials[at].test) {
+                seen.push(trials[at].test);
+                tests.push(at);
+            }
+        }
+        let last = tests.iter().copied().rfind(|at| trials[*at].place < place);
+        let next = tests.iter().copied().find(|at| trials[*at].place > place);
+        let with = |at: usize| {
+            let mut reasons = self.words(&trials[at], context);
+            let trial = trials[at].place;
+            if Some(at) == last {
+                reasons.push(reason(BEFORE, "it follows this test", trial));
+            } else if Some(at) == next {
+                reasons.push(reason(AFTER, "it stands before this test", trial));
+            }
+            if self.labels.iter().any(|it| it.sentence.doubts()) {
+                reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
+            }
+            if self.line.states.value[4] >= IDLE {
+                reasons.push(reason(-BEFORE, "the host idles", place));
+            }
+            reasons.retain(|it| it.weight != 0);
+            (at, reasons)
+        };
+        tests.into_iter().map(with).collect()
+    }
+
+    /// What its clock, headings and words say of a test.
+    fn words(&self, trial: &ImportedTrial, context: &Context) -> Vec<Reason> {
+        let place = self.line.states.place;
+        let mut reasons = Vec::new();
+        let clock = self.line.clock.zip(context.windows.get(&trial.place));
+        let is_within = clock.map(|(clock, window)| is_within(*window, clock.time_seconds));
+        let text = match is_within {
+            Some(true) => Some((CLOCK, "its clock stands within this test")),
+            Some(false) if self.is_timed => Some((-CLOCK, "its clock stands outside this test")),
+            _ => None,
+        };
+        reasons.extend(text.map(|(weight, text)| reason(weight, text, trial.place)));
+        // A clock within a test says more than where the screen stands.
+        let is_timed_in = is_within == Some(true);
+        let of = |heading: Option<&Statement>| heading.map(|it| it.place);
+        let is_other = !is_timed_in && of(context.heading(&trial.place)) != of(self.heading);
+        if is_other {
+            reasons.push(reason(-WORD, "a heading stands in between", trial.place));
+        }
+        let heads = self.heading.filter(|_| is_other);
+        for statement in self.labels.iter().copied().chain(heads) {
+            let weight = word_weight(&statement.sentence, trial);
+            reasons.push(reason(weight, "words for the traffic", statement.place));
+        }
+        let [first, second] = [trial.place.min(place), trial.place.max(place)];
+        let mut said = self.labels.iter();
+        match said.find_map(|it| Some((it.sentence.setting()?, it.place))) {
+            Some((said, at)) => {
+                let weight = setting_weight(said, trial);
+                reasons.push(reason(weight, "words for the setting", at));
+            }
+            None if !is_timed_in && context.settings.changes_between(&first, &second) => {
+                let text = "a setting changes in between";
+                reasons.push(reason(-2 * WORD, text, trial.place));
+            }
+            None => {}
+        }
+        reasons
+    }
+}
+
+/// Groups screens by the start of their host.
+fn boots(lines: &[CpuLine]) -> Vec<Option<usize>> {
+    let mut starts: Vec<f64> = Vec::new();
+    let of = |clock: f64, starts: &mut Vec<f64>| {
+        let distance = |start: &f64| {
+            let apart = (clock - start).rem_euclid(86_400.0);
+            apart.min(86_400.0 - apart)
+        };
+        let known = starts
+            .iter()
+            .position(|start| distance(start) < BOOT_SECONDS);
+        known.or_else(|| {
+            // No text has so many hosts.
+            (starts.len() < HOSTS_MAX).then(|| starts.push(clock))?;
+            Some(starts.len() - 1)
+        })
+    };
+    let clocks = lines.iter().map(|it| it.clock.map(|it| it.boot_seconds));
+    clocks.map(|clock| of(clock?, &mut starts)).collect()
+}
+
+/// The end of a trial that a host is; `None` for a third host.
+fn side_of(shown: &Shown, trial: &ImportedTrial, hosts: &HostNames) -> Option<Side> {
+    let host = match shown {
+        Shown::End(side) => return Some(*side),
+        Shown::Host(host) => host,
+    };
+    let is = |side| end(trial, side) == Some(host);
+    if let Some(side) = [Side::Sender, Side::Receiver]
+        .into_iter()
+        .find(|side| is(*side))
+    {
+        return Some(side);
+    }
+    // Of two hosts in the text, the one that is not this end is the other.
+    let known =
+        [Side::Sender, Side::Receiver].map(|side| end(trial, side).is_some_and(|it| hosts.has(it)));
+    match (hosts.count(), known) {
+        (2, [true, false]) => Some(Side::Receiver),
+        (2, [false, true]) => Some(Side::Sender),
+        _ => None,
+    }
+}
+
+/// A reading with what speaks for it.
+type Weighed<K> = (K, Vec<Reason>);
+
+/// The reading that wins, or those between which nothing decides.
+fn decided<K: Clone>(readings: &[Weighed<K>]) -> Result<Weighed<K>, Vec<(K, i32)>> {
+    let sum = |reasons: &[Reason]| reasons.iter().map(|it| it.weight).sum::<i32>();
+    let mut by_weight: Vec<(i32, &K, &Vec<Reason>)> = readings
+        .iter()
+        .map(|(key, reasons)| (sum(reasons), key, reasons))
+        .collect();
+    by_weight.sort_by_key(|it| -it.0);
+    match &by_weight[..] {
+        [(best, key, reasons), rest @ ..]
+            if *best >= LEAST && rest.first().is_none_or(|second| second.0 + MARGIN <= *best) =>
+        {
+            Ok(((*key).clone(), (*reasons).clone()))
+        }
+        _ => {
+            let possible = by_weight.iter().filter(|it| it.0 > 0).take(4);
+            Err(possible.map(|it| (it.1.clone(), it.0)).collect())
+        }
+    }
+}
+
+/// Attaches each line of CPU states to the test and the end that it shows.
+pub fn book(
+    trials: &mut [ImportedTrial],
+    lines: &[CpuLine],
+    context: &Context,
+    mapped: impl Fn(&SourcePlace) -> (Option<u32>, Option<Side>),
+    left: &mut Vec<UnplacedFigure>,
+) {
+    let boots = boots(lines);
+    let mut groups: BTreeMap<usize, BootGroup> = BTreeMap::new();
+    for (line, boot) in lines.iter().zip(&boots) {
+        if let Some(boot) = boot {
+            groups.entry(*boot).or_default().add(line, context);
+        }
+    }
+    for (line, boot) in lines.iter().zip(&boots) {
+        let place = line.states.place;
+        let group = boot.and_then(|boot| groups.get(&boot));
+        let mut shown = context.hosts_of(&line.scene, &place);
+        if let Some((host, at)) = group.and_then(|group| group.host_but(&place)) {
+            let text = "a screen of a host that started at the same time names it";
+            shown.push((host.clone(), reason(BOOT, text, at)));
+        }
+        let before = context.before(&line.scene, &place);
+        let screen = Screen {
+            line,
+            labels: before.chain(context.conclusion(&place)).collect(),
+            heading: context.heading(&place),
+            is_timed: group.is_some_and(|group| group.is_timed),
+        };
+        let tests = screen.tests(trials, context);
+        let outcome = end_of(line, &shown, &tests, trials, context, mapped(&place));
+        match outcome {
+            Ok((at, side, reasons)) => take(trials, at, side, line, &reasons),
+            Err(Undecided { why, candidates }) => left.push(UnplacedFigure {
+                candidates,
+                ..unplaced(&line.states.printed, &why, place)
+            }),
+        }
+    }
+}
+
+/// The screens of a host, by its start.
+#[derive(Default)]
+struct BootGroup {
+    /// The first two that name the host clearly.
+    named: Vec<(Shown, SourcePlace)>,
+    /// Whether others name another host.
+    is_disputed: bool,
+    /// Whether the clock of one stands within a test.
+    is_timed: bool,
+}
+
+impl BootGroup {
+    fn add(&mut self, line: &CpuLine, context: &Context) {
+        let place = line.states.place;
+        if let Some(host) = clear_host(&context.hosts_of(&line.scene, &place)) {
+            self.is_disputed |= self.named.first().is_some_and(|(first, _)| *first != host);
+            if self.named.len() < 2 {
+                self.named.push((host, place));
+            }
+        }
+        self.is_timed |= line.clock.is_some_and(|clock| {
+            let mut windows = context.windows.values().take(WINDOWS_MAX);
+            windows.any(|window| is_within(*window, clock.time_seconds))
+        });
+    }
+
+    /// The host that a screen other than this one names.
+    fn host_but(&self, place: &SourcePlace) -> Option<(&Shown, SourcePlace)> {
+        let mut others = self.named.iter().filter(|(_, at)| at != place);
+        let (host, at) = others.next().filter(|_| !self.is_disputed)?;
+        Some((host, *at))
+    }
+}
+
+/// The host that a screen's own evidence names clearly.
+fn clear_host(own: &[(Shown, Reason)]) -> Option<Shown> {
+    let (first, _) = own.first()?;
+    let is_named = matches!(first, Shown::Host(_));
+    let weight: i32 = own.iter().map(|(_, reason)| reason.weight).sum();
+    let is_clear = weight >= LEAST && own.iter().all(|(shown, _)| shown == first);
+    (is_named && is_clear).then(|| first.clone())
+}
+
+/// The test and end of a screen with all reasons, or why nothing decides.
+fn end_of(
+    line: &CpuLine,
+    shown: &[(Shown, Reason)],
+    tests: &[(usize, Vec<Reason>)],
+    trials: &[ImportedTrial],
+    context: &Context,
+    (test, side): (Option<u32>, Option<Side>),
+) -> Result<(usize, Side, Vec<Reason>), Undecided> {
+    let place = line.states.place;
+    let by_map = |at: usize| (at, vec![reason(2 * CLOCK, "--map says the test", place)]);
+    let (at, mut reasons) =
+        match test.and_then(|test| trials.iter().position(|it| it.place.line == test)) {
+            Some(at) => by_map(at),
+            None => {
+                decided(tests).map_err(|candidates| Undecided::tests(&candidates, trials, place))?
+            }
+        };
+    if let Some(side) = side {
+        reasons.push(reason(2 * CLOCK, "--map says the end", place));
+        return Ok((at, side, reasons));
+    }
+    let mut sides: Vec<(Option<Side>, Vec<Reason>)> = Vec::new();
+    for (host, why) in shown {
+        let side = side_of(host, &trials[at], context.hosts);
+        match sides.iter_mut().find(|(known, _)| *known == side) {
+            Some((_, reasons)) => reasons.push(why.clone()),
+            None => sides.push((side, vec![why.clone()])),
+        }
+    }
+    let of_test = format!("{}:test={}", place.line, trials[at].place.line);
+    let ends = ["sender", "receiver"].map(|end| format!("{}:end={end}", place.line));
+    let undecided = |why: String| Undecided {
+        why,
+        candidates: [of_test].into_iter().chain(ends).collect(),
+    };
+    if sides.is_empty() {
+        let why = String::from("nothing says on which host it was seen");
+        return Err(undecided(why));
+    }
+    match decided(&sides) {
+        Ok((Some(side), of_host)) => {
+            reasons.extend(of_host);
+            Ok((at, side, reasons))
+        }
+        Ok((None, _)) => Err(Undecided {
+            why: String::from("it is of a host that is no end of a test"),
+            candidates: Vec::new(),
+        }),
+        Err(ends) => {
+            let name = |end: Option<Side>| end.map_or("another host", Side::name);
+            let ends = ends
+                .iter()
+                .map(|(end, weight)| format!("{} ({weight})", name(*end)));
+            let ends: Vec<String> = ends.collect();
+            Err(undecided(format!(
+                "what stands around it speaks for {}",
+                ends.join(" and ")
+            )))
+        }
+    }
+}
+
+/// Why a screen is booked nowhere, and the corrections that would decide.
+struct Undecided {
+    why: String,
+    candidates: Vec<String>,
+}
+
+impl Undecided {
+    fn tests(tests: &[(usize, i32)], trials: &[ImportedTrial], place: SourcePlace) -> Self {
+        let line = |at: usize| trials[at].place.line;
+        let told = tests
+            .iter()
+            .map(|(at, weight)| format!("line {} ({weight})", line(*at)));
+        let told: Vec<String> = told.collect();
+        let maps = tests
+            .iter()
+            .map(|(at, _)| format!("{}:test={}", place.line, line(*at)));
+        Undecided {
+            why: match told.is_empty() {
+                true => String::from("nothing ties it to a test"),
+                false => format!("it may be of the test in {}", told.join(", ")),
+            },
+            candidates: maps.collect(),
+        }
+    }
+}
+
+/// Adds a line of CPU states to a test, with the reasons.
+fn take(trials: &mut [ImportedTrial], at: usize, side: Side, line: &CpuLine, reasons: &[Reason]) {
+    let (test, sender) = (trials[at].test, trials[at].sender.clone());
+    // The other directions of a test ran at the same time on the same hosts.
+    let near = at.saturating_sub(WAYS)..(at + WAYS + 1).min(trials.len());
+    for trial in trials[near].iter_mut().filter(|it| it.test == test) {
+        let is_other_way = trial.sender != sender;
+        let side = if is_other_way { side.other() } else { side };
+        of_cpu(trial, side, line);
+        trial
+            .evidence
+            .extend(reasons.iter().map(|it| ImportedEvidence {
+                of: format!("CPU states of line {}", line.states.place.line),
+                points: it.weight,
+                reason: it.text.clone(),
+                place: it.place,
+            }));
+    }
+}
+
+/// Attaches a line of CPU states.
+fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
+    const NAMES: [&str; 5] = [
+        "cpu_user_ratio",
+        "cpu_nice_ratio",
+        "cpu_system_ratio",
+        "cpu_interrupt_ratio",
+        "cpu_idle_ratio",
+    ];
+    for (name, value) in NAMES.into_iter().zip(line.states.value) {
+        trial.figures.push(ImportedFigure {
+            basis: ImportedBasis::Inferred,
+            ..stated_figure(Some(side), name, value, &line.states)
+        });
+    }
+}
