@@ -29,7 +29,7 @@ fn an_import_is_stored_shown_compared_and_exported_and_said_to_be_one() {
     let shown = text(&study(folder.path(), &["show", "last"]));
     assert_eq!(shown, text(&imported));
     assert!(shown.contains("nothing here is paired"), "{shown}");
-    assert!(shown.contains("Without a place: 2 figures"), "{shown}");
+    assert!(shown.contains("Without a place: 3 figures"), "{shown}");
     assert!(text(&study(folder.path(), &["list"])).contains("5/5  study import"));
 
     // One trial a setting: no verdict, and no pairs.
@@ -66,6 +66,38 @@ fn a_text_without_a_test_is_stored_as_facts_of_hosts_when_that_is_asked_for() {
         "No test, and 2 facts of hosts | 600 | 22.5 Mbits/sec",
     );
     assert!(text(&study(folder.path(), &["list"])).contains("study import"));
+}
+
+#[test]
+fn what_a_text_leaves_open_is_drafted_decided_in_a_file_and_shown_with_its_evidence() {
+    let folder = tempfile::tempdir().unwrap();
+    let [mail, draft] = ["mail.txt", "mail.map"].map(|name| folder.path().join(name));
+    let screen =
+        "# top\nCPU states: 1.0% user, 0.0% nice, 20.0% system, 70.0% interrupt, 9.0% idle\n";
+    let test = "aa# iperf -c 10.0.0.2 -t 60\n[  3]  0.0-60.0 sec  1.01 GBytes   144 Mbits/sec\n";
+    std::fs::write(&mail, format!("{test}{screen}")).unwrap();
+    let [mail, map] = [&mail, &draft].map(|it| it.to_str().unwrap());
+    let dry = study(
+        folder.path(),
+        &["import", mail, "--dry-run", "--write-map", map],
+    );
+    assert_code(&dry, 0);
+    assert_has(text(&dry), "nothing says");
+    let drafted = std::fs::read_to_string(&draft).unwrap();
+    assert_has_all(&drafted, "#1:setting=polling | #4:test=1 | #4:end=sender");
+    std::fs::write(&draft, drafted.replace("#4:end=sender", "4:end=sender")).unwrap();
+    let stored = study(folder.path(), &["import", mail, "--map", map]);
+    assert_code(&stored, 0);
+    assert_has(text(&stored), "91.0, irq 70.0 %");
+    let shown = study(folder.path(), &["show", "last", "--evidence"]);
+    assert_has_all(
+        text(&shown),
+        "CPU states of line 4 | --map says the end | it follows this test",
+    );
+    std::fs::write(&draft, "4:end=sender\ncolour=red\n").unwrap();
+    let refused = study(folder.path(), &["import", mail, "--map", map]);
+    assert_code(&refused, 2);
+    assert_has(stderr(&refused), "line 2: 'colour=red' is not a correction");
 }
 
 #[test]
