@@ -236,7 +236,9 @@ fn judge(told: &Told, variant: &Variant, score: &mut Score) {
                     .find(|it| Some(&it.place.line) == now);
                 let read = read.and_then(|it| it.host.as_deref());
                 let what = || format!("{}:{line}: host is {host}, read {read:?}", told.name);
-                score.add(what, read.map(|it| it == host));
+                if host != "-" || read.is_some() {
+                    score.add(what, read.map(|it| it == host));
+                }
             }
             Item::Figure { .. } => {}
         }

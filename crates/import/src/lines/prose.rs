@@ -49,7 +49,7 @@ const STATES: &str = "with polling|without polling|no polling|polling off|pollin
     polling on the|polling on both|polling only|polled|both polling|interrupt|interrupts|polling again|\
     now polling";
 /// Words of top's screens, which are no prose.
-const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap";
+const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|interface traffic|interval transfer|total rate";
 
 /// A sentence, with its words in lower case between single spaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,12 +77,14 @@ impl Sentence {
     /// Reads one; `None` without a word.
     pub fn of(text: &str, is_marked: bool) -> Option<Self> {
         let text = text.trim();
-        let letters = text.bytes().filter(u8::is_ascii_alphabetic).count();
-        (letters > 1).then_some(())?;
         let is_conclusion = CONCLUSIONS.split(' ').any(|mark| text.starts_with(mark));
         let asks = text.ends_with('?');
         let introduces = text.trim_end_matches([' ', '*', '_']).ends_with(':');
         let is_heading = is_marked && text.len() <= HEADING_MAX;
+        // What is left of a screen are units and dashes.
+        let mut words = text.split(|it: char| !it.is_ascii_alphabetic());
+        let least = if introduces || is_conclusion { 2 } else { 3 };
+        words.find(|word| word.len() >= least)?;
         let mut words = String::from(" ");
         for letter in text.bytes().take(SENTENCE_MAX) {
             match letter.is_ascii_alphanumeric() {
@@ -106,7 +108,10 @@ impl Sentence {
         };
         let is_screen = sentence.has_any(SCREENS);
         // netstat begins a protocol's counters with its name.
-        let is_screen = is_screen || ["udp:", "tcp:", "ip:", "icmp:", "ip6:"].contains(&text);
+        let is_screen = is_screen
+            || "udp: tcp: ip: icmp: ip6:"
+                .split(' ')
+                .any(|it| it.eq_ignore_ascii_case(text));
         (!is_screen && !text.ends_with("wrote:")).then_some(sentence)
     }
 

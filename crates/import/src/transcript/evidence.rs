@@ -199,7 +199,7 @@ impl Context<'_> {
         let is_clear = weights
             .iter()
             .all(|(host, weight)| host == best.0 || weight + MARGIN <= *best.1);
-        best.0.clone().filter(|_| is_clear)
+        best.0.clone().filter(|_| is_clear && *best.1 >= LEAST)
     }
 }
 
