@@ -347,7 +347,9 @@ impl<'a> Walk<'a> {
     fn open(&mut self, place: SourcePlace) -> &mut ToolBlock {
         // Output without a prompt is of the terminal's host if a label or the prompt right before says so.
         let mut host = self.host(&place);
-        if let Some(label) = self.labelled.as_ref().filter(|_| self.is_fresh_label) {
+        let is_mapped = host.basis == ImportedBasis::Mapped;
+        let label = self.labelled.as_ref();
+        if let Some(label) = label.filter(|_| self.is_fresh_label && !is_mapped) {
             host = TerminalHost {
                 name: Some(label.clone()),
                 basis: ImportedBasis::Inferred,
