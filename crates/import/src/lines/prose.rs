@@ -36,9 +36,8 @@ const UNREAL: &str = "would should could if why can may might whether how expect
     think guess wonder";
 /// Verbs and adverbs of a sentence that changes a setting.
 const CHANGES: &str = "enable enabled enabling disable disabled disabling turn turned turning switch switched \
-    switching activate activated deactivated now again next then finally same";
-const SENDERS: &str =
-    "sender client sending source transmitter generator tx blaster senders clients";
+    switching activate activated deactivated now again next then finally same left stays remains";
+const SENDERS: &str = "sender client sending source blasting pushing transmitting transmitter generator tx blaster senders clients";
 const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
 const ALL: &str = "both all everywhere each either two machines";
 
@@ -77,7 +76,9 @@ impl Sentence {
     /// Reads one; `None` without a word.
     pub fn of(text: &str, is_marked: bool) -> Option<Self> {
         let text = text.trim();
-        let is_conclusion = CONCLUSIONS.split(' ').any(|mark| text.starts_with(mark));
+        let lower = text.get(..9).unwrap_or(text).to_ascii_lowercase();
+        let is_conclusion = CONCLUSIONS.split(' ').any(|mark| text.starts_with(mark))
+            || ["(that is ", "(that was", "that was "].contains(&lower.as_str());
         let asks = text.ends_with('?');
         let introduces = text.trim_end_matches([' ', '*', '_']).ends_with(':');
         let is_heading = is_marked && text.len() <= HEADING_MAX;
@@ -197,7 +198,14 @@ pub fn setting(text: &str) -> Option<bool> {
                 .get(at + 1)
                 .is_none_or(|next| column.split(' ').all(|it| it != *next))
     });
-    let polls = has("polling polled poll polls unpolled");
+    // DEVICE_POLLING in a kernel is no setting, either.
+    let is_option = |at: usize| at > 0 && words[at - 1] == "device";
+    let polls = words.iter().enumerate().any(|(at, word)| {
+        let is_it = "polling polled poll polls unpolled"
+            .split(' ')
+            .any(|it| it == *word);
+        is_it && !is_option(at)
+    });
     let is_other = has("vs versus storm or against than");
     if polls == interrupts || is_other {
         return None;

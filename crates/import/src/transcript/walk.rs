@@ -486,7 +486,14 @@ impl<'a> Walk<'a> {
                 if word("polling") || word("-polling") {
                     let interface = command.words[0].clone();
                     self.polls_now(&host.name, interface, word("polling"));
-                    self.switch(host.name, word("polling"), true, place);
+                    // In a sentence that tells the change the command is not another one.
+                    let last = self.out.statements.last();
+                    let is_told = last.is_some_and(|it| {
+                        it.place.line == place.line && it.sentence.changes_to().is_some()
+                    });
+                    if command.is_prompted || !is_told {
+                        self.switch(host.name, word("polling"), true, place);
+                    }
                 }
             }
             Tool::Look | Tool::Sysctl | Tool::Ethtool => {}
