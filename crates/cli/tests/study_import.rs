@@ -94,6 +94,8 @@ fn what_a_text_leaves_open_is_drafted_decided_in_a_file_and_shown_with_its_evide
         text(&shown),
         "CPU states of line 4 | --map says the end | it follows this test",
     );
+    let wrong = ["import", mail, "--map", "4:test=3", "--dry-run"];
+    assert_has(text(&study(folder.path(), &wrong)), "none begins there");
     std::fs::write(&draft, "4:end=sender\ncolour=red\n").unwrap();
     let refused = study(folder.path(), &["import", mail, "--map", map]);
     assert_code(&refused, 2);
@@ -111,6 +113,7 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
         2 | import nowhere.txt | nowhere.txt
         2 | import {PAGE} --map 7:colour=red | is not a correction
         2 | import {PAGE} --map b.txt:7:host=PC1 | not among those
+        2 | import {PAGE} --map 7:end=middle | is not a correction
         "
     );
     assert_refused(&table, |line| study(folder.path(), &words(line)));

@@ -64,7 +64,7 @@ pub struct Sentence {
 
 /// Which hosts a change is of, by their part in a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Parts {
+pub struct NamedParts {
     pub sender: bool,
     pub receiver: bool,
     pub all: bool,
@@ -140,8 +140,8 @@ impl Sentence {
     }
 
     /// The parts in a test that it names.
-    pub fn parts(&self) -> Parts {
-        Parts {
+    pub fn parts(&self) -> NamedParts {
+        NamedParts {
             sender: self.has(SENDERS),
             receiver: self.has(RECEIVERS),
             all: self.has(ALL),

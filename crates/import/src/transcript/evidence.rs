@@ -545,14 +545,23 @@ fn end_of(
     (test, side): (Option<u32>, Option<Side>),
 ) -> Result<(usize, Side, Vec<Reason>), Undecided> {
     let place = line.states.place;
-    let by_map = |at: usize| (at, vec![reason(2 * CLOCK, "--map says the test", place)]);
-    let (at, mut reasons) =
-        match test.and_then(|test| trials.iter().position(|it| it.place.line == test)) {
-            Some(at) => by_map(at),
-            None => {
-                decided(tests).map_err(|candidates| Undecided::tests(&candidates, trials, place))?
+    let (at, mut reasons) = match test {
+        Some(line) => {
+            let here = |it: &ImportedTrial| (it.place.file, it.place.line);
+            let at = trials.partition_point(|it| here(it) < (place.file, line));
+            let is_one = trials
+                .get(at)
+                .is_some_and(|it| here(it) == (place.file, line));
+            if !is_one {
+                return Err(Undecided {
+                    why: format!("--map says the test of line {line}, and none begins there"),
+                    candidates: Vec::new(),
+                });
             }
-        };
+            (at, vec![reason(2 * CLOCK, "--map says the test", place)])
+        }
+        None => decided(tests).map_err(|all| Undecided::tests(&all, trials, place))?,
+    };
     if let Some(side) = side {
         reasons.push(reason(2 * CLOCK, "--map says the end", place));
         return Ok((at, side, reasons));

@@ -2,7 +2,8 @@
 //!
 //! Prompts, commands and the output of several tools may come in any order and be broken in any way. Nothing is
 //! guessed: a figure belongs to a trial because the text says so, or because what stands around it speaks for that
-//! trial by a clear margin, which is marked; any other figure is listed as unplaced. Every figure keeps its line and its bytes in the source.
+//! trial by a clear margin, which is marked; any other figure is listed as unplaced. Every figure keeps its line and
+//! its bytes in the source.
 //! Time and memory are proportional to the length of the text.
 //!
 //! `walk` reads a text from beginning to end into `found`; `trials` and `runs` make trials of it, `setting`

@@ -294,7 +294,13 @@ pub fn conclude(trials: &mut [ImportedTrial], statements: &[Statement]) {
         };
         let trial = &mut trials[trial];
         if trial.place > from && trial.place.file == place.file {
-            trial.setting = String::from(if is_polling { "polling" } else { "interrupt" });
+            let name = if is_polling { "polling" } else { "interrupt" };
+            // Other settings stay part of the name.
+            let is_receiving =
+                |it: &str| it.starts_with("polling") || it == "interrupt" || it == NOT_SAID;
+            let parts = trial.setting.split('+').filter(|it| !is_receiving(it));
+            let parts: Vec<&str> = [name].into_iter().chain(parts).collect();
+            trial.setting = parts.join("+");
             trial.setting_basis = ImportedBasis::Inferred;
             trial.setting_place = Some(*place);
         }
@@ -338,8 +344,15 @@ impl FromStr for Correction {
             let key = KEYS.into_iter().find(|it| *it == key)?;
             let is_skip = key == "skip";
             let is_plain = value.bytes().all(|it| it.is_ascii_graphic() && it != b':');
-            let is_whole =
-                is_skip == value.is_empty() && is_plain && !(is_skip && place.is_empty());
+            let is_of_key = match key {
+                "test" => value.parse::<u32>().is_ok(),
+                "end" => ["sender", "receiver"].contains(&value),
+                _ => true,
+            };
+            let is_whole = is_skip == value.is_empty()
+                && is_plain
+                && is_of_key
+                && !(is_skip && place.is_empty());
             is_whole.then_some(())?;
             let starts_so = |it: &str| it.starts_with(|letter: char| letter.is_ascii_digit());
             let (file, lines) = match place.rsplit_once(':') {
@@ -425,6 +438,8 @@ mod map_tests {
             "skip",
             "1:skip=x",
             "host=a b",
+            "7:test=first",
+            "7:end=middle",
         ] {
             assert!(wrong.parse::<Correction>().is_err(), "{wrong}");
         }
