@@ -23,7 +23,7 @@ pub fn of_netrate(
     first: u32,
     unplaced: &mut Vec<UnplacedFigure>,
 ) -> Vec<ImportedTrial> {
-    let mut known: HashMap<[u64; 3], usize> = HashMap::new();
+    let mut known: HashMap<[u64; 2], usize> = HashMap::new();
     let mut trials: Vec<ImportedTrial> = Vec::new();
     for blast in blasts {
         let mut trial = trial_of_blast(blast, name_of);
@@ -41,11 +41,8 @@ pub fn of_netrate(
                 .find(|it| it.name == name)
                 .map_or(0, |it| it.value.to_bits())
         };
-        let print = [
-            of("send_calls"),
-            of("send_errors"),
-            trial.duration_seconds.unwrap_or(0.0).to_bits(),
-        ];
+        // A quotation may leave out the times.
+        let print = [of("send_calls"), of("send_errors")];
         match known.get(&print).filter(|_| of("send_calls") != 0) {
             Some(same) => trials[*same].quoted_again.push(trial.place),
             None => {
