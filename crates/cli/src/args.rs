@@ -22,6 +22,7 @@ use crate::study::StudyArgs;
 use crate::study::agent::AgentArgs;
 use crate::study::demo::DemoArgs;
 use crate::study::serve::ServeArgs;
+use crate::study::tune::TuneArgs;
 use crate::traffic::linerate::LinerateArgs;
 use crate::traffic::rr::RrArgs;
 
@@ -48,6 +49,9 @@ pub enum NicpollCommand {
     /// Compare two settings of an interface under its current traffic
     #[command(long_about = nicpoll_ab::ABOUT)]
     Ab(Box<AbArgs>),
+    /// Find the polling setting for an interface: candidates raced, the winner compared
+    #[command(long_about = include_str!("help/tune-about.txt"))]
+    Tune(Box<TuneArgs>),
     /// Run studies of your own, and list, show, compare and export stored ones
     #[command(long_about = include_str!("help/study-about.txt"))]
     Study(StudyArgs),

@@ -35,7 +35,7 @@ use crate::args::{Cli, NicpollCommand, OwnArgs};
 use crate::engine::{blast, forward, sink, sysctl};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::interface::{ab, doctor, restore, set, show, watch};
-use crate::study::{agent, demo, serve};
+use crate::study::{agent, demo, serve, tune};
 use crate::traffic::{iperf, linerate, netrate, rr};
 
 fn main() -> ExitCode {
@@ -104,6 +104,7 @@ fn run(command: &NicpollCommand) -> Result<u8, Failure> {
     match command {
         NicpollCommand::Demo(args) => demo::demo(args),
         NicpollCommand::Ab(args) => ab::ab(args),
+        NicpollCommand::Tune(args) => tune::tune(args),
         NicpollCommand::Study(args) => study::run(args),
         NicpollCommand::Serve(args) => serve::serve(args),
         NicpollCommand::Rr(args) => rr::run(args),

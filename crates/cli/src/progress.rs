@@ -26,28 +26,15 @@ impl StudyLine {
 
     /// Shows an event of the study.
     pub fn show(&self, progress: StudyProgress<'_>) {
-        let shown = match progress {
-            StudyProgress::SeekingKnee => String::from("searching for the greatest rate held"),
-            StudyProgress::MeasuringCost => String::from("measuring the cost of counting"),
-            StudyProgress::Rehearsing => String::from("calibrating the timer"),
-            StudyProgress::Begins { place, left } => format!(
-                "{:.0} s left, trial {}, block {}: {} under {}",
-                left.as_secs_f64(),
-                place.sequence,
-                place.block,
-                place.workload,
-                place.setting
-            ),
-            StudyProgress::Ends(trial) => {
-                let validity = &trial.validity;
-                if let Some(reason) = validity.external.as_ref().or(validity.failure.as_ref()) {
-                    let (workload, setting) = (&trial.workload, &trial.setting);
-                    self.0.say(format!("{workload} under {setting}: {reason}"));
-                }
-                return;
+        if let StudyProgress::Ends(trial) = progress {
+            let validity = &trial.validity;
+            if let Some(reason) = validity.external.as_ref().or(validity.failure.as_ref()) {
+                let (workload, setting) = (&trial.workload, &trial.setting);
+                self.0.say(format!("{workload} under {setting}: {reason}"));
             }
-        };
-        self.0.show(shown);
+            return;
+        }
+        self.0.show(progress.to_string());
     }
 }
 

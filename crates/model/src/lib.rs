@@ -20,6 +20,7 @@ pub mod numbers;
 pub mod sim;
 mod study;
 pub mod traffic;
+pub mod tune;
 pub mod units;
 
 pub use cpu::*;

@@ -19,6 +19,7 @@ use nicpoll_model::traffic::{
     NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA, Netblast, NetblastRuns, Netreceive,
     Netsend, RR_SCHEMA, RrDocument,
 };
+use nicpoll_model::tune::{TUNE_SCHEMA, Tune};
 use nicpoll_model::{
     COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, Compared, CpuTruth, DOCTOR_SCHEMA, Doctor, IMPORTED_SCHEMA,
     Imported, SCHEMA, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA,
@@ -116,7 +117,7 @@ pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
 pub type NamedSchema = (&'static str, fn(&str) -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 28] = [
+pub const SCHEMAS: [NamedSchema; 29] = [
     (AB_SCHEMA, schema_of::<LiveAb>),
     (BLAST_SCHEMA, schema_of::<BlastDocument>),
     (CPU_TRUTH_SCHEMA, schema_of::<CpuTruth>),
@@ -144,6 +145,7 @@ pub const SCHEMAS: [NamedSchema; 28] = [
     (COMPARED_SCHEMA, schema_of::<Compared>),
     (STUDY_PLAN_SCHEMA, schema_of::<StudyPlan>),
     (STUDY_SEARCH_SCHEMA, schema_of::<StudySearch>),
+    (TUNE_SCHEMA, schema_of::<Tune>),
     (WATCH_SCHEMA, schema_of::<WatchLine>),
 ];
 

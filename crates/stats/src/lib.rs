@@ -14,6 +14,7 @@ mod interval;
 mod latencies;
 mod method;
 pub mod order;
+pub mod race;
 mod rank;
 pub mod search;
 pub mod sequence;

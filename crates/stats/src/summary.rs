@@ -103,7 +103,8 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-fn median(values: &[f64]) -> Option<f64> {
+/// Returns the median; `None` without values.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
     Summary::of(values).map(|summary| summary.median)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Knob`] is a row of the [`table`] and the owner of its value. A knob and a [`Value`] are all that restoring
 //! needs. The journal stores both, so neither depends on the kernel's version. Start with `table`; `row` defines what a
-//! row holds, `value` how values are parsed and shown.
+//! row holds, `value` how values are parsed and shown, `candidates` which settings are worth trying.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,6 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::json;
 
+pub(crate) mod candidates;
 pub(crate) mod row;
 pub mod table;
 pub(crate) mod value;

@@ -33,6 +33,7 @@ pub use kernel::{
     Machine, Napi, SysctlOwner, Target, XdpAbilities, goes_by_backlog, is_stacked, label, lowest,
     napi_list, per_napi_settings, supported,
 };
+pub use knob::candidates::{Candidate, candidates};
 pub use knob::table::DEFER_HARD_IRQS_MAX;
 pub use knob::{Knob, Value, ValueError};
 pub use persist::{Deferral, EarlyChange, take_over};

@@ -8,6 +8,7 @@ pub mod run;
 pub mod search;
 pub mod serve;
 pub mod stored;
+pub mod tune;
 
 use clap::{Args, Subcommand};
 

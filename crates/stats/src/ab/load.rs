@@ -124,13 +124,8 @@ fn delay(
         kind,
         quantile,
         pairs: u32::try_from(measured.len()).unwrap_or(u32::MAX),
-        reference_ns: median(measured.iter().map(|it| it.1))?,
-        judged_ns: median(measured.iter().map(|it| it.0))?,
+        reference_ns: summary::median(&measured.iter().map(|it| it.1).collect::<Vec<_>>())?,
+        judged_ns: summary::median(&measured.iter().map(|it| it.0).collect::<Vec<_>>())?,
         ratio: adjusted.and_then(|adjusted| typical_ratio(&adjusted, confidence)),
     })
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let values: Vec<f64> = values.collect();
-    Some(crate::summary::Summary::of(&values)?.median)
 }

@@ -371,7 +371,7 @@ fn of_nothing(metric: Metric) -> Option<f64> {
 }
 
 /// Returns whether a figure of a trial may decide a verdict.
-fn is_sure(trial: &Trial, metric: Metric) -> bool {
+pub(crate) fn is_sure(trial: &Trial, metric: Metric) -> bool {
     let mut cpu = trial.result().into_iter().filter_map(|it| it.cpu.as_ref());
     metric.measure() != Measure::Cost || cpu.all(|it| it.source == CpuSource::Exact)
 }

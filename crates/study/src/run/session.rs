@@ -4,6 +4,7 @@
 //! only with the same program version and, by default, on a machine with the same `conditions`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::process::Command;
 use std::sync::Arc;
@@ -77,6 +78,26 @@ pub enum StudyProgress<'a> {
     },
     /// A trial is done.
     Ends(&'a Trial),
+}
+
+impl fmt::Display for StudyProgress<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StudyProgress::SeekingKnee => f.write_str("searching for the greatest rate held"),
+            StudyProgress::MeasuringCost => f.write_str("measuring the cost of counting"),
+            StudyProgress::Rehearsing => f.write_str("calibrating the timer"),
+            StudyProgress::Begins { place, left } => write!(
+                f,
+                "{:.0} s left, trial {}, block {}: {} under {}",
+                left.as_secs_f64(),
+                place.sequence,
+                place.block,
+                place.workload,
+                place.setting
+            ),
+            StudyProgress::Ends(trial) => write!(f, "trial {} has ended", trial.sequence),
+        }
+    }
 }
 
 /// The origin of a study's run.

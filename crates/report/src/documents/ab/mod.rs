@@ -5,7 +5,7 @@
 
 mod details;
 mod plan;
-mod words;
+pub(super) mod words;
 
 pub use plan::render_ab_plan;
 

@@ -12,6 +12,7 @@ pub(super) mod run;
 mod searched;
 mod sweep;
 mod trials;
+mod tuned;
 mod within;
 mod workload;
 

@@ -1,0 +1,422 @@
+//! A race of candidates for the best value, under limits that other figures must keep.
+//!
+//! [`Race`] says which candidates run in the next block and is told what each measured. After each block it drops the
+//! candidates that break a limit or are worse than the best one that keeps all, by intervals: of logs within blocks, at the family's
+//! confidence. The race ends when one is left, when all that are left are as good as the leader within the margin, or
+//! when the trials are used up. A candidate is chosen only if the interval of each limited figure lies below its limit.
+//!
+//! Two blocks are too few to know a candidate's scatter by itself. Its variance is therefore moderated by that of all
+//! candidates, as in G. K. Smyth, "Linear Models and Empirical Bayes Methods for Assessing Differential Expression",
+//! Statistical Applications in Genetics and Molecular Biology 3 (2004), with fixed degrees of freedom and their median:
+//! one candidate that scatters widely says nothing of the others. What all candidates of a block have in common, the
+//! median of their deviations, is taken out before.
+
+use nicpoll_model::tune::TuneDropped;
+
+use crate::interval::{Confidence, Interval, student_quantile};
+use crate::summary::{mean, median};
+
+/// Degrees of freedom with which the scatter of all candidates counts for each.
+const COMMON_DEGREES: usize = 8;
+
+/// Trials without a figure after which a candidate is dropped.
+const MISSING_MAX: usize = 2;
+
+/// How a race is decided.
+#[derive(Clone, Debug)]
+pub struct RaceRule {
+    /// Whether more of the value is better.
+    pub more_is_better: bool,
+    /// A ratio above 1: closer to the leader than this is as good.
+    pub margin_ratio: f64,
+    /// The most that each limited figure may be.
+    pub limits: Vec<f64>,
+    /// Trials after which the race ends.
+    pub trials_max: usize,
+}
+
+/// What a candidate measured in a block.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RaceTrial {
+    /// The value, above 0; `None` if it was not measured.
+    pub value: Option<f64>,
+    /// The limited figures, at least 0, in the order of the limits.
+    pub limited: Vec<Option<f64>>,
+}
+
+/// A candidate as it stands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Geometric mean of its values.
+    pub value: Option<f64>,
+    /// Blocks with a value.
+    pub blocks: usize,
+    /// Why it was dropped; `None` while it is in the race.
+    pub dropped: Option<TuneDropped>,
+    /// Its limited figures, with the ends of their intervals; `None` if they were not measured.
+    pub limited: Vec<Option<[f64; 3]>>,
+}
+
+/// A race.
+#[derive(Clone, Debug)]
+pub struct Race {
+    rule: RaceRule,
+    confidence: Confidence,
+    /// The trials of each candidate, in the order of the blocks.
+    trials: Vec<Vec<RaceTrial>>,
+    dropped: Vec<Option<TuneDropped>>,
+}
+
+impl Race {
+    /// Starts a race of this many candidates.
+    pub fn new(candidates: usize, rule: RaceRule) -> Self {
+        let family = u32::try_from(candidates).unwrap_or(u32::MAX);
+        Race {
+            rule,
+            confidence: Confidence::for_family(family),
+            trials: vec![Vec::new(); candidates],
+            dropped: vec![None; candidates],
+        }
+    }
+
+    /// Returns the candidates of the next block; `None` when the race is over.
+    pub fn next_block(&self) -> Option<Vec<usize>> {
+        let left = self.left();
+        let used: usize = self.trials.iter().map(Vec::len).sum();
+        let is_over = left.is_empty()
+            || used + left.len() > self.rule.trials_max
+            || (used > 0 && self.is_decided(&left));
+        (!is_over).then_some(left)
+    }
+
+    /// Adds what each candidate of a block measured, and drops those that are out.
+    pub fn add_block(&mut self, block: Vec<(usize, RaceTrial)>) {
+        for (candidate, trial) in block {
+            self.trials[candidate].push(trial);
+        }
+        for candidate in self.left() {
+            self.dropped[candidate] = self.broken(candidate);
+        }
+        // Who may still break a limit drops nobody.
+        let Some(leader) = self.choice() else {
+            return;
+        };
+        for candidate in self.left() {
+            let worse = self.difference(candidate, leader);
+            if worse.is_some_and(|it| it.high < 0.0) {
+                self.dropped[candidate] = Some(TuneDropped::Worse);
+            }
+        }
+    }
+
+    /// Returns every candidate as it stands.
+    pub fn standings(&self) -> Vec<Standing> {
+        let each = (0..self.trials.len()).map(|candidate| {
+            let logs = self.logs(candidate);
+            Standing {
+                value: mean(&logs).map(f64::exp),
+                blocks: logs.len(),
+                dropped: self.dropped[candidate],
+                limited: (0..self.rule.limits.len())
+                    .map(|limit| self.limited(candidate, limit))
+                    .collect(),
+            }
+        });
+        each.collect()
+    }
+
+    /// Returns the best candidate of those left that are shown to keep every limit.
+    pub fn choice(&self) -> Option<usize> {
+        let mut kept = self.left();
+        kept.retain(|candidate| self.is_kept(*candidate));
+        self.leader(&kept)
+    }
+
+    /// Returns how a candidate compares with another one, as a ratio of their values.
+    pub fn ratio(&self, candidate: usize, other: usize) -> Option<Interval> {
+        let oriented = self.difference(candidate, other)?;
+        match self.rule.more_is_better {
+            true => oriented.exponentiated(),
+            false => oriented.negated().exponentiated(),
+        }
+    }
+
+    fn left(&self) -> Vec<usize> {
+        let all = self.dropped.iter().enumerate();
+        all.filter_map(|(candidate, dropped)| dropped.is_none().then_some(candidate))
+            .collect()
+    }
+
+    /// Returns the best of these by the blocks in which they have values.
+    fn leader(&self, of: &[usize]) -> Option<usize> {
+        let values = of
+            .iter()
+            .filter_map(|it| Some((*it, mean(&self.logs(*it))?)));
+        let better = |one: &(usize, f64), other: &(usize, f64)| {
+            let order = one.1.total_cmp(&other.1);
+            match self.rule.more_is_better {
+                true => order,
+                false => order.reverse(),
+            }
+        };
+        values.max_by(better).map(|(candidate, _)| candidate)
+    }
+
+    /// Whether more blocks would change nothing: one is left, or all are as good as the leader and keep the limits.
+    fn is_decided(&self, left: &[usize]) -> bool {
+        let Some(leader) = self.leader(left) else {
+            return false;
+        };
+        let margin = self.rule.margin_ratio.ln();
+        let is_as_good = |it: &&usize| {
+            let difference = self.difference(**it, leader);
+            **it == leader || difference.is_some_and(|it| it.low >= -margin)
+        };
+        let is_known = |it: &&usize| self.rule.limits.is_empty() || self.is_kept(**it);
+        left.len() == 1 && is_known(&&leader)
+            || left.iter().filter(is_known).filter(is_as_good).count() == left.len()
+    }
+
+    /// Returns why a candidate is out by its own figures.
+    fn broken(&self, candidate: usize) -> Option<TuneDropped> {
+        let trials = &self.trials[candidate];
+        let missing = trials.iter().filter(|it| it.value.is_none()).count();
+        if missing >= MISSING_MAX {
+            return Some(TuneDropped::NoFigure);
+        }
+        let limits = self.rule.limits.iter().enumerate();
+        let is_over = |(limit, most): (usize, &f64)| {
+            let low = self.limited(candidate, limit).map(|[_, low, _]| low);
+            low.is_some_and(|low| low > *most)
+        };
+        limits
+            .map(is_over)
+            .any(|it| it)
+            .then_some(TuneDropped::BreaksLimit)
+    }
+
+    fn is_kept(&self, candidate: usize) -> bool {
+        let mut limits = self.rule.limits.iter().enumerate();
+        limits.all(|(limit, most)| {
+            let high = self.limited(candidate, limit).map(|[.., high]| high);
+            high.is_some_and(|high| high <= *most)
+        })
+    }
+
+    /// Returns a limited figure with the ends of its interval. With a limit of 0, one that was ever above 0 is above
+    /// it, and one that never was is 0.
+    fn limited(&self, candidate: usize, limit: usize) -> Option<[f64; 3]> {
+        let figures = |candidate: usize| {
+            let trials = self.trials[candidate].iter();
+            let figures = trials.filter_map(move |it| it.limited.get(limit).copied().flatten());
+            figures.collect::<Vec<f64>>()
+        };
+        let own = figures(candidate);
+        let estimate = mean(&own)?;
+        if self.rule.limits[limit] == 0.0 {
+            let least = if estimate > 0.0 {
+                f64::MIN_POSITIVE
+            } else {
+                0.0
+            };
+            return Some([estimate, least, estimate]);
+        }
+        // Relative to each one's own figure.
+        let deviations = (0..self.trials.len()).map(|it| {
+            let all = figures(it);
+            let middle = mean(&all).filter(|middle| *middle > 0.0);
+            middle.map_or_else(Vec::new, |middle| {
+                all.iter().map(|it| it / middle - 1.0).collect()
+            })
+        });
+        let deviations: Vec<Vec<f64>> = deviations.collect();
+        let Some((variance, degrees)) = moderated(&deviations, candidate) else {
+            return Some([estimate, 0.0, f64::INFINITY]);
+        };
+        let error = estimate * (variance / own.len() as f64).sqrt();
+        let half = student_quantile(degrees, self.confidence) * error;
+        Some([estimate, estimate - half, estimate + half])
+    }
+
+    fn logs(&self, candidate: usize) -> Vec<f64> {
+        let values = self.trials[candidate].iter().filter_map(|it| it.value);
+        values.map(f64::ln).collect()
+    }
+
+    /// Returns the difference of logs of two candidates' values, above 0 if the first is better. `None` with fewer
+    /// than two blocks.
+    fn difference(&self, candidate: usize, other: usize) -> Option<Interval> {
+        let both = self.trials[candidate].iter().zip(&self.trials[other]);
+        let sign = if self.rule.more_is_better { 1.0 } else { -1.0 };
+        let differences: Vec<f64> = both
+            .filter_map(|(one, other)| Some(sign * (one.value?.ln() - other.value?.ln())))
+            .collect();
+        let estimate = mean(&differences)?;
+        let residuals = self.residuals();
+        let (one, degrees) = moderated(&residuals, candidate)?;
+        let (other, others) = moderated(&residuals, other)?;
+        let error = ((one + other) / differences.len() as f64).sqrt();
+        let half = student_quantile(degrees.min(others), self.confidence) * error;
+        let blocks = differences.len();
+        (blocks > 1).then(|| Interval::around(estimate, half, self.confidence, blocks))
+    }
+
+    /// Returns what candidates and blocks do not explain of the logs, for each candidate.
+    fn residuals(&self) -> Vec<Vec<f64>> {
+        let own = |trials: &Vec<RaceTrial>| {
+            let logs = trials.iter().map(|it| it.value.map(f64::ln));
+            let logs: Vec<Option<f64>> = logs.collect();
+            let middle = mean(&logs.iter().flatten().copied().collect::<Vec<_>>());
+            let deviation = |log: Option<f64>| Some(log? - middle?);
+            logs.into_iter().map(deviation).collect::<Vec<_>>()
+        };
+        let rows: Vec<Vec<Option<f64>>> = self.trials.iter().map(own).collect();
+        let common = |block: usize| {
+            let all = rows.iter().filter_map(|row| *row.get(block)?);
+            median(&all.collect::<Vec<_>>()).unwrap_or_default()
+        };
+        let rest = |row: &Vec<Option<f64>>| {
+            let each = row.iter().enumerate();
+            each.filter_map(|(block, it)| Some((*it)? - common(block)))
+                .collect()
+        };
+        rows.iter().map(rest).collect()
+    }
+}
+
+/// Returns the variance of one row's deviations from 0, moderated by that of all, with its degrees of freedom. `None` if
+/// no row has two.
+fn moderated(rows: &[Vec<f64>], at: usize) -> Option<(f64, usize)> {
+    let variance = |row: &Vec<f64>| {
+        let squares: f64 = row.iter().map(|it| it * it).sum();
+        (row.len() > 1).then(|| squares / (row.len() - 1) as f64)
+    };
+    let common = median(&rows.iter().filter_map(variance).collect::<Vec<_>>())?;
+    let own = variance(&rows[at]).map_or((0.0, 0), |it| (it, rows[at].len() - 1));
+    let degrees = COMMON_DEGREES + own.1;
+    let sum = COMMON_DEGREES as f64 * common + own.1 as f64 * own.0;
+    Some((sum / degrees as f64, degrees))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_core::Rng;
+
+    use super::*;
+    use crate::order::Seed;
+
+    const RULE: RaceRule = RaceRule {
+        more_is_better: false,
+        margin_ratio: 1.05,
+        limits: Vec::new(),
+        trials_max: 60,
+    };
+
+    /// Runs a race of true values, with a common drift of blocks and a scatter of 3 % within them.
+    fn run(truth: &[f64], rule: RaceRule, seed: u64, limited: &[f64]) -> (Race, usize) {
+        let mut random = Seed(seed).generator();
+        let mut noise = |scale: f64| {
+            let sum: f64 = (0..12)
+                .map(|_| random.next_u64() as f64 / u64::MAX as f64)
+                .sum();
+            (scale * (sum - 6.0)).exp()
+        };
+        let mut race = Race::new(truth.len(), rule);
+        let mut trials = 0;
+        while let Some(block) = race.next_block() {
+            trials += block.len();
+            let drift = noise(0.1);
+            let measured = block.into_iter().map(|it| {
+                let limited = limited.get(it).map(|own| Some(own * noise(0.03)));
+                let value = Some(truth[it] * drift * noise(0.03));
+                (
+                    it,
+                    RaceTrial {
+                        value,
+                        limited: limited.into_iter().collect(),
+                    },
+                )
+            });
+            race.add_block(measured.collect());
+        }
+        (race, trials)
+    }
+
+    #[test]
+    fn the_choice_is_within_the_margin_of_the_best_in_nine_of_ten_races() {
+        let mut good = 0;
+        for seed in 0..200 {
+            let mut random = Seed(1000 + seed).generator();
+            let truth = (0..16).map(|_| 1.0 + random.next_u64() as f64 / u64::MAX as f64);
+            let truth: Vec<f64> = truth.collect();
+            let (race, trials) = run(&truth, RULE, seed, &[]);
+            assert!(trials <= 60);
+            let best = truth.iter().copied().fold(f64::INFINITY, f64::min);
+            good += usize::from(truth[race.choice().unwrap()] <= 1.05 * best);
+        }
+        assert!(good >= 180, "{good} of 200");
+    }
+
+    #[test]
+    fn the_best_is_seldom_dropped_and_bad_ones_soon_are() {
+        let mut lost = 0;
+        for seed in 0..200 {
+            let (race, _) = run(&[1.0, 1.06, 1.5, 2.0, 2.5, 3.0], RULE, seed, &[]);
+            let standings = race.standings();
+            lost += usize::from(standings[0].dropped.is_some());
+            for bad in &standings[3..] {
+                assert_eq!((bad.dropped, bad.blocks), (Some(TuneDropped::Worse), 2));
+            }
+        }
+        assert!(lost <= 10, "{lost}");
+    }
+
+    #[test]
+    fn a_limit_counts_by_its_bound() {
+        let rule = RaceRule {
+            limits: vec![1.0],
+            ..RULE
+        };
+        // The cheapest breaks the limit, the next is so close to it that nothing is shown.
+        let (race, _) = run(
+            &[1.0, 1.1, 1.3, 1.4],
+            rule.clone(),
+            3,
+            &[2.0, 0.999, 0.7, 0.5],
+        );
+        assert_eq!(race.standings()[0].dropped, Some(TuneDropped::BreaksLimit));
+        assert_eq!(race.choice(), Some(2));
+        let (race, _) = run(&[1.0, 1.1], rule, 3, &[2.0, 3.0]);
+        assert_eq!(race.choice(), None);
+    }
+
+    #[test]
+    fn one_lost_packet_breaks_a_limit_of_none() {
+        let rule = RaceRule {
+            limits: vec![0.0],
+            ..RULE
+        };
+        let mut race = Race::new(2, rule);
+        let with = |value, loss| RaceTrial {
+            value: Some(value),
+            limited: vec![Some(loss)],
+        };
+        race.add_block(vec![(0, with(1.0, 1e-6)), (1, with(2.0, 0.0))]);
+        assert_eq!(race.standings()[0].dropped, Some(TuneDropped::BreaksLimit));
+        assert_eq!(race.choice(), Some(1));
+    }
+
+    #[test]
+    fn a_candidate_without_figures_is_dropped() {
+        let mut race = Race::new(2, RULE);
+        for _ in 0..2 {
+            let value = RaceTrial {
+                value: Some(1.0),
+                limited: Vec::new(),
+            };
+            race.add_block(vec![(0, RaceTrial::default()), (1, value)]);
+        }
+        assert_eq!(race.standings()[0].dropped, Some(TuneDropped::NoFigure));
+        assert_eq!((race.next_block(), race.choice()), (None, Some(1)));
+    }
+}

@@ -1,0 +1,548 @@
+//! The best setting of the studied interface under a workload.
+//!
+//! Candidates are raced in blocks; the winner is then compared with what was there by an ordinary study, in blocks of
+//! its own: those of the race chose it, and flatter it. A candidate is set as its command sets it: its timer is not
+//! tuned to a period.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nicpoll_lab::{INTERFACE, Lab, LabError, RECEIVER, ROUTER, Refused};
+use nicpoll_model::numbers::figure;
+use nicpoll_model::tune::{
+    KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneDropped, TuneGoal, TuneLimit,
+};
+use nicpoll_model::{
+    Measure, Metric, Origin, Plan, Study, StudyKind, Trial, Unseen, Verdict, WorkUnit,
+};
+use nicpoll_stats::order::{Seed, shuffle};
+use nicpoll_stats::race::{Race, RaceRule, RaceTrial};
+use nicpoll_store::{Ended, Store};
+use nicpoll_switch::{Candidate, KnobValues, Request, candidates};
+
+use crate::design::{Design, Evidence, NamedSetting, Versus, drop_order, measures};
+use crate::judge::comparisons::{is_sure, value};
+use crate::judge::trial::TrialPlace;
+use crate::plan::{Lengths, MARGIN, outline, plan_of};
+use crate::run::session::{Identity, Session, StudyError, StudyProgress, in_lab};
+use crate::run::timer::apply;
+use crate::run::trial::Trials;
+
+/// A race takes at most this share of the grid's trials, the final comparison included.
+const GRID_SHARE: usize = 4;
+
+/// Fewest blocks of the final comparison: with fewer, ranks give no interval.
+const FINAL_BLOCKS_MIN: u32 = 6;
+
+/// What to tune for.
+#[derive(Clone, Debug)]
+pub struct TuneRequest {
+    design: Design,
+    lengths: Lengths,
+    goal: TuneGoal,
+    metric: Metric,
+    limits: Vec<TuneLimit>,
+}
+
+/// What tuning reports while it goes on.
+#[derive(Debug)]
+pub enum TuneProgress<'a> {
+    /// The race is to have at most this many trials.
+    Begins(usize),
+    /// Whether this candidate can be set is tried.
+    Trying(&'a str),
+    /// A trial of the race begins.
+    Trial {
+        /// Its number, from 1.
+        number: u32,
+        /// Candidates left.
+        left: usize,
+        /// The candidate.
+        candidate: &'a str,
+    },
+    /// The winner is compared.
+    Final(StudyProgress<'a>),
+}
+
+impl TuneRequest {
+    /// Tunes for the one workload of a design. `base` names the setting that the candidates change and that the
+    /// winner is compared with: the first one under which a NAPI polls, if it is not named.
+    ///
+    /// # Errors
+    /// For more than one workload, a name that no setting has, and a workload that lacks the goal's figure.
+    pub fn new(
+        mut design: Design,
+        lengths: Lengths,
+        base: Option<&str>,
+        goal: TuneGoal,
+        mut limits: Vec<TuneLimit>,
+    ) -> Result<Self, Refused> {
+        let [workload] = &mut design.workloads[..] else {
+            let names: Vec<&str> = design.workloads.iter().map(|it| &*it.name).collect();
+            return Err(Refused(format!(
+                "a setting is tuned for one workload: name one of {} with --workload",
+                names.join(", ")
+            )));
+        };
+        workload.options.spinner = false;
+        let measures: &[Measure] = match goal {
+            TuneGoal::Throughput => &[Measure::Rate],
+            TuneGoal::Latency => &[Measure::RoundTrip, Measure::Delay],
+            TuneGoal::Cpu => &[Measure::Cost],
+        };
+        let has = measures::metrics(&*workload);
+        let Some(&metric) = measures::judged_by(measures, &has).first() else {
+            return Err(Refused(format!(
+                "the workload {} has no figure for --goal {goal}",
+                workload.name
+            )));
+        };
+        let is_paced = has.contains(&Metric::DeliveredRatio);
+        let is_limited = limits.iter().any(|it| it.figure == KeptFigure::LossRatio);
+        if is_paced && !is_limited && goal != TuneGoal::Throughput {
+            limits.push(TuneLimit {
+                figure: KeptFigure::LossRatio,
+                at_most: 0.0,
+            });
+        }
+        let is_base = |it: &NamedSetting| match base {
+            Some(name) => it.name() == name,
+            None => it.evidence != Evidence::NoNapi && it.engine.is_none(),
+        };
+        design.settings.retain(is_base);
+        design.settings.truncate(1);
+        design.factors.clear();
+        design.contrasts.clear();
+        design.drop_order.clear();
+        if design.settings.is_empty() {
+            let which = base.map_or(String::from("under which a NAPI polls"), |it| {
+                format!("'{it}'")
+            });
+            return Err(Refused(format!(
+                "the study has no setting {which} to begin with"
+            )));
+        }
+        Ok(TuneRequest {
+            design,
+            lengths,
+            goal,
+            metric,
+            limits,
+        })
+    }
+
+    fn base(&self) -> &NamedSetting {
+        &self.design.settings[0]
+    }
+
+    fn studied(&self) -> &'static str {
+        match self.design.topology.is_routed() {
+            true => ROUTER,
+            false => RECEIVER,
+        }
+    }
+
+    /// Returns the setting that a candidate makes of the base; `None` if that sets the same.
+    fn setting(&self, candidate: &Candidate) -> Option<NamedSetting> {
+        let mut own = self.base().clone();
+        let request = own.setting.hosts.entry(String::from(self.studied()));
+        let request = request.or_insert_with(|| Request::of(INTERFACE, KnobValues::new()));
+        let is_made = self.design.topology.kind.is_made();
+        let is_same = candidate.values.iter().all(|(row, value)| {
+            let had = request.set.get(row);
+            had == Some(value) || (had.is_none() && is_made && value.number() == Some(0))
+        });
+        for (row, value) in candidate.values.iter() {
+            request.set.insert(row, value.clone());
+        }
+        own.setting.name.clone_from(&candidate.name);
+        own.setting.description.clone_from(&candidate.words);
+        own.noun.clone_from(&candidate.name);
+        own.evidence = as_set(own.evidence);
+        (!is_same).then_some(own)
+    }
+
+    fn rule(&self, trials_max: usize) -> RaceRule {
+        RaceRule {
+            more_is_better: self.metric.facts().more_is_better,
+            margin_ratio: MARGIN,
+            limits: self.limits.iter().map(|it| it.at_most).collect(),
+            trials_max,
+        }
+    }
+
+    fn result(&self, trial: &Trial) -> RaceTrial {
+        let sure = value(trial, self.metric).filter(|_| is_sure(trial, self.metric));
+        let limits = self.limits.iter();
+        RaceTrial {
+            value: sure.filter(|it| *it > 0.0 && it.is_finite()),
+            limited: limits.map(|it| kept_figure(trial, it.figure)).collect(),
+        }
+    }
+}
+
+/// A timer is taken as its command sets it.
+fn as_set(evidence: Evidence) -> Evidence {
+    match evidence {
+        Evidence::Rounds { .. } => Evidence::Polls,
+        other => other,
+    }
+}
+
+/// Returns a limited figure of a trial; `None` if it was not measured.
+fn kept_figure(trial: &Trial, figure: KeptFigure) -> Option<f64> {
+    let figures = trial.result()?;
+    let delay = |share| {
+        let own = figures.round_trip_distribution.as_ref();
+        let distribution = own.or(figures.one_way_delays.as_ref())?;
+        Some(distribution.quantile_ns(share)? as f64)
+    };
+    match figure {
+        KeptFigure::DelayP50Ns => delay(0.5),
+        KeptFigure::DelayP99Ns => delay(0.99),
+        KeptFigure::LossRatio => trial.loss_ratio(),
+        KeptFigure::BusyCores => {
+            let cpu = figures.cpu.as_ref();
+            Some(cpu.filter(|_| is_sure(trial, Metric::CpuBusy))?.busy())
+        }
+    }
+}
+
+/// Tunes in namespaces of this machine, or between its interfaces or machines if the design names them. `guard` calls
+/// [`nicpoll_switch::watch_over`].
+///
+/// # Errors
+/// When the lab cannot be built, and as [`tune`].
+pub fn tune_here(
+    request: &TuneRequest,
+    identity: Identity,
+    store: Option<Store>,
+    guard: Command,
+    cancel: &AtomicBool,
+    progress: impl FnMut(TuneProgress<'_>),
+) -> Result<Ended<Tune, StudyError>, LabError> {
+    let run = |lab: &mut Lab| tune(request, lab, identity, store, cancel, progress);
+    in_lab(&request.design.topology, false, guard, run)?
+}
+
+/// Tunes on a lab. Settings are restored before it returns. The final comparison is stored.
+///
+/// # Errors
+/// When nothing can be measured.
+pub fn tune(
+    request: &TuneRequest,
+    lab: &mut Lab,
+    identity: Identity,
+    store: Option<Store>,
+    cancel: &AtomicBool,
+    mut progress: impl FnMut(TuneProgress<'_>),
+) -> Result<Ended<Tune, StudyError>, LabError> {
+    let begin = identity.begin;
+    let mut found = head(request, lab, &identity)?;
+    let settings = possible(request, lab, &mut found, cancel, &mut progress)?;
+    let design = Design {
+        settings,
+        ..request.design.clone()
+    };
+    let plan = outline(&design, &request.lengths).map_err(Refused::from)?;
+    let blocks = (plan.blocks / 2).max(FINAL_BLOCKS_MIN);
+    let all = design.settings.len();
+    let grid = all * plan.blocks as usize;
+    let most = (grid / GRID_SHARE).saturating_sub(2 * blocks as usize);
+    let most = most.max(2 * all);
+    found.grid_trials = grid as u32;
+    progress(TuneProgress::Begins(most));
+    let mut running = Running {
+        request,
+        design: &design,
+        plan: &plan,
+        race: Race::new(all, request.rule(most)),
+        trials: Vec::new(),
+    };
+    let outcome = running.race(lab, Seed(identity.seed), cancel, &mut progress);
+    running.tell(&mut found);
+    found.is_finished = outcome.is_ok();
+    let mut ended = match outcome {
+        Err(LabError::Cancelled) => {
+            found.because = String::from("the race was ended before it was decided");
+            alone(found)
+        }
+        Err(error) => return Err(error),
+        Ok(()) => match running.winner(&mut found) {
+            None => alone(found),
+            Some(pair) => {
+                let (design, plan) = last(request, pair, blocks, identity.seed)?;
+                let store = store.map(|store| (store, StudyKind::Study));
+                let session = Session::new(design, plan, identity, store);
+                let study = session.run(lab, cancel, |it| progress(TuneProgress::Final(it)));
+                settled(request, found, study)
+            }
+        },
+    };
+    if let Ok(found) = &mut ended.outcome {
+        found.elapsed_seconds = begin.elapsed().as_secs_f64();
+    }
+    Ok(ended)
+}
+
+/// Ends without a final comparison.
+fn alone(found: Tune) -> Ended<Tune, StudyError> {
+    Ended {
+        outcome: Ok(found),
+        place: None,
+        unstored: None,
+    }
+}
+
+/// Makes the document before the race.
+fn head(request: &TuneRequest, lab: &mut Lab, identity: &Identity) -> Result<Tune, LabError> {
+    let Origin {
+        nicpoll_version,
+        argv,
+        started_at,
+    } = identity.origin.clone();
+    Ok(Tune {
+        schema: String::from(TUNE_SCHEMA),
+        nicpoll_version,
+        argv,
+        started_at,
+        interface: format!("the {}'s interface", request.studied()),
+        host: lab.machine()?,
+        traffic: request.design.workloads[0].description.clone(),
+        goal: request.goal,
+        metric: Some(request.metric),
+        limits: request.limits.clone(),
+        reference: String::from(request.base().name()),
+        seed: identity.seed,
+        ..Tune::default()
+    })
+}
+
+/// Returns the base and every candidate that can be set here; the others are noted with the reason.
+fn possible(
+    request: &TuneRequest,
+    lab: &mut Lab,
+    found: &mut Tune,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(TuneProgress<'_>),
+) -> Result<Vec<NamedSetting>, LabError> {
+    let mut base = request.base().clone();
+    base.evidence = as_set(base.evidence);
+    let mut settings = vec![base];
+    let is_made = request.design.topology.kind.is_made();
+    let cpus = lab.cpus();
+    found.candidates.push(TuneCandidate {
+        name: found.reference.clone(),
+        ..TuneCandidate::default()
+    });
+    for candidate in candidates(!is_made, &cpus) {
+        let Some(setting) = request.setting(&candidate) else {
+            continue;
+        };
+        if cancel.load(Ordering::Relaxed) {
+            return Err(LabError::Cancelled);
+        }
+        progress(TuneProgress::Trying(setting.name()));
+        let outcome = apply(lab, &setting, None);
+        lab.restore()?;
+        match outcome {
+            Ok(()) => {
+                settings.push(setting);
+                found.candidates.push(TuneCandidate {
+                    name: candidate.name,
+                    command: format!("nicpoll set IF {}", candidate.words),
+                    ..TuneCandidate::default()
+                });
+            }
+            Err(error) if error.of_lost_host().is_some() => return Err(error),
+            Err(error) => found.not_tried.push(Unseen {
+                what: candidate.name,
+                why: error.with_causes(),
+            }),
+        }
+    }
+    Ok(settings)
+}
+
+/// The race while it runs.
+struct Running<'a> {
+    request: &'a TuneRequest,
+    design: &'a Design,
+    plan: &'a Plan,
+    race: Race,
+    trials: Vec<Trial>,
+}
+
+impl<'a> Running<'a> {
+    fn race(
+        &mut self,
+        lab: &mut Lab,
+        seed: Seed,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(TuneProgress<'_>),
+    ) -> Result<(), LabError> {
+        let mut random = seed.generator();
+        let mut trials = Trials::new(lab, self.design, self.plan, cancel)?;
+        let mut block = 0;
+        while let Some(mut left) = self.race.next_block() {
+            shuffle(&mut left, &mut random);
+            block += 1;
+            let mut measured = Vec::new();
+            for &candidate in &left {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(LabError::Cancelled);
+                }
+                let number = self.trials.len() as u32 + 1;
+                let setting = self.design.settings[candidate].name();
+                progress(TuneProgress::Trial {
+                    number,
+                    left: left.len(),
+                    candidate: setting,
+                });
+                let trial = trials.run(TrialPlace {
+                    sequence: number,
+                    block,
+                    workload: self.design.workloads[0].name.clone(),
+                    setting: String::from(setting),
+                })?;
+                measured.push((candidate, self.request.result(&trial)));
+                self.trials.push(trial);
+            }
+            self.race.add_block(measured);
+        }
+        Ok(())
+    }
+
+    /// Returns the winner and the base, if they are to be compared; else says why not.
+    fn winner(&self, found: &mut Tune) -> Option<[&'a NamedSetting; 2]> {
+        let settings = &self.design.settings;
+        let winner = self.race.choice();
+        found.winner = winner.map(|it| String::from(settings[it].name()));
+        let margin = figure(100.0 * (MARGIN - 1.0));
+        found.because = match winner {
+            None if self.request.limits.is_empty() => String::from("no candidate gave a figure"),
+            None => format!(
+                "no setting that was tried is shown to keep {}",
+                found.limits_words()
+            ),
+            Some(0) => format!("it is the best that was tried, or as good within {margin} %"),
+            Some(_) => String::new(),
+        };
+        winner
+            .filter(|it| *it > 0)
+            .map(|it| [&settings[it], &settings[0]])
+    }
+
+    /// Adds what the race found to the document.
+    fn tell(&self, found: &mut Tune) {
+        found.race_trials = self.trials.len() as u32;
+        let ends = |it: nicpoll_stats::Interval| [it.estimate, it.low, it.high];
+        let standings = self.race.standings().into_iter().zip(&mut found.candidates);
+        for (at, (standing, own)) in standings.enumerate() {
+            let trials = || self.trials.iter().filter(|it| it.setting == own.name);
+            let typical = |figures: Vec<f64>| nicpoll_stats::mean(&figures);
+            own.cpu = typical(trials().filter_map(|it| cost(self.request, it)).collect());
+            let delays = trials().filter_map(|it| kept_figure(it, KeptFigure::DelayP50Ns));
+            own.delay_p50_ns = typical(delays.collect());
+            own.blocks = standing.blocks as u32;
+            own.value = standing.value;
+            own.limited = standing.limited;
+            own.dropped = standing.dropped;
+            own.ratio = self.race.ratio(at, 0).filter(|_| at > 0).map(ends);
+        }
+    }
+}
+
+/// Returns the CPU time of a trial's work.
+fn cost(request: &TuneRequest, trial: &Trial) -> Option<f64> {
+    let unit = request.design.workloads[0].request.workload().unit();
+    let metric = match unit {
+        WorkUnit::Bytes => Metric::CpuNsPerByte,
+        WorkUnit::Datagrams | WorkUnit::Transactions => Metric::CpuNsPerPacket,
+    };
+    value(trial, metric).filter(|_| is_sure(trial, metric))
+}
+
+/// Plans the comparison of the winner with the base.
+fn last(
+    request: &TuneRequest,
+    pair: [&NamedSetting; 2],
+    blocks: u32,
+    seed: u64,
+) -> Result<(Design, Plan), Refused> {
+    let contrast = Versus {
+        measures: vec![request.metric.measure()],
+        ..Versus::of(pair[0].name(), pair[1].name())
+    };
+    let workload = request.design.workloads[0].name.as_str();
+    let contrasts = vec![contrast];
+    let design = Design {
+        question: format!("Is {} better than {} here?", pair[0].name(), pair[1].name()),
+        drop_order: drop_order(&contrasts, std::iter::once(workload)),
+        settings: pair.map(NamedSetting::clone).to_vec(),
+        contrasts,
+        ..request.design.clone()
+    };
+    let lengths = Lengths {
+        blocks,
+        limit: None,
+        stop_width: None,
+        ..request.lengths.clone()
+    };
+    let plan = plan_of(&design, &lengths, Seed(seed))?;
+    Ok((design, plan))
+}
+
+/// Decides by the final comparison: the winner is chosen if it is better, or if it keeps the limits and the base does
+/// not.
+fn settled(
+    request: &TuneRequest,
+    mut found: Tune,
+    study: Ended<Study, StudyError>,
+) -> Ended<Tune, StudyError> {
+    let outcome = match study.outcome {
+        Err(StudyError::Lab(LabError::Cancelled)) => {
+            found.is_finished = false;
+            found.because = String::from("the final comparison was ended");
+            Ok(found)
+        }
+        Err(error) => Err(error),
+        Ok(study) => {
+            decide(request, &mut found, &study);
+            found.study = Some(study);
+            Ok(found)
+        }
+    };
+    Ended {
+        outcome,
+        place: study.place,
+        unstored: study.unstored,
+    }
+}
+
+fn decide(request: &TuneRequest, found: &mut Tune, study: &Study) {
+    let winner = found.winner.clone().unwrap_or_default();
+    let reference = &found.reference;
+    let mut again = Race::new(1, request.rule(usize::MAX));
+    for trial in study.trials.iter().filter(|it| it.setting == winner) {
+        again.add_block(vec![(0, request.result(trial))]);
+    }
+    let limits = found.limits_words();
+    let broke = found.candidates[0].dropped == Some(TuneDropped::BreaksLimit);
+    let mut compared = study.comparisons.iter();
+    let compared = compared.find(|it| it.metric == request.metric);
+    let verdict = compared.and_then(|it| it.verdict);
+    let is_better = verdict.is_some_and(|it| it.without_weight() == Verdict::Better);
+    let blocks = compared.map_or(0, |it| it.blocks);
+    found.because = if again.choice().is_none() {
+        format!("{winner} won the race, and is not shown to keep {limits} in the final comparison")
+    } else if is_better {
+        format!("{winner} is better than {reference} in {blocks} blocks that did not choose it")
+    } else if broke {
+        format!("{winner} keeps {limits}, and {reference} does not")
+    } else {
+        format!("{winner} won the race, and {blocks} blocks of its own do not show it to be better")
+    };
+    let is_chosen = again.choice().is_some() && (is_better || broke);
+    found.choice = is_chosen.then_some(winner);
+}
