@@ -2,7 +2,8 @@
 //!
 //! In: an [`AbRequest`], from [`prepare`] on. Out: a [`nicpoll_model::ab::LiveAb`]. `comparison` goes from one to the
 //! other, `plan` sets the lengths, `run` alternates the blocks, `meter` reads every counter, `block` makes figures of two
-//! readings, and `alarm` ends a run that harms the traffic. The statistics are [`nicpoll_stats::ab`]'s.
+//! readings, and `alarm` ends a run that harms the traffic. `tune` races
+//! candidates by such runs. The statistics are [`nicpoll_stats::ab`]'s.
 
 mod alarm;
 mod block;
@@ -10,10 +11,12 @@ mod comparison;
 mod meter;
 mod plan;
 mod run;
+mod tune;
 
 pub use comparison::{AbError, Prepared, prepare};
 pub use plan::{AbRequest, Duty, parse_block, parse_duty, plan};
 pub use run::AbProgress;
+pub use tune::{LiveTuneProgress, LiveTuneRequest, tune_live};
 
 /// The long help of `nicpoll ab`.
 pub const ABOUT: &str = include_str!("help/about.txt");

@@ -65,6 +65,8 @@ pub enum TuneDropped {
     BreaksLimit,
     /// Two of its trials had no figure.
     NoFigure,
+    /// It lost or retransmitted so much that its turn was ended.
+    Alarm,
 }
 
 /// Everything that `nicpoll tune --json` prints.
@@ -178,6 +180,27 @@ impl Tune {
     pub fn limits_words(&self) -> String {
         let words: Vec<String> = self.limits.iter().map(ToString::to_string).collect();
         words.join(", ")
+    }
+
+    /// Takes the result of the final comparison: whether the winner kept the limits and is better. It is chosen if it is
+    /// better, or if it keeps the limits and the reference does not. `blocks` counts them in words.
+    pub fn conclude(&mut self, is_kept: bool, is_better: bool, blocks: &str) {
+        let winner = self.winner.clone().unwrap_or_default();
+        let reference = &self.reference;
+        let limits = self.limits_words();
+        let mut own = self.candidates.iter().filter(|it| it.name == self.reference);
+        let broke = own.any(|it| it.dropped == Some(TuneDropped::BreaksLimit));
+        self.because = match (is_kept, is_better) {
+            (false, _) => {
+                format!("{winner} won the race and is not shown to keep {limits} in {blocks} of its own")
+            }
+            (true, true) => format!("better than {reference} in {blocks} that did not choose it"),
+            (true, false) if broke => format!("it keeps {limits}, and {reference} does not"),
+            (true, false) => {
+                format!("{winner} won the race, but {blocks} of its own do not show it to be better")
+            }
+        };
+        self.choice = (is_kept && (is_better || broke)).then_some(winner);
     }
 
     /// Leaves out the names of machines, for a page that may be passed on.

@@ -109,6 +109,11 @@ impl Race {
         }
     }
 
+    /// Drops a candidate for a reason of the caller's.
+    pub fn drop_out(&mut self, candidate: usize, why: TuneDropped) {
+        self.dropped[candidate] = Some(why);
+    }
+
     /// Returns every candidate as it stands.
     pub fn standings(&self) -> Vec<Standing> {
         let each = (0..self.trials.len()).map(|candidate| {

@@ -1,19 +1,26 @@
 //! `nicpoll tune`: finds the best setting of an interface.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
+use nicpoll_ab::{LiveTuneProgress, LiveTuneRequest, parse_block, tune_live};
 use nicpoll_lab::draw_seed;
 use nicpoll_model::tune::{Tune, TuneGoal, TuneLimit};
+use nicpoll_model::units::parse_seconds;
 use nicpoll_report::render_html;
+use nicpoll_store::{Ended, Store};
 use nicpoll_study::{Identity, TuneProgress, TuneRequest, tune_here};
-use nicpoll_switch::guard_of_this_program;
+use nicpoll_switch::{Name, guard_of_this_program};
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
 
+use crate::args::{Cli, NicpollCommand};
 use crate::failure::{EXIT_INCONCLUSIVE, Failure};
-use crate::options::{StoreFile, number};
+use crate::interface::set;
+use crate::options::{StoreFile, number, usage};
 use crate::output;
 use crate::progress::Spinner;
 use crate::study::run::{read_study, require};
@@ -43,18 +50,36 @@ impl From<Goal> for TuneGoal {
 #[derive(Args, Debug)]
 #[command(after_help = include_str!("../help/tune-examples.txt"))]
 pub struct TuneArgs {
+    /// Tune this interface under the traffic that it has
+    #[arg(value_name = "IF", required_unless_present = "study")]
+    pub name: Option<String>,
     /// Tune the studied interface of a study: a file (docs/studies.md), or the name of a ready one
-    #[arg(long, value_name = "FILE")]
-    pub study: PathBuf,
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub study: Option<PathBuf>,
     /// The workload to tune for, if the study has several
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "study")]
     pub workload: Option<String>,
     /// The setting to begin with, and to compare with [default: the first one under which a NAPI polls]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "study")]
     pub setting: Option<String>,
     /// Run it between the machines that this file names (docs/hosts.md)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "study")]
     pub hosts: Option<PathBuf>,
+    /// Time of all, on live traffic
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_seconds, default_value = "30m", requires = "name")]
+    pub duration: Duration,
+    /// Mean length of a block of the race, on live traffic
+    #[arg(long, value_name = "TIME", value_parser = parse_block, default_value = "1s", requires = "name")]
+    pub block: Duration,
+    /// Drop a candidate that loses this many times the usual, on live traffic
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = number::<u32>(..), requires = "name")]
+    pub loss_limit: u32,
+    /// Network namespace of the interface, by its name for 'ip netns'
+    #[arg(long, value_name = "NAME", requires = "name")]
+    pub netns: Option<String>,
+    /// Set what was found, as the command that is printed does
+    #[arg(long, requires = "name", conflicts_with = "json")]
+    pub apply: bool,
     /// What to tune for
     #[arg(long, value_name = "GOAL", default_value = "cpu")]
     pub goal: Goal,
@@ -78,9 +103,43 @@ pub struct TuneArgs {
     pub file: StoreFile,
 }
 
+/// What a run gives: the document, and where its final comparison is stored.
+type TuneRun = Result<Ended<Tune, Failure>, Failure>;
+
 /// Runs `nicpoll tune`, and returns the exit code.
 pub fn tune(args: &TuneArgs) -> Result<u8, Failure> {
-    let mut file = read_study(&args.study, args.hosts.as_deref())?;
+    output::require_place_for(args.report.as_deref())?;
+    let stop = Stop::on_signals().context("catching signals")?;
+    let ended = match &args.study {
+        Some(study) => under_study(args, study, &stop)?,
+        None => under_traffic(args, &stop)?,
+    };
+    let failed = |error| stop.signal().map_or(error, Failure::Signal);
+    let mut tune = ended.outcome.map_err(failed)?;
+    let applied = match args.apply && stop.signal().is_none() {
+        true => apply(args, &mut tune),
+        false => Ok(()),
+    };
+    output::print_document(&tune, args.json)?;
+    if let Some(place) = ended.place {
+        let is_compared = tune.study.is_some() || tune.ab.is_some();
+        tell!("{}", place.sentence(is_compared));
+    }
+    if let Some(file) = &args.report {
+        let mut tune = tune.clone();
+        tune.leave_out_names();
+        output::write_report(file, &render_html(&tune))?;
+    }
+    applied?;
+    ended.unstored.map_or(Ok(()), Err)?;
+    let code = exit_code(&tune);
+    stop.signal()
+        .map_or(Ok(code), |signal| Err(Failure::Signal(signal)))
+}
+
+/// Tunes under a workload of a study.
+fn under_study(args: &TuneArgs, study: &Path, stop: &Stop) -> TuneRun {
+    let mut file = read_study(study, args.hosts.as_deref())?;
     if let Some(workload) = &args.workload {
         file = file.with_workloads(std::slice::from_ref(workload))?;
     }
@@ -92,34 +151,83 @@ pub fn tune(args: &TuneArgs) -> Result<u8, Failure> {
         args.goal.into(),
         args.keep.clone(),
     )?;
-    output::require_place_for(args.report.as_deref())?;
     if !is_apart {
         require("tuning", "nicpoll tune")?;
     }
-    let stop = Stop::on_signals().context("catching signals")?;
     let guard = guard_of_this_program().context("finding this program")?;
-    let store = (!args.no_store).then(|| args.file.to_write()).transpose()?;
-    let identity = Identity::new(output::origin(), args.seed.unwrap_or_else(draw_seed));
-    let line = Spinner::new();
-    let ended = tune_here(&request, identity, store, guard, stop.asked(), |it| {
-        show(&line, it)
-    })?;
-    drop(line);
-    let tune = ended
-        .outcome
-        .map_err(|error| stop.signal().map_or_else(|| error.into(), Failure::Signal))?;
-    output::print_document(&tune, args.json)?;
-    if let Some(place) = ended.place {
-        tell!("{}", place.sentence(tune.study.is_some()));
+    let identity = Identity::new(output::origin(), args.seed());
+    let (line, store) = (Spinner::new(), args.store()?);
+    let ended = tune_here(&request, identity, store, guard, stop.asked(), |it| show(&line, it))?;
+    Ok(Ended {
+        outcome: ended.outcome.map_err(Failure::from),
+        place: ended.place,
+        unstored: ended.unstored,
+    })
+}
+
+/// Tunes an interface under its own traffic.
+fn under_traffic(args: &TuneArgs, stop: &Stop) -> TuneRun {
+    let request = LiveTuneRequest {
+        name: Name::parse(args.name.as_deref().unwrap_or_default()).map_err(usage)?,
+        netns: args.netns.clone(),
+        goal: args.goal.into(),
+        limits: args.keep.clone(),
+        duration: args.duration,
+        block: args.block,
+        seed: args.seed(),
+        loss_factor: f64::from(args.loss_limit),
+    };
+    let (line, store) = (Spinner::new(), args.store()?);
+    let ended = tune_live(
+        &request,
+        output::origin(),
+        &guard_of_this_program,
+        store,
+        stop.asked(),
+        &mut |it| show_live(&line, &it),
+    )?;
+    Ok(Ended {
+        outcome: ended.outcome.map_err(Failure::from),
+        place: ended.place,
+        unstored: ended.unstored,
+    })
+}
+
+/// Sets the choice as its command does.
+fn apply(args: &TuneArgs, tune: &mut Tune) -> Result<(), Failure> {
+    let choice = tune.choice.as_ref().and_then(|it| tune.candidate(it));
+    let Some(command) = choice.map(|it| it.command.clone()) else {
+        return Ok(());
+    };
+    let name = args.name.as_deref().unwrap_or_default();
+    let netns = args.netns.iter().flat_map(|it| ["--netns", it]);
+    let words = command.split(' ').map(|word| if word == "IF" { name } else { word });
+    let words = words.chain(netns).map(OsString::from);
+    let parsed = Cli::try_parse_from(set::translated(words)).context("setting what was found")?;
+    if let NicpollCommand::Set(own) = parsed.command {
+        tune.is_applied = set::set(&own)? == 0;
     }
-    if let Some(file) = &args.report {
-        let mut tune = tune.clone();
-        tune.leave_out_names();
-        output::write_report(file, &render_html(&tune))?;
+    Ok(())
+}
+
+impl TuneArgs {
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(draw_seed)
     }
-    ended.unstored.map_or(Ok(()), Err)?;
-    stop.signal()
-        .map_or(Ok(exit_code(&tune)), |signal| Err(Failure::Signal(signal)))
+
+    fn store(&self) -> Result<Option<Store>, Failure> {
+        (!self.no_store).then(|| self.file.to_write()).transpose()
+    }
+}
+
+fn show_live(line: &Spinner, progress: &LiveTuneProgress<'_>) {
+    match progress {
+        LiveTuneProgress::Begins(all) => line.say(format!("{all} candidates are tried in turn.")),
+        LiveTuneProgress::Turn { block, left, candidate, progress } => {
+            line.show(format!("block {block}, {left} left: {candidate}: {progress}"));
+        }
+        LiveTuneProgress::Final(it) => line.show(it.to_string()),
+    }
 }
 
 fn show(line: &Spinner, progress: TuneProgress<'_>) {

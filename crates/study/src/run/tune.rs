@@ -8,9 +8,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicpoll_lab::{INTERFACE, Lab, LabError, RECEIVER, ROUTER, Refused};
-use nicpoll_model::numbers::figure;
+use nicpoll_model::numbers::{counted, figure};
 use nicpoll_model::tune::{
-    KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneDropped, TuneGoal, TuneLimit,
+    KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneGoal, TuneLimit,
 };
 use nicpoll_model::{
     Measure, Metric, Origin, Plan, Study, StudyKind, Trial, Unseen, Verdict, WorkUnit,
@@ -522,27 +522,14 @@ fn settled(
 
 fn decide(request: &TuneRequest, found: &mut Tune, study: &Study) {
     let winner = found.winner.clone().unwrap_or_default();
-    let reference = &found.reference;
     let mut again = Race::new(1, request.rule(usize::MAX));
     for trial in study.trials.iter().filter(|it| it.setting == winner) {
         again.add_block(vec![(0, request.result(trial))]);
     }
-    let limits = found.limits_words();
-    let broke = found.candidates[0].dropped == Some(TuneDropped::BreaksLimit);
     let mut compared = study.comparisons.iter();
     let compared = compared.find(|it| it.metric == request.metric);
     let verdict = compared.and_then(|it| it.verdict);
     let is_better = verdict.is_some_and(|it| it.without_weight() == Verdict::Better);
-    let blocks = compared.map_or(0, |it| it.blocks);
-    found.because = if again.choice().is_none() {
-        format!("{winner} won the race, and is not shown to keep {limits} in the final comparison")
-    } else if is_better {
-        format!("{winner} is better than {reference} in {blocks} blocks that did not choose it")
-    } else if broke {
-        format!("{winner} keeps {limits}, and {reference} does not")
-    } else {
-        format!("{winner} won the race, and {blocks} blocks of its own do not show it to be better")
-    };
-    let is_chosen = again.choice().is_some() && (is_better || broke);
-    found.choice = is_chosen.then_some(winner);
+    let blocks = counted(compared.map_or(0, |it| it.blocks), "block");
+    found.conclude(again.choice().is_some(), is_better, &blocks);
 }

@@ -163,6 +163,7 @@ fn fate(tune: &Tune, own: &TuneCandidate) -> String {
         Some(TuneDropped::Worse) => "worse, ",
         Some(TuneDropped::BreaksLimit) => "breaks a limit, ",
         Some(TuneDropped::NoFigure) => "no figure, ",
+        Some(TuneDropped::Alarm) => "alarm, ",
     };
     String::from(words)
 }
