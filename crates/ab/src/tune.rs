@@ -24,7 +24,7 @@ use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::race::{Race, RaceRule, RaceTrial};
 use nicpoll_stats::{Interval, mean};
 use nicpoll_store::{Ended, Store};
-use nicpoll_switch::{Candidate, Journal, KnobValues, Name, candidates};
+use nicpoll_switch::{Candidate, Journal, KnobValues, Name, SwitchError};
 
 use crate::comparison::{AbError, prepare};
 use crate::plan::{AbRequest, plan};
@@ -56,6 +56,8 @@ pub struct LiveTuneRequest {
     pub name: Name,
     /// Network namespace, by its name for 'ip netns'; `None`: the caller's.
     pub netns: Option<String>,
+    /// The settings to try.
+    pub candidates: Vec<Candidate>,
     /// The goal. Throughput is the traffic's own here.
     pub goal: TuneGoal,
     /// The limits.
@@ -128,7 +130,10 @@ impl LiveTuneRequest {
             KeptFigure::DelayP50Ns => delay(run, AbQuantile::P50),
             KeptFigure::DelayP99Ns => delay(run, AbQuantile::P99),
             KeptFigure::LossRatio => lost_ratios(run),
-            KeptFigure::BusyCores => run.answer.cpu.map(|it| [it.judged_cores, it.reference_cores]),
+            KeptFigure::BusyCores => run
+                .answer
+                .cpu
+                .map(|it| [it.judged_cores, it.reference_cores]),
         });
         let both = both.map(|it| it.map_or((None, None), |[one, other]| (Some(one), Some(other))));
         let (limited, of_reference) = both.unzip();
@@ -205,7 +210,7 @@ pub fn tune_live(
         runs: 0,
         seen,
     };
-    let outcome = running.race(begin, progress);
+    let outcome = running.race(begin, &mut found.not_tried, progress);
     running.tell(&mut found);
     let winner = outcome?.then(|| running.winner(&mut found)).flatten();
     let mut ended = Ended {
@@ -215,7 +220,10 @@ pub fn tune_live(
     };
     if let Some(winner) = winner {
         let time = request.duration.mul_f64(FINAL_SHARE);
-        let prepared = prepare(request.ab(winner, time, FINAL_BLOCK), Journal::of_this_machine())?;
+        let prepared = prepare(
+            request.ab(winner, time, FINAL_BLOCK),
+            Journal::of_this_machine(),
+        )?;
         let last = &mut |it: AbProgress<'_>| progress(LiveTuneProgress::Final(it));
         let guard = guard().map_err(LabError::from)?;
         let compared = prepared.run(origin.clone(), guard, store, cancel, last)?;
@@ -274,8 +282,11 @@ fn possible(request: &LiveTuneRequest, found: &mut Tune) -> Result<Vec<Candidate
         values: KnobValues::polling(1),
     };
     // The interface itself, its namespace and privileges are asked for once, with their own messages.
-    prepare(request.ab(&empty, request.turn(), request.block), Journal::of_this_machine())?;
-    for candidate in candidates(true, &[]) {
+    prepare(
+        request.ab(&empty, request.turn(), request.block),
+        Journal::of_this_machine(),
+    )?;
+    for candidate in request.candidates.clone() {
         let own = request.ab(&candidate, request.turn(), request.block);
         match prepare(own, Journal::of_this_machine()) {
             Ok(_) => {
@@ -311,6 +322,7 @@ impl Running<'_> {
     fn race(
         &mut self,
         begin: Instant,
+        not_tried: &mut Vec<Unseen>,
         progress: &mut dyn FnMut(LiveTuneProgress<'_>),
     ) -> Result<bool, LabError> {
         let mut random = Seed(self.request.seed).generator();
@@ -329,7 +341,18 @@ impl Running<'_> {
             let mut measured = Vec::new();
             let mut of_reference = Vec::new();
             for &at in &left {
-                let (trial, limited) = self.turn(at - 1, block, left.len(), progress)?;
+                let turn = self.turn(at - 1, block, left.len(), progress);
+                let (trial, limited) = match turn {
+                    Err(LabError::Switch(SwitchError::Refused(why))) if block == 1 => {
+                        self.race.drop_out(at, TuneDropped::Refused);
+                        not_tried.push(Unseen {
+                            what: self.all[at - 1].name.clone(),
+                            why: why.to_string(),
+                        });
+                        continue;
+                    }
+                    turn => turn?,
+                };
                 if self.cancel.load(Ordering::Relaxed) {
                     return Ok(false);
                 }
@@ -359,7 +382,9 @@ impl Running<'_> {
         progress: &mut dyn FnMut(LiveTuneProgress<'_>),
     ) -> Result<(RaceTrial, Vec<Option<f64>>), LabError> {
         let own = &self.all[candidate];
-        let request = self.request.ab(own, self.request.turn(), self.request.block);
+        let request = self
+            .request
+            .ab(own, self.request.turn(), self.request.block);
         let prepared = prepare(request, Journal::of_this_machine())?;
         let guard = (self.guard)()?;
         let ended = prepared.run(self.origin.clone(), guard, None, self.cancel, &mut |it| {
@@ -415,14 +440,20 @@ impl Running<'_> {
     fn winner(&self, found: &mut Tune) -> Option<&Candidate> {
         let winner = self.race.choice();
         found.winner = winner.map(|it| found.candidates[it].name.clone());
-        let has_figures = found.candidates.iter().any(|it| it.blocks > 0 && !it.command.is_empty());
+        let has_figures = found
+            .candidates
+            .iter()
+            .any(|it| it.blocks > 0 && !it.command.is_empty());
         found.because = match winner {
             _ if !has_figures && self.request.goal == TuneGoal::Latency => String::from(
                 "no delay that a poll adds to can be seen here: it takes the card's time stamps, or TCP that this \
                  host sends",
             ),
             _ if !has_figures => String::from("CPU time could not be compared under any candidate"),
-            None => format!("nothing that was tried is shown to keep {}", found.limits_words()),
+            None => format!(
+                "nothing that was tried is shown to keep {}",
+                found.limits_words()
+            ),
             Some(0) => String::from("nothing that was tried is shown to be better"),
             Some(_) => String::new(),
         };

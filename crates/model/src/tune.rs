@@ -65,6 +65,8 @@ pub enum TuneDropped {
     BreaksLimit,
     /// Two of its trials had no figure.
     NoFigure,
+    /// It could not be set, or is what the host has; `not_tried` says why.
+    Refused,
     /// It lost or retransmitted so much that its turn was ended.
     Alarm,
 }
@@ -188,16 +190,23 @@ impl Tune {
         let winner = self.winner.clone().unwrap_or_default();
         let reference = &self.reference;
         let limits = self.limits_words();
-        let mut own = self.candidates.iter().filter(|it| it.name == self.reference);
+        let mut own = self
+            .candidates
+            .iter()
+            .filter(|it| it.name == self.reference);
         let broke = own.any(|it| it.dropped == Some(TuneDropped::BreaksLimit));
         self.because = match (is_kept, is_better) {
             (false, _) => {
-                format!("{winner} won the race and is not shown to keep {limits} in {blocks} of its own")
+                format!(
+                    "{winner} won the race and is not shown to keep {limits} in {blocks} of its own"
+                )
             }
             (true, true) => format!("better than {reference} in {blocks} that did not choose it"),
             (true, false) if broke => format!("it keeps {limits}, and {reference} does not"),
             (true, false) => {
-                format!("{winner} won the race, but {blocks} of its own do not show it to be better")
+                format!(
+                    "{winner} won the race, but {blocks} of its own do not show it to be better"
+                )
             }
         };
         self.choice = (is_kept && (is_better || broke)).then_some(winner);

@@ -208,39 +208,36 @@ impl Race {
         })
     }
 
-    /// Returns a limited figure with the ends of its interval. With a limit of 0, one that was ever above 0 is above
-    /// it, and one that never was is 0.
+    /// Returns a limited figure with the ends of its interval: of logs, unless one was 0. With a limit of 0, one that
+    /// was ever above 0 is above it, and one that never was is 0.
     fn limited(&self, candidate: usize, limit: usize) -> Option<[f64; 3]> {
-        let figures = |candidate: usize| {
-            let trials = self.trials[candidate].iter();
-            let figures = trials.filter_map(move |it| it.limited.get(limit).copied().flatten());
-            figures.collect::<Vec<f64>>()
+        let figures = |trials: &Vec<RaceTrial>| {
+            let figures = trials.iter().map(|it| it.limited.get(limit).copied());
+            figures.flatten().flatten().collect::<Vec<f64>>()
         };
-        let own = figures(candidate);
-        let estimate = mean(&own)?;
+        let all: Vec<Vec<f64>> = self.trials.iter().map(figures).collect();
+        let plain = mean(&all[candidate])?;
         if self.rule.limits[limit] == 0.0 {
-            let least = if estimate > 0.0 {
-                f64::MIN_POSITIVE
-            } else {
-                0.0
-            };
-            return Some([estimate, least, estimate]);
+            let least = if plain > 0.0 { f64::MIN_POSITIVE } else { 0.0 };
+            return Some([plain, least, plain]);
         }
-        // Relative to each one's own figure.
-        let deviations = (0..self.trials.len()).map(|it| {
-            let all = figures(it);
-            let middle = mean(&all).filter(|middle| *middle > 0.0);
-            middle.map_or_else(Vec::new, |middle| {
-                all.iter().map(|it| it / middle - 1.0).collect()
-            })
+        let has_logs = all.iter().flatten().all(|it| *it > 0.0);
+        let scaled = |it: &f64| if has_logs { it.ln() } else { *it };
+        let back = |it: f64| if has_logs { it.exp() } else { it };
+        let rows = all.iter().map(|row| row.iter().map(scaled).collect());
+        let rows: Vec<Vec<f64>> = rows.collect();
+        let deviations = rows.iter().map(|row| {
+            let middle = mean(row).unwrap_or_default();
+            row.iter().map(|it| it - middle).collect()
         });
         let deviations: Vec<Vec<f64>> = deviations.collect();
+        let estimate = mean(&rows[candidate])?;
         let Some((variance, degrees)) = moderated(&deviations, candidate) else {
-            return Some([estimate, 0.0, f64::INFINITY]);
+            return Some([back(estimate), 0.0, f64::INFINITY]);
         };
-        let error = estimate * (variance / own.len() as f64).sqrt();
+        let error = (variance / rows[candidate].len() as f64).sqrt();
         let half = student_quantile(degrees, self.confidence) * error;
-        Some([estimate, estimate - half, estimate + half])
+        Some([estimate, estimate - half, estimate + half].map(back))
     }
 
     fn logs(&self, candidate: usize) -> Vec<f64> {

@@ -13,7 +13,8 @@ use nicpoll_model::units::parse_seconds;
 use nicpoll_report::render_html;
 use nicpoll_store::{Ended, Store};
 use nicpoll_study::{Identity, TuneProgress, TuneRequest, tune_here};
-use nicpoll_switch::{Name, guard_of_this_program};
+use nicpoll_switch::{Candidate, Name, candidates, guard_of_this_program};
+use nicpoll_sys::schedule::allowed_cpus;
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
 
@@ -86,6 +87,9 @@ pub struct TuneArgs {
     /// Choose only a setting that is shown to keep these limits: p99<500us, p50<100us, loss=0, loss<0.1%, cpu<1.5cores
     #[arg(long, value_name = "LIMITS", value_delimiter = ',', value_parser = TuneLimit::parse)]
     pub keep: Vec<TuneLimit>,
+    /// Try only candidates whose names begin so: 'polling 200us', interrupts, deferral, moderation (docs/tune.md)
+    #[arg(long = "try", value_name = "NAMES", value_delimiter = ',')]
+    pub names: Vec<String>,
     /// Seed of the random order [default: random; it is printed]
     #[arg(long, value_name = "N", value_parser = number::<u64>(..))]
     pub seed: Option<u64>,
@@ -144,12 +148,14 @@ fn under_study(args: &TuneArgs, study: &Path, stop: &Stop) -> TuneRun {
         file = file.with_workloads(std::slice::from_ref(workload))?;
     }
     let is_apart = file.design.topology.hosts.is_some();
+    let is_made = file.design.topology.kind.is_made();
     let request = TuneRequest::new(
         file.design,
         file.lengths,
         args.setting.as_deref(),
         args.goal.into(),
         args.keep.clone(),
+        tried(args, !is_made)?,
     )?;
     if !is_apart {
         require("tuning", "nicpoll tune")?;
@@ -157,7 +163,9 @@ fn under_study(args: &TuneArgs, study: &Path, stop: &Stop) -> TuneRun {
     let guard = guard_of_this_program().context("finding this program")?;
     let identity = Identity::new(output::origin(), args.seed());
     let (line, store) = (Spinner::new(), args.store()?);
-    let ended = tune_here(&request, identity, store, guard, stop.asked(), |it| show(&line, it))?;
+    let ended = tune_here(&request, identity, store, guard, stop.asked(), |it| {
+        show(&line, it)
+    })?;
     Ok(Ended {
         outcome: ended.outcome.map_err(Failure::from),
         place: ended.place,
@@ -170,6 +178,7 @@ fn under_traffic(args: &TuneArgs, stop: &Stop) -> TuneRun {
     let request = LiveTuneRequest {
         name: Name::parse(args.name.as_deref().unwrap_or_default()).map_err(usage)?,
         netns: args.netns.clone(),
+        candidates: tried(args, true)?,
         goal: args.goal.into(),
         limits: args.keep.clone(),
         duration: args.duration,
@@ -193,6 +202,23 @@ fn under_traffic(args: &TuneArgs, stop: &Stop) -> TuneRun {
     })
 }
 
+/// Returns the settings to try; threads may be bound to the first two CPUs that this program may use.
+fn tried(args: &TuneArgs, is_card: bool) -> Result<Vec<Candidate>, Failure> {
+    let cpus = allowed_cpus().context("asking for the allowed CPUs")?;
+    let mut all = candidates(is_card, &cpus[..cpus.len().min(2)]);
+    let known: Vec<String> = all.iter().map(|it| it.name.clone()).collect();
+    let is_known = |name: &&String| !known.iter().any(|it| it.starts_with(&***name));
+    if let Some(name) = args.names.iter().find(is_known) {
+        return Err(usage(format!(
+            "--try {name}: no candidate is called so; there are {}",
+            known.join("; ")
+        )));
+    }
+    let begins = |it: &Candidate| args.names.iter().any(|name| it.name.starts_with(&**name));
+    all.retain(|it| args.names.is_empty() || begins(it));
+    Ok(all)
+}
+
 /// Sets the choice as its command does.
 fn apply(args: &TuneArgs, tune: &mut Tune) -> Result<(), Failure> {
     let choice = tune.choice.as_ref().and_then(|it| tune.candidate(it));
@@ -201,7 +227,9 @@ fn apply(args: &TuneArgs, tune: &mut Tune) -> Result<(), Failure> {
     };
     let name = args.name.as_deref().unwrap_or_default();
     let netns = args.netns.iter().flat_map(|it| ["--netns", it]);
-    let words = command.split(' ').map(|word| if word == "IF" { name } else { word });
+    let words = command
+        .split(' ')
+        .map(|word| if word == "IF" { name } else { word });
     let words = words.chain(netns).map(OsString::from);
     let parsed = Cli::try_parse_from(set::translated(words)).context("setting what was found")?;
     if let NicpollCommand::Set(own) = parsed.command {
@@ -223,8 +251,15 @@ impl TuneArgs {
 fn show_live(line: &Spinner, progress: &LiveTuneProgress<'_>) {
     match progress {
         LiveTuneProgress::Begins(all) => line.say(format!("{all} candidates are tried in turn.")),
-        LiveTuneProgress::Turn { block, left, candidate, progress } => {
-            line.show(format!("block {block}, {left} left: {candidate}: {progress}"));
+        LiveTuneProgress::Turn {
+            block,
+            left,
+            candidate,
+            progress,
+        } => {
+            line.show(format!(
+                "block {block}, {left} left: {candidate}: {progress}"
+            ));
         }
         LiveTuneProgress::Final(it) => line.show(it.to_string()),
     }

@@ -122,11 +122,13 @@ impl CheckedStreams {
                     continue;
                 }
                 // What came before the first one that came here is not missed.
-                let span = sequence.highest() - stream.first + 1;
+                // A stranger may count up to the end of numbers.
+                let span = (sequence.highest() - stream.first).saturating_add(1);
                 let distinct = stream.packets - sequence.duplicates();
                 total.streams += 1;
                 total.numbered_packets += stream.packets;
-                total.lost_packets += span.saturating_sub(distinct);
+                let lost = span.saturating_sub(distinct);
+                total.lost_packets = total.lost_packets.saturating_add(lost);
                 total.duplicate_packets += sequence.duplicates();
                 total.late_packets += sequence.out_of_order();
             }
@@ -217,6 +219,29 @@ mod tests {
         }
         let total = CheckedStreams::total([&streams]).unwrap();
         assert_eq!(total.numbered_packets, 5);
+    }
+
+    #[test]
+    fn numbers_from_0_to_the_end_of_numbers_are_lost_without_a_panic() {
+        struct Whole;
+        impl Ids for Whole {
+            fn id(&mut self, payload: &[u8]) -> Option<u64> {
+                payload.first().map(|it| u64::MAX * u64::from(*it & 1))
+            }
+        }
+        let mut streams = CheckedStreams::new(PacketCheck {
+            name: "whole",
+            ids: || Box::new(Whole),
+        });
+        for port in [1, 2] {
+            for first in [0, 1] {
+                let mut frame = frame(port, 0, 0);
+                frame[42] = first;
+                streams.record(&frame, 1);
+            }
+        }
+        let total = CheckedStreams::total([&streams]).unwrap();
+        assert_eq!((total.numbered_packets, total.lost_packets), (4, u64::MAX));
     }
 
     #[test]

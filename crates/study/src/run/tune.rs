@@ -9,16 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicpoll_lab::{INTERFACE, Lab, LabError, RECEIVER, ROUTER, Refused};
 use nicpoll_model::numbers::{counted, figure};
-use nicpoll_model::tune::{
-    KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneGoal, TuneLimit,
-};
+use nicpoll_model::tune::{KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneGoal, TuneLimit};
 use nicpoll_model::{
     Measure, Metric, Origin, Plan, Study, StudyKind, Trial, Unseen, Verdict, WorkUnit,
 };
 use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::race::{Race, RaceRule, RaceTrial};
 use nicpoll_store::{Ended, Store};
-use nicpoll_switch::{Candidate, KnobValues, Request, candidates};
+use nicpoll_switch::{Candidate, KnobValues, Request};
 
 use crate::design::{Design, Evidence, NamedSetting, Versus, drop_order, measures};
 use crate::judge::comparisons::{is_sure, value};
@@ -42,6 +40,7 @@ pub struct TuneRequest {
     goal: TuneGoal,
     metric: Metric,
     limits: Vec<TuneLimit>,
+    candidates: Vec<Candidate>,
 }
 
 /// What tuning reports while it goes on.
@@ -65,7 +64,7 @@ pub enum TuneProgress<'a> {
 }
 
 impl TuneRequest {
-    /// Tunes for the one workload of a design. `base` names the setting that the candidates change and that the
+    /// Tunes for the one workload of a design by trying these candidates. `base` names the setting that the candidates change and that the
     /// winner is compared with: the first one under which a NAPI polls, if it is not named.
     ///
     /// # Errors
@@ -76,6 +75,7 @@ impl TuneRequest {
         base: Option<&str>,
         goal: TuneGoal,
         mut limits: Vec<TuneLimit>,
+        candidates: Vec<Candidate>,
     ) -> Result<Self, Refused> {
         let [workload] = &mut design.workloads[..] else {
             let names: Vec<&str> = design.workloads.iter().map(|it| &*it.name).collect();
@@ -128,6 +128,7 @@ impl TuneRequest {
             goal,
             metric,
             limits,
+            candidates,
         })
     }
 
@@ -263,7 +264,7 @@ pub fn tune(
     running.tell(&mut found);
     found.is_finished = outcome.is_ok();
     let mut ended = match outcome {
-        Err(LabError::Cancelled) => {
+        Err(_) if cancel.load(Ordering::Relaxed) => {
             found.because = String::from("the race was ended before it was decided");
             alone(found)
         }
@@ -275,7 +276,7 @@ pub fn tune(
                 let store = store.map(|store| (store, StudyKind::Study));
                 let session = Session::new(design, plan, identity, store);
                 let study = session.run(lab, cancel, |it| progress(TuneProgress::Final(it)));
-                settled(request, found, study)
+                settled(request, found, study, cancel)
             }
         },
     };
@@ -329,14 +330,12 @@ fn possible(
     let mut base = request.base().clone();
     base.evidence = as_set(base.evidence);
     let mut settings = vec![base];
-    let is_made = request.design.topology.kind.is_made();
-    let cpus = lab.cpus();
     found.candidates.push(TuneCandidate {
         name: found.reference.clone(),
         ..TuneCandidate::default()
     });
-    for candidate in candidates(!is_made, &cpus) {
-        let Some(setting) = request.setting(&candidate) else {
+    for candidate in &request.candidates {
+        let Some(setting) = request.setting(candidate) else {
             continue;
         };
         if cancel.load(Ordering::Relaxed) {
@@ -349,14 +348,14 @@ fn possible(
             Ok(()) => {
                 settings.push(setting);
                 found.candidates.push(TuneCandidate {
-                    name: candidate.name,
+                    name: candidate.name.clone(),
                     command: format!("nicpoll set IF {}", candidate.words),
                     ..TuneCandidate::default()
                 });
             }
             Err(error) if error.of_lost_host().is_some() => return Err(error),
             Err(error) => found.not_tried.push(Unseen {
-                what: candidate.name,
+                what: candidate.name.clone(),
                 why: error.with_causes(),
             }),
         }
@@ -499,9 +498,10 @@ fn settled(
     request: &TuneRequest,
     mut found: Tune,
     study: Ended<Study, StudyError>,
+    cancel: &AtomicBool,
 ) -> Ended<Tune, StudyError> {
     let outcome = match study.outcome {
-        Err(StudyError::Lab(LabError::Cancelled)) => {
+        Err(_) if cancel.load(Ordering::Relaxed) => {
             found.is_finished = false;
             found.because = String::from("the final comparison was ended");
             Ok(found)

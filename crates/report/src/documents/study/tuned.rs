@@ -31,18 +31,16 @@ impl Document for Tune {
                 part.item("! ", Ink::Unsure, format!("not tried: {what}: {why}"));
             }
         });
-        page.linked(Medium::All, ("final", "The final comparison"), |part| {
-            if let Some(study) = &self.study {
+        if self.study.is_some() || self.ab.is_some() {
+            page.linked(Medium::All, ("final", "The final comparison"), |part| {
                 part.heading("The winner against what it had");
-                answer::write(part, study);
-            }
-            if let Some(compared) = &self.ab {
-                part.heading("The winner against what it had");
-                words::answer(compared)
-                    .into_iter()
-                    .for_each(|it| part.say(it));
-            }
-        });
+                if let Some(study) = &self.study {
+                    answer::write(part, study);
+                }
+                let compared = self.ab.iter().flat_map(words::answer);
+                compared.for_each(|it| part.say(it));
+            });
+        }
         page.linked(Medium::Html, ("repeat", "Repeat it"), |part| {
             part.heading("Repeat it");
             part.blocks.push(Block::Code(self.argv.join(" ")));
@@ -163,6 +161,7 @@ fn fate(tune: &Tune, own: &TuneCandidate) -> String {
         Some(TuneDropped::Worse) => "worse, ",
         Some(TuneDropped::BreaksLimit) => "breaks a limit, ",
         Some(TuneDropped::NoFigure) => "no figure, ",
+        Some(TuneDropped::Refused) => "refused, ",
         Some(TuneDropped::Alarm) => "alarm, ",
     };
     String::from(words)
