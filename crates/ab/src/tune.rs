@@ -21,7 +21,7 @@ use nicpoll_model::units::show_time;
 use nicpoll_model::{Origin, Unseen};
 use nicpoll_stats::ab::MARGIN;
 use nicpoll_stats::order::{Seed, shuffle};
-use nicpoll_stats::race::{Race, RaceRule, RaceTrial};
+use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
 use nicpoll_stats::{Interval, mean};
 use nicpoll_store::{Ended, Store};
 use nicpoll_switch::{Candidate, Journal, KnobValues, Name, SwitchError};
@@ -30,11 +30,11 @@ use crate::comparison::{AbError, prepare};
 use crate::plan::{AbRequest, plan};
 use crate::run::{AS_IT_IS, AbProgress};
 
-/// Pairs of blocks of a candidate in each block of the race.
-const PAIRS: u32 = 6;
+/// Pairs of blocks of a candidate in each block of the race, about: their lengths are random.
+const PAIRS: u32 = 9;
 
 /// What a candidate's turn takes besides its blocks, at most: losses are learnt, changes are tried.
-const BESIDES: Duration = Duration::from_secs(8);
+const BESIDES: Duration = Duration::from_secs(5);
 
 /// Share of the time that the final comparison has.
 const FINAL_SHARE: f64 = 0.25;

@@ -104,7 +104,10 @@ fn run(command: &NicpollCommand) -> Result<u8, Failure> {
     match command {
         NicpollCommand::Demo(args) => demo::demo(args),
         NicpollCommand::Ab(args) => ab::ab(args),
-        NicpollCommand::Tune(args) => tune::tune(args),
+        NicpollCommand::Tune(args) => match tune::tune(args)? {
+            (_, Some(words)) => command_of(words, false),
+            (code, None) => Ok(code),
+        },
         NicpollCommand::Study(args) => study::run(args),
         NicpollCommand::Serve(args) => serve::serve(args),
         NicpollCommand::Rr(args) => rr::run(args),

@@ -20,13 +20,13 @@ pub mod numbers;
 pub mod sim;
 mod study;
 pub mod traffic;
-pub mod tune;
 pub mod units;
 
 pub use cpu::*;
 pub use document::*;
 pub use interface::*;
 pub use loss::*;
+pub use study::tune;
 pub use study::*;
 pub use traffic::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use units::{Pace, Rate, RateUnit, Refused};

@@ -14,7 +14,6 @@ mod interval;
 mod latencies;
 mod method;
 pub mod order;
-pub mod race;
 mod rank;
 pub mod search;
 pub mod sequence;

@@ -5,6 +5,8 @@
 //! of all places between two neighbouring loads, the one that contradicts the fewest seconds of trials; its two ends
 //! are then tried until they are decided. Good trials above bad ones therefore cost a few trials, not the result.
 
+pub mod race;
+
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use nicpoll_ab::{LiveTuneProgress, LiveTuneRequest, parse_block, tune_live};
 use nicpoll_lab::draw_seed;
 use nicpoll_model::tune::{Tune, TuneGoal, TuneLimit};
@@ -18,9 +18,7 @@ use nicpoll_sys::schedule::allowed_cpus;
 use nicpoll_sys::tell;
 use nicpoll_traffic::signals::Stop;
 
-use crate::args::{Cli, NicpollCommand};
 use crate::failure::{EXIT_INCONCLUSIVE, Failure};
-use crate::interface::set;
 use crate::options::{StoreFile, number, usage};
 use crate::output;
 use crate::progress::Spinner;
@@ -110,8 +108,8 @@ pub struct TuneArgs {
 /// What a run gives: the document, and where its final comparison is stored.
 type TuneRun = Result<Ended<Tune, Failure>, Failure>;
 
-/// Runs `nicpoll tune`, and returns the exit code.
-pub fn tune(args: &TuneArgs) -> Result<u8, Failure> {
+/// Runs `nicpoll tune`, and returns the exit code and the command that is to set the choice.
+pub fn tune(args: &TuneArgs) -> Result<(u8, Option<Vec<OsString>>), Failure> {
     output::require_place_for(args.report.as_deref())?;
     let stop = Stop::on_signals().context("catching signals")?;
     let ended = match &args.study {
@@ -119,11 +117,7 @@ pub fn tune(args: &TuneArgs) -> Result<u8, Failure> {
         None => under_traffic(args, &stop)?,
     };
     let failed = |error| stop.signal().map_or(error, Failure::Signal);
-    let mut tune = ended.outcome.map_err(failed)?;
-    let applied = match args.apply && stop.signal().is_none() {
-        true => apply(args, &mut tune),
-        false => Ok(()),
-    };
+    let tune = ended.outcome.map_err(failed)?;
     output::print_document(&tune, args.json)?;
     if let Some(place) = ended.place {
         let is_compared = tune.study.is_some() || tune.ab.is_some();
@@ -134,11 +128,12 @@ pub fn tune(args: &TuneArgs) -> Result<u8, Failure> {
         tune.leave_out_names();
         output::write_report(file, &render_html(&tune))?;
     }
-    applied?;
     ended.unstored.map_or(Ok(()), Err)?;
-    let code = exit_code(&tune);
-    stop.signal()
-        .map_or(Ok(code), |signal| Err(Failure::Signal(signal)))
+    if let Some(signal) = stop.signal() {
+        return Err(Failure::Signal(signal));
+    }
+    let set = words_of(args, &tune).filter(|_| args.apply);
+    Ok((exit_code(&tune), set))
 }
 
 /// Tunes under a workload of a study.
@@ -219,23 +214,14 @@ fn tried(args: &TuneArgs, is_card: bool) -> Result<Vec<Candidate>, Failure> {
     Ok(all)
 }
 
-/// Sets the choice as its command does.
-fn apply(args: &TuneArgs, tune: &mut Tune) -> Result<(), Failure> {
-    let choice = tune.choice.as_ref().and_then(|it| tune.candidate(it));
-    let Some(command) = choice.map(|it| it.command.clone()) else {
-        return Ok(());
-    };
+/// Returns the words of the command that sets the choice.
+fn words_of(args: &TuneArgs, tune: &Tune) -> Option<Vec<OsString>> {
+    let choice = tune.candidate(tune.choice.as_ref()?)?;
     let name = args.name.as_deref().unwrap_or_default();
+    let words = choice.command.split(' ');
+    let words = words.map(|word| if word == "IF" { name } else { word });
     let netns = args.netns.iter().flat_map(|it| ["--netns", it]);
-    let words = command
-        .split(' ')
-        .map(|word| if word == "IF" { name } else { word });
-    let words = words.chain(netns).map(OsString::from);
-    let parsed = Cli::try_parse_from(set::translated(words)).context("setting what was found")?;
-    if let NicpollCommand::Set(own) = parsed.command {
-        tune.is_applied = set::set(&own)? == 0;
-    }
-    Ok(())
+    Some(words.chain(netns).map(OsString::from).collect())
 }
 
 impl TuneArgs {

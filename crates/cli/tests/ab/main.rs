@@ -8,6 +8,7 @@ mod traffic;
 use crate::common::prelude::*;
 use crate::traffic::{Traffic, under_connections};
 use nicpoll_model::ab::{AbDelayKind, AbEndCause, LiveAb};
+use nicpoll_model::tune::Tune;
 use nicpoll_model::{Studies, StudyKind, StudyState};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Kernel, Knob};
@@ -437,4 +438,32 @@ fn what_cannot_take_turns_is_refused_and_a_plan_writes_nothing() {
     assert_has(pair.refused("ab em0", 1), "it is down");
     pair.ip("link set em0 up");
     pair.assert_restored(&before);
+}
+
+#[test]
+fn tune_tries_candidates_under_the_traffic_and_leaves_everything_as_it_was() {
+    needs!(Time, Root, PerNapi, Iperf, Ip);
+    let pair = Switched::new();
+    pair.set_up_by_hand();
+    let before = pair.dump();
+    let _traffic = Traffic::iperf(&pair);
+    let words = "tune em0 --try deferral --for 40s --block 0.4s --loss-limit 100000 --json";
+    let output = pair.start(words).wait_with_output().unwrap();
+    let found: Tune = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(found.is_finished, "{found:?}");
+    let names: Vec<&str> = found.candidates.iter().map(|it| &*it.name).collect();
+    assert_eq!(names, ["as it is", "deferral 20us", "deferral 100us"]);
+    assert!(found.race_trials >= 2, "{found:?}");
+    // Whichever wins, only a comparison of its own chooses it.
+    assert!(found.choice.is_none() || found.ab.is_some(), "{found:?}");
+    assert_eq!(pair.dump(), before);
+    let refused = pair
+        .start("tune em0 --try pulling")
+        .wait_with_output()
+        .unwrap();
+    assert_code(&refused, 2);
+    assert_has(
+        &said(&refused),
+        "no candidate is called so; there are interrupts",
+    );
 }

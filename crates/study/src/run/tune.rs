@@ -14,7 +14,7 @@ use nicpoll_model::{
     Measure, Metric, Origin, Plan, Study, StudyKind, Trial, Unseen, Verdict, WorkUnit,
 };
 use nicpoll_stats::order::{Seed, shuffle};
-use nicpoll_stats::race::{Race, RaceRule, RaceTrial};
+use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
 use nicpoll_store::{Ended, Store};
 use nicpoll_switch::{Candidate, KnobValues, Request};
 

@@ -67,8 +67,7 @@ fn write_answer(part: &mut Part, tune: &Tune) {
             let command = choice
                 .command
                 .replace(" IF ", &format!(" {} ", interface(tune)));
-            let is_set = if tune.is_applied { " (done)" } else { "" };
-            part.line(vec![(format!("  {command}{is_set}"), Ink::Strong)]);
+            part.line(vec![(format!("  {command}"), Ink::Strong)]);
         }
     }
     part.blank();
@@ -109,7 +108,7 @@ fn value_of(tune: &Tune) -> (String, f64) {
     let Some(MetricFacts { label, unit, .. }) = tune.metric.map(|it| it.facts()) else {
         return match tune.goal {
             TuneGoal::Latency => (String::from("median delay, us"), 1000.0),
-            _ => (String::from("CPU time at equal load, ratio"), 1.0),
+            _ => (String::from("CPU time a byte, ratio"), 1.0),
         };
     };
     match label.contains(unit.0) {

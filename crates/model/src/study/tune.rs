@@ -11,7 +11,7 @@ use crate::document::{HostFacts, named};
 use crate::interface::Unseen;
 use crate::numbers::{duration_text, figure};
 use crate::study::{Metric, Study};
-use crate::units::parse_time;
+use crate::units::{Refused, parse_time};
 
 /// Name and version of the JSON of [`Tune`].
 pub const TUNE_SCHEMA: &str = "nicpoll.tune/1";
@@ -119,8 +119,6 @@ pub struct Tune {
     pub choice: Option<String>,
     /// Why, in words.
     pub because: String,
-    /// Whether the choice was set.
-    pub is_applied: bool,
     /// How long it took.
     pub elapsed_seconds: f64,
 }
@@ -130,7 +128,7 @@ impl TuneLimit {
     ///
     /// # Errors
     /// For another figure, and for a value without its unit.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Refused> {
         let wrong = || {
             format!(
                 "'{text}' is no limit; give p99<500us, p50<100us, loss=0, loss<0.1% or cpu<1.5cores"
