@@ -101,9 +101,9 @@ pub fn require_place_for(report: Option<&Path>) -> Result<(), Failure> {
 }
 
 /// Writes the page of a document to its file, if one was named.
-pub fn write_page(
+pub fn write_page<'a>(
     file: Option<&Path>,
-    page: impl FnOnce(&[String]) -> Page,
+    page: impl FnOnce(&[String]) -> Page<'a>,
 ) -> Result<(), Failure> {
     file.map_or(Ok(()), |file| {
         write_report(file, &render_html(&page(&origin().argv)))

@@ -3,6 +3,8 @@
 //! A column is a field of the row by its own name or, after a blank, by its path: `p50_ns latency/p50_ns`. A figure
 //! that was not measured is empty.
 
+use std::iter;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,20 +20,22 @@ pub(crate) fn with(row: &impl Serialize, more: Value) -> Value {
     row
 }
 
-/// Returns a table with these columns.
-pub(crate) fn table(columns: &str, rows: impl Iterator<Item = Value>) -> String {
+/// Returns the lines of a table with these columns.
+pub(crate) fn table(
+    columns: String,
+    rows: impl Iterator<Item = Value>,
+) -> impl Iterator<Item = String> {
     let columns = columns.split('|').map(|column| {
         let (name, path) = column.split_once(' ').unwrap_or((column, column));
         (name, format!("/{path}"))
     });
-    let columns: Vec<(&str, String)> = columns.collect();
-    let mut text = joined(columns.iter().map(|(name, _)| name), ",") + "\n";
-    for row in rows {
-        let fields = columns.iter().map(|(_, path)| field(row.pointer(path)));
-        text += &joined(fields, ",");
-        text.push('\n');
-    }
-    text
+    let (names, paths): (Vec<&str>, Vec<String>) = columns.unzip();
+    let head = joined(names, ",") + "\n";
+    let lines = rows.map(move |row| {
+        let fields = paths.iter().map(|path| field(row.pointer(path)));
+        joined(fields, ",") + "\n"
+    });
+    iter::once(head).chain(lines)
 }
 
 fn field(value: Option<&Value>) -> String {

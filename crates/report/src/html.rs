@@ -2,7 +2,8 @@
 //!
 //! The file loads nothing and runs no script. Each plot has its table. No text of a document can become markup.
 
-use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::io::{self, Write};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -18,55 +19,55 @@ const POLICY: &str =
 /// Anchor of the head of a page.
 const ANSWER: &str = "answer";
 
-/// Stands where the data of a file is put. Text of a document cannot hold it: its `<` is escaped.
-const DATA: &str = "<data>";
+/// Stands in a frame where its inside is put. Text of a document cannot hold it: its `<` is escaped.
+const INSIDE: PreEscaped<&str> = PreEscaped("<inside>");
 /// Bytes that are encoded at once: no filler stands between two pieces.
 const PIECE_BYTES: usize = 3 << 14;
+
+/// Takes pieces of a page.
+type Put<'a> = dyn FnMut(&str) -> io::Result<()> + 'a;
 
 /// Renders a document as one HTML file, with a newline at its end.
 pub fn render_html(document: &impl Document) -> String {
     let mut file = String::new();
-    let put = |piece: &str| -> Result<(), Infallible> {
-        file.push_str(piece);
-        Ok(())
-    };
-    let Ok(()) = put_html(&document.page(), put);
+    let mut put = |piece: &str| file.write_str(piece).map_err(io::Error::other);
+    put_html(&document.page(), &mut put).expect("a string takes all");
     file
 }
 
-/// Renders a page as one HTML file, piece by piece: the files that it holds are not in memory a second time.
+/// Renders a page as one HTML file, piece by piece: neither the file nor those that it holds are in memory as a whole.
 ///
 /// # Errors
 /// That of `put`.
-pub fn put_html<E>(page: &Page, mut put: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+pub fn put_html(page: &Page, put: &mut Put) -> io::Result<()> {
     let parts = page.parts.iter();
-    let parts: Vec<&Part> = parts
-        .filter(|part| matches!(part.medium, Medium::All | Medium::Html))
-        .collect();
-    let text = text_of(page, &parts);
-    let mut pieces = text.split(DATA);
-    put(pieces.next().unwrap_or_default())?;
-    let blocks = parts.iter().flat_map(|part| &part.blocks);
-    let saved = blocks.filter_map(|block| match block {
-        Block::Saved(it) => Some(it),
-        _ => None,
-    });
-    for (file, piece) in saved.zip(pieces) {
-        for bytes in file.data.as_bytes().chunks(PIECE_BYTES) {
-            put(&base64(bytes))?;
-        }
-        put(piece)?;
-    }
+    let mut parts = parts.filter(|part| matches!(part.medium, Medium::All | Medium::Html));
+    let frame = frame_of(page, parts.clone());
+    put_framed(frame, put, |put| {
+        parts.try_for_each(|part| put_part(part, put))
+    })?;
     put("\n")
 }
 
-/// Renders a page, with [`DATA`] for the data of its files.
-fn text_of(page: &Page, parts: &[&Part]) -> String {
-    let anchors = parts.iter().filter_map(|part| part.anchor.as_ref());
+/// Puts a frame with its inside.
+fn put_framed(
+    frame: Markup,
+    put: &mut Put,
+    inside: impl FnOnce(&mut Put) -> io::Result<()>,
+) -> io::Result<()> {
+    let frame = frame.into_string();
+    let (before, after) = frame.split_once(INSIDE.0).unwrap_or((&frame, ""));
+    put(before)?;
+    inside(put)?;
+    put(after)
+}
+
+fn frame_of<'a>(page: &Page, parts: impl Iterator<Item = &'a Part<'a>>) -> Markup {
+    let anchors = parts.filter_map(|part| part.anchor.as_ref());
     let anchors = anchors.filter(|(_, name)| !name.is_empty());
     let own = anchors.map(|(id, name)| (format!("#{id}"), name.clone()));
     let links: Vec<(String, String)> = page.links.iter().cloned().chain(own).collect();
-    let file = html! {
+    html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -83,30 +84,41 @@ fn text_of(page: &Page, parts: &[&Part]) -> String {
                 nav aria-label="Parts of the report" {
                     ul { @for (address, name) in &links { li { a href=(address) { (name) } } } }
                 }
-                main { @for part in parts { (of_part(part)) } }
+                main { (INSIDE) }
             }
         }
-    };
-    file.into_string()
-}
-
-fn of_part(part: &Part) -> Markup {
-    let inside = of_blocks(&part.blocks);
-    match &part.anchor {
-        Some((id, _)) if id == ANSWER => html! { header id=(id) { (inside) } },
-        Some((id, _)) => html! { section id=(id) { (inside) } },
-        None => html! { section { (inside) } },
     }
 }
 
-/// Renders blocks, one below the other. Neighbours of one kind become one list.
-fn of_blocks(blocks: &[Block]) -> Markup {
+fn put_part(part: &Part, put: &mut Put) -> io::Result<()> {
+    let frame = match &part.anchor {
+        Some((id, _)) if id == ANSWER => html! { header id=(id) { (INSIDE) } },
+        Some((id, _)) => html! { section id=(id) { (INSIDE) } },
+        None => html! { section { (INSIDE) } },
+    };
+    put_framed(frame, put, |put| put_blocks(&part.blocks, put))
+}
+
+/// Puts blocks, one below the other. Neighbours of one kind become one list.
+fn put_blocks(blocks: &[Block], put: &mut Put) -> io::Result<()> {
     let shown: Vec<&Block> = blocks
         .iter()
         .filter(|block| !matches!(block, Block::Blank))
         .collect();
-    let runs = shown.chunk_by(|one, other| kind(one) == kind(other));
-    html! { @for run in runs { (of_run(run)) } }
+    let mut runs = shown.chunk_by(|one, other| kind(one) == kind(other));
+    runs.try_for_each(|run| {
+        let frame = match kind(run[0]) {
+            HtmlElement::Named => html! { dl { (INSIDE) } },
+            HtmlElement::Listed => html! { ul { (INSIDE) } },
+            HtmlElement::Line => html! { pre tabindex="0" { (INSIDE) } },
+            HtmlElement::Figure => html! { div.figures { (INSIDE) } },
+            HtmlElement::Other => html! { (INSIDE) },
+        };
+        let mut blocks = run.iter();
+        put_framed(frame, put, |put| {
+            blocks.try_for_each(|block| put_block(block, put))
+        })
+    })
 }
 
 #[derive(PartialEq, Eq)]
@@ -129,14 +141,14 @@ fn kind(block: &Block) -> HtmlElement {
     }
 }
 
-fn of_run(run: &[&Block]) -> Markup {
-    let all = html! { @for block in run { (of_block(block)) } };
-    match run.first().map(|block| kind(block)) {
-        Some(HtmlElement::Named) => html! { dl { (all) } },
-        Some(HtmlElement::Listed) => html! { ul { (all) } },
-        Some(HtmlElement::Line) => html! { pre tabindex="0" { (all) } },
-        Some(HtmlElement::Figure) => html! { div.figures { (all) } },
-        _ => all,
+fn put_block(block: &Block, put: &mut Put) -> io::Result<()> {
+    match block {
+        Block::Folded(summary, blocks) => {
+            let frame = html! { details { summary { (summary) } (INSIDE) } };
+            put_framed(frame, put, |put| put_blocks(blocks, put))
+        }
+        Block::Saved(it) => put_saved(it, put),
+        _ => put(&of_block(block).into_string()),
     }
 }
 
@@ -159,14 +171,10 @@ fn of_block(block: &Block) -> Markup {
         }
         Block::Table(it) => table(it),
         Block::Intervals(it) => intervals(it),
-        Block::Folded(summary, blocks) => {
-            html! { details { summary { (summary) } (of_blocks(blocks)) } }
-        }
         Block::Figure(it) => figure(it),
         Block::Code(text) => html! { pre tabindex="0" { (text) } },
         Block::Link(address, name, rest) => html! { li { a href=(address) { (name) } (rest) } },
-        Block::Saved(it) => saved(it),
-        Block::Blank => html! {},
+        Block::Folded(..) | Block::Saved(_) | Block::Blank => html! {},
     }
 }
 
@@ -333,15 +341,53 @@ fn class(ink: Ink) -> &'static str {
     }
 }
 
-/// Renders a link that saves data of the page without script or network.
-fn saved(file: &Saved) -> Markup {
-    let address = format!("data:{};charset=utf-8;base64,", file.kind);
-    let size = match file.data.len() {
+/// Puts a link that saves data of the page without script or network.
+fn put_saved(file: &Saved, put: &mut Put) -> io::Result<()> {
+    let kind = file.kind;
+    put(&format!("<li><a href=\"data:{kind};charset=utf-8;base64,"))?;
+    let mut data = Base64 {
+        put,
+        bytes: Vec::new(),
+        length: 0,
+    };
+    (file.write)(&mut data)?;
+    data.flush()?;
+    let size = match data.length {
         bytes @ 0..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
         bytes => format!("{:.1} MB", bytes as f64 / 1e6),
     };
-    let name = format!("nicpoll-{}", file.name);
-    html! { li { a href={ (address) (PreEscaped(DATA)) } download=(name) { (name) } " (" (size) "): " (file.holds) } }
+    let (name, holds) = (file.name, file.holds);
+    put(&format!(
+        "\" download=\"nicpoll-{name}\">nicpoll-{name}</a> ({size}): {holds}</li>"
+    ))
+}
+
+/// Encodes what it takes, and puts it.
+struct Base64<'a, 'b> {
+    put: &'a mut Put<'b>,
+    /// Not yet encoded.
+    bytes: Vec<u8>,
+    /// Of all that it has taken.
+    length: usize,
+}
+
+impl Write for Base64<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(PIECE_BYTES - self.bytes.len())];
+        self.bytes.extend(bytes);
+        self.length += bytes.len();
+        if self.bytes.len() == PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// Comes last: it may put filler.
+    fn flush(&mut self) -> io::Result<()> {
+        (self.put)(&base64(&self.bytes))?;
+        self.bytes.clear();
+        Ok(())
+    }
 }
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -4,6 +4,8 @@
 //! the same object. `docs/` holds each schema in a [file of its own](schema_file); `cargo run -p nicpoll-report
 //! --example schemas` writes them.
 
+use std::io::{self, Write};
+
 use nicpoll_model::ab::{AB_SCHEMA, LiveAb};
 use nicpoll_model::cpu::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::engine::{
@@ -40,10 +42,17 @@ pub fn render_document<T: Serialize>(document: &T) -> String {
     text
 }
 
-/// Serialises a document as JSON without blanks. All kinds of output start from it: another serialiser would add a
-/// copy of all documents' code to the program.
+/// Serialises a document as JSON without blanks.
 pub(crate) fn compact(document: &impl Serialize) -> String {
-    serde_json::to_string(document).expect("a document has string keys and serialises")
+    let mut text = Vec::new();
+    write_compact(document, &mut text).expect("a document has string keys and serialises");
+    String::from_utf8(text).expect("JSON is text")
+}
+
+/// The same, to a writer. All kinds of output start from it: another serialiser would add a copy of all documents'
+/// code to the program.
+pub(crate) fn write_compact(document: &impl Serialize, to: &mut dyn Write) -> io::Result<()> {
+    Ok(serde_json::to_writer(to, document)?)
 }
 
 /// Reformats JSON with a line for each field, like serde_json's pretty printer.

@@ -30,7 +30,7 @@ pub fn render_markdown(document: &impl Document) -> String {
     runs.join("\n")
 }
 
-fn unfolded(block: &Block) -> Vec<&Block> {
+fn unfolded<'a>(block: &'a Block<'a>) -> Vec<&'a Block<'a>> {
     match block {
         Block::Folded(_, blocks) => blocks.iter().collect(),
         block => vec![block],

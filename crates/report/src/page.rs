@@ -4,19 +4,22 @@
 //! [`render_markdown`](crate::render_markdown) lay it out. A part may be for one medium only: plots need a browser, and
 //! a terminal needs a hint at its options.
 
+use std::io;
+use std::rc::Rc;
+
 use nicpoll_model::Verdict;
 
 /// A document as a page.
-#[derive(Clone, Debug)]
-pub struct Page {
+#[derive(Clone)]
+pub struct Page<'a> {
     /// Title of the browser's window.
     pub(crate) title: String,
     /// Links at its top besides those to its parts: address and name.
     pub(crate) links: Vec<(String, String)>,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<Part<'a>>,
 }
 
-impl Page {
+impl<'a> Page<'a> {
     /// Makes an empty page.
     pub(crate) fn new(title: impl Into<String>) -> Self {
         Page {
@@ -27,14 +30,14 @@ impl Page {
     }
 
     /// Makes a page with one part, for every medium.
-    pub(crate) fn of(title: impl Into<String>, write: impl FnOnce(&mut Part)) -> Self {
+    pub(crate) fn of(title: impl Into<String>, write: impl FnOnce(&mut Part<'a>)) -> Self {
         let mut page = Page::new(title);
         page.part(Medium::All, write);
         page
     }
 
     /// Adds a part without a link to it.
-    pub(crate) fn part(&mut self, medium: Medium, write: impl FnOnce(&mut Part)) {
+    pub(crate) fn part(&mut self, medium: Medium, write: impl FnOnce(&mut Part<'a>)) {
         self.add(medium, None, write);
     }
 
@@ -43,7 +46,7 @@ impl Page {
         &mut self,
         medium: Medium,
         (id, name): (&str, &str),
-        write: impl FnOnce(&mut Part),
+        write: impl FnOnce(&mut Part<'a>),
     ) {
         let anchor = (String::from(id), String::from(name));
         self.add(medium, Some(anchor), write);
@@ -53,7 +56,7 @@ impl Page {
         &mut self,
         medium: Medium,
         anchor: Option<(String, String)>,
-        write: impl FnOnce(&mut Part),
+        write: impl FnOnce(&mut Part<'a>),
     ) {
         let mut part = Part {
             medium,
@@ -68,11 +71,11 @@ impl Page {
 /// A document with a page.
 pub trait Document {
     /// Builds the page.
-    fn page(&self) -> Page;
+    fn page(&self) -> Page<'_>;
 }
 
-impl Document for Page {
-    fn page(&self) -> Page {
+impl Document for Page<'_> {
+    fn page(&self) -> Page<'_> {
         self.clone()
     }
 }
@@ -91,15 +94,15 @@ pub(crate) enum Medium {
 }
 
 /// A section of a page.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
+#[derive(Clone)]
+pub(crate) struct Part<'a> {
     pub medium: Medium,
     /// Its anchor, and its name among the links at the top of the page.
     pub anchor: Option<(String, String)>,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<Block<'a>>,
 }
 
-impl Part {
+impl Part<'_> {
     /// Adds a heading below the page's own.
     pub fn heading(&mut self, title: impl Into<String>) {
         self.blocks
@@ -176,8 +179,8 @@ pub(crate) enum Rank {
 }
 
 /// A piece of a page.
-#[derive(Clone, Debug)]
-pub(crate) enum Block {
+#[derive(Clone)]
+pub(crate) enum Block<'a> {
     Heading(Rank, String),
     /// Running text behind a lead, which may be empty.
     Item(String, Ink, String),
@@ -190,7 +193,7 @@ pub(crate) enum Block {
     /// An empty line of text; nothing in a browser.
     Blank,
     /// Tables that a browser shows below the summary when asked to.
-    Folded(String, Vec<Block>),
+    Folded(String, Vec<Block<'a>>),
     /// A plot, in a browser.
     Figure(Figure),
     /// Text with its own line breaks, in a browser.
@@ -198,7 +201,7 @@ pub(crate) enum Block {
     /// A link with what follows it, in a browser: address, name, rest.
     Link(String, String, String),
     /// A file to save, in a browser.
-    Saved(Saved),
+    Saved(Saved<'a>),
 }
 
 /// Emphasis of a piece of text.
@@ -549,14 +552,18 @@ impl Figure {
     }
 }
 
+/// Writes a file.
+type SavedContent<'a> = dyn Fn(&mut dyn io::Write) -> io::Result<()> + 'a;
+
 /// A file that a reader can save from a page.
-#[derive(Clone, Debug)]
-pub(crate) struct Saved {
+#[derive(Clone)]
+pub(crate) struct Saved<'a> {
     /// Its file name without the program's.
     pub name: &'static str,
     /// Its media type.
     pub kind: &'static str,
-    pub data: String,
+    /// Writes its content, which is not in memory as a whole.
+    pub write: Rc<SavedContent<'a>>,
     /// Description of its content.
     pub holds: &'static str,
 }

@@ -180,7 +180,7 @@ fn every_account_that_is_printed_adds_up_in_every_format() {
 #[test]
 fn every_trial_adds_up_as_csv_and_as_json() {
     let study = study();
-    let csv = trials_as_csv(&study);
+    let csv: String = trials_as_csv(&study).collect();
     let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let mut refused = 0;

@@ -6,7 +6,7 @@ use std::io;
 use nicpoll_lab::still_runs;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Imported, Origin, Study, StudyKind, StudyState};
-use nicpoll_report::{Document, Page, choice_page, put_html};
+use nicpoll_report::{Document, choice_page, put_html};
 use nicpoll_store::{Store, StoreError, Which};
 use nicpoll_study::{
     CompareOptions, ResultError, ResultName, ResultSource, StudyError, compare_results, shown,
@@ -27,7 +27,7 @@ pub struct Answer {
 
 /// A page, or why there is none.
 enum AnswerBody {
-    Page(Page),
+    Page(Box<dyn Document>),
     Words(String),
 }
 
@@ -38,7 +38,7 @@ impl Answer {
     /// That of `put`.
     pub fn put(&self, mut put: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
         match &self.body {
-            AnswerBody::Page(page) => put_html(page, put),
+            AnswerBody::Page(page) => put_html(&page.page(), &mut put),
             AnswerBody::Words(why) => put(&words(why)),
         }
     }
@@ -87,20 +87,20 @@ pub fn answer_to(page: &StorePage, store: Result<Store, StoreError>) -> Answer {
 }
 
 /// The page, and whether what it shows still runs.
-fn made_of(page: &StorePage, store: &Store) -> Result<(Page, bool), PageError> {
+fn made_of(page: &StorePage, store: &Store) -> Result<(Box<dyn Document>, bool), PageError> {
     match page {
         StorePage::Studies => {
             let studies = store.list(still_runs)?;
             let mut states = studies.studies.iter().map(|entry| entry.state);
             let is_live = states.any(|state| state == StudyState::Running);
-            Ok((studies.page(), is_live))
+            Ok((Box::new(studies), is_live))
         }
         StorePage::Study(id) => of_study(store, *id),
         StorePage::Choice(id) => {
             let settings = settings(store, *id)?;
             let names: Vec<&str> = settings.iter().map(String::as_str).collect();
             let page = choice_page(*id, &names, &store.list(still_runs)?);
-            Ok((page, false))
+            Ok((Box::new(page), false))
         }
         StorePage::Compared([reference, judged]) => {
             let sources = [*reference, *judged].map(|named| source(store, named));
@@ -112,21 +112,20 @@ fn made_of(page: &StorePage, store: &Store) -> Result<(Page, bool), PageError> {
             };
             let compared =
                 compare_results(&reference?, &judged?, CompareOptions::default(), &origin)?;
-            Ok((compared.page(), false))
+            Ok((Box::new(compared), false))
         }
     }
 }
 
 /// The report of a study, so far if it still runs.
-fn of_study(store: &Store, id: i64) -> Result<(Page, bool), PageError> {
+fn of_study(store: &Store, id: i64) -> Result<(Box<dyn Document>, bool), PageError> {
     let which = Which::Id(id);
     let entry = store.entry(which, still_runs)?;
     let is_live = entry.state == StudyState::Running;
-    // The document is gone before its page is rendered.
-    let page = match entry.kind {
-        StudyKind::Ab => store.read::<LiveAb>(which, still_runs)?.document.page(),
-        StudyKind::Imported => store.read::<Imported>(which, still_runs)?.document.page(),
-        _ => shown(store.read::<Study>(which, still_runs)?)?.page(),
+    let page: Box<dyn Document> = match entry.kind {
+        StudyKind::Ab => Box::new(store.read::<LiveAb>(which, still_runs)?.document),
+        StudyKind::Imported => Box::new(store.read::<Imported>(which, still_runs)?.document),
+        _ => Box::new(shown(store.read::<Study>(which, still_runs)?)?),
     };
     Ok((page, is_live))
 }

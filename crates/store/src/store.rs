@@ -349,7 +349,9 @@ impl Store {
         let mut document: D = serde_json::from_str(&head).map_err(unreadable)?;
         let mut taken = Vec::new();
         self.trials(id, |seconds, trial| {
-            document.trials().push(serde_json::from_str(trial)?);
+            // A copy has no room to grow, which is a third of what was parsed.
+            let parsed: D::Trial = serde_json::from_str(trial)?;
+            document.trials().push(parsed.clone());
             taken.push(Duration::try_from_secs_f64(seconds).unwrap_or_default());
             Ok(())
         })?;
@@ -766,7 +768,7 @@ pub trait Stored: Serialize + DeserializeOwned {
     /// Name and version of the layout.
     const SCHEMA: &'static str;
     /// One trial.
-    type Trial: Serialize + DeserializeOwned;
+    type Trial: Clone + Serialize + DeserializeOwned;
 
     /// Returns the trials, which have rows of their own.
     fn trials(&mut self) -> &mut Vec<Self::Trial>;

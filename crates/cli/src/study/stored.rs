@@ -302,30 +302,31 @@ fn written(
         });
     }
     let is_csv = matches!(format, StudyFormat::Csv | StudyFormat::SeriesCsv);
-    let page = match store.entry(which, still_runs)?.kind {
+    let document: Box<dyn Document> = match store.entry(which, still_runs)?.kind {
         StudyKind::Ab => {
             let compared: LiveAb = store.read(which, still_runs)?.document;
             if is_csv {
-                return Ok(blocks_as_csv(&compared));
+                return Ok(blocks_as_csv(&compared).collect());
             }
-            compared.page()
+            Box::new(compared)
         }
         StudyKind::Imported => {
             let imported: Imported = store.read(which, still_runs)?.document;
             if is_csv {
-                return Ok(imported_as_csv(&imported));
+                return Ok(imported_as_csv(&imported).collect());
             }
-            imported.page()
+            Box::new(imported)
         }
         _ => {
             let kept = study()?;
             match format {
-                StudyFormat::Csv => return Ok(trials_as_csv(&kept.document)),
-                StudyFormat::SeriesCsv => return Ok(series_as_csv(&kept.document)),
-                _ => shown(kept)?.page(),
+                StudyFormat::Csv => return Ok(trials_as_csv(&kept.document).collect()),
+                StudyFormat::SeriesCsv => return Ok(series_as_csv(&kept.document).collect()),
+                _ => Box::new(shown(kept)?),
             }
         }
     };
+    let page = document.page();
     Ok(match format {
         StudyFormat::Html => render_html(&page),
         StudyFormat::Md => render_markdown(&page),

@@ -23,7 +23,7 @@ const NOT_PAIRED: &str = "Not paired: what changed between the two, besides what
 const LABEL: usize = 22;
 
 impl Document for Compared {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         let first = self.comparisons.first();
         let title = first.map_or(String::from("Nothing to compare"), |sets| {
             format!("{} against {}", sets.judged.name, sets.reference.name)

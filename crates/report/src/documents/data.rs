@@ -3,6 +3,8 @@
 //! A line for each trial, step, block or run, a column for each figure. Most columns are fields of the document's JSON
 //! (docs/schema.md); the others are computed here.
 
+use std::rc::Rc;
+
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::sim::{SIM_PLACES, SimSweep};
 use nicpoll_model::{CoreSeries, Imported, ImportedTrial, LossPlace, Side, Study, Trial};
@@ -11,12 +13,12 @@ use serde_json::{Value, json as object};
 
 use crate::csv::{table, with};
 use crate::fields::section;
-use crate::json::compact;
+use crate::json::write_compact;
 use crate::lists::joined;
 use crate::page::{Block, Medium, Page, Part, Saved};
 
 /// Adds the part of a page with files to save: the whole document.
-pub(super) fn add_saved(page: &mut Page, write: impl FnOnce(&mut Part)) {
+pub(super) fn add_saved<'a>(page: &mut Page<'a>, write: impl FnOnce(&mut Part<'a>)) {
     page.linked(Medium::Html, ("data", "Data"), |part| {
         part.heading("The data");
         part.say(
@@ -27,21 +29,29 @@ pub(super) fn add_saved(page: &mut Page, write: impl FnOnce(&mut Part)) {
 }
 
 /// A document as a file of JSON.
-pub(super) fn json(name: &'static str, document: &impl Serialize, holds: &'static str) -> Block {
+pub(super) fn json<'a>(
+    name: &'static str,
+    document: &'a impl Serialize,
+    holds: &'static str,
+) -> Block<'a> {
     Block::Saved(Saved {
         name,
         kind: "application/json",
-        data: compact(document),
+        write: Rc::new(|to| write_compact(document, to)),
         holds,
     })
 }
 
 /// A table as a file of CSV.
-pub(super) fn csv(name: &'static str, data: String, holds: &'static str) -> Block {
+pub(super) fn csv<'a, L: Iterator<Item = String>>(
+    name: &'static str,
+    lines: impl Fn() -> L + 'a,
+    holds: &'static str,
+) -> Block<'a> {
     Block::Saved(Saved {
         name,
         kind: "text/csv",
-        data,
+        write: Rc::new(move |to| lines().try_for_each(|line| to.write_all(line.as_bytes()))),
         holds,
     })
 }
@@ -52,10 +62,10 @@ fn columns(of: &str) -> String {
 }
 
 /// The trials of a study, a line each.
-pub fn trials_as_csv(study: &Study) -> String {
+pub fn trials_as_csv(study: &Study) -> impl Iterator<Item = String> {
     let rows = study.trials.iter();
     table(
-        &columns("trial"),
+        columns("trial"),
         rows.map(|trial| with(trial, computed_of(trial))),
     )
 }
@@ -80,8 +90,8 @@ fn computed_of(trial: &Trial) -> Value {
 }
 
 /// Returns the steps within a study's trials, a line each.
-pub fn series_as_csv(study: &Study) -> String {
-    table(&columns("step"), study.trials.iter().flat_map(steps))
+pub fn series_as_csv(study: &Study) -> impl Iterator<Item = String> {
+    table(columns("step"), study.trials.iter().flat_map(steps))
 }
 
 /// The steps of a trial.
@@ -120,7 +130,7 @@ fn steps(trial: &Trial) -> Vec<Value> {
 }
 
 /// The blocks of a live comparison, a line each, in the order in which they ran.
-pub fn blocks_as_csv(compared: &LiveAb) -> String {
+pub fn blocks_as_csv(compared: &LiveAb) -> impl Iterator<Item = String> {
     let blocks = compared.pairs.iter().enumerate().flat_map(|(index, pair)| {
         let is_judged_first = pair.is_judged_first;
         let mut both = [
@@ -144,11 +154,11 @@ pub fn blocks_as_csv(compared: &LiveAb) -> String {
             with(block, computed)
         })
     });
-    table(&columns("block"), blocks)
+    table(columns("block"), blocks)
 }
 
 /// Imported trials, a line each, in the order of the text.
-pub fn imported_as_csv(imported: &Imported) -> String {
+pub fn imported_as_csv(imported: &Imported) -> impl Iterator<Item = String> {
     let rows = imported.trials.iter().map(|trial| {
         let of = |side, name: &str| imported_figure(trial, side, name);
         let computed = object!({
@@ -161,7 +171,7 @@ pub fn imported_as_csv(imported: &Imported) -> String {
         });
         with(trial, computed)
     });
-    table(&columns("imported trial"), rows)
+    table(columns("imported trial"), rows)
 }
 
 /// A figure of an end of an imported trial.
@@ -192,7 +202,7 @@ pub fn sweep_as_csv(sweep: &SimSweep) -> String {
         });
         with(point, Value::Object(lost.collect()))
     });
-    table(&columns, rows)
+    table(columns, rows).collect()
 }
 
 #[cfg(test)]
@@ -207,7 +217,7 @@ mod tests {
         let trial = &mut study.trials[0];
         trial.figures = None;
         trial.validity.failure = Some(String::from("it said \"no\", and ended"));
-        let csv = trials_as_csv(&study);
+        let csv: String = trials_as_csv(&study).collect();
         let [head, line] = csv.lines().collect::<Vec<_>>()[..] else {
             panic!("two lines: {csv}");
         };
@@ -230,7 +240,7 @@ mod tests {
         let series = figures.series.as_mut().unwrap();
         series.read_datagrams = None;
         let series = series.clone();
-        let csv = series_as_csv(&study);
+        let csv: String = series_as_csv(&study).collect();
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(lines.len(), 1 + series.end_seconds.len());
         let fields: Vec<&str> = lines[1].split(',').collect();
@@ -250,7 +260,7 @@ mod tests {
         compared.pairs.truncate(1);
         compared.pairs[0].is_judged_first = true;
         compared.pairs[0].judged.window.cpu = None;
-        let csv = blocks_as_csv(&compared);
+        let csv: String = blocks_as_csv(&compared).collect();
         let [head, first, second] = csv.lines().collect::<Vec<_>>()[..] else {
             panic!("three lines: {csv}");
         };

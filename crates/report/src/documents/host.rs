@@ -21,19 +21,19 @@ const LABEL: usize = 15;
 const BAR: u64 = 40;
 
 impl Document for Show {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         Page::of("Interfaces", |part| write_show(part, self))
     }
 }
 
 impl Document for Doctor {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         Page::of("The machine", |part| write_doctor(part, self))
     }
 }
 
 impl Document for CpuTruth {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         Page::of("The account of CPU time", |part| {
             write_cpu_truth(part, self)
         })

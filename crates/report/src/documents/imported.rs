@@ -24,7 +24,7 @@ const LABEL: usize = 26;
 const UNPLACED_SHOWN: usize = 40;
 
 impl Document for Imported {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         let mut page = Page::new(title(self));
         page.linked(Medium::All, ("answer", "Answer"), |part| {
             write_answer(part, self);
@@ -47,7 +47,8 @@ impl Document for Imported {
         });
         add_saved(&mut page, |part| {
             let whole = json("imported.json", self, "the whole import (docs/import.md)");
-            let trials = csv("trials.csv", imported_as_csv(self), "a line for each trial");
+            let holds = "a line for each trial";
+            let trials = csv("trials.csv", || imported_as_csv(self), holds);
             part.blocks.extend([whole, trials]);
         });
         page
@@ -58,7 +59,7 @@ impl Document for Imported {
 pub struct EvidenceOf<'a>(pub &'a Imported);
 
 impl Document for EvidenceOf<'_> {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         let mut page = Page::new(title(self.0));
         page.linked(Medium::All, ("evidence", "Evidence"), |part| {
             part.title(Rank::Title, title(self.0));

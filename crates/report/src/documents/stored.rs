@@ -83,7 +83,7 @@ pub(super) fn home() -> Vec<(String, String)> {
 
 impl Document for Studies {
     /// Lists the newest first, with the progress of running ones.
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         let mut page = Page::new("Studies");
         page.links = home();
         page.linked(Medium::Html, ("answer", ""), |part| {
@@ -141,7 +141,7 @@ fn can_be_compared(entry: &StudyEntry) -> bool {
 }
 
 /// Makes the page of a study's possible comparisons: two of its settings, or another study.
-pub fn choice_page(id: i64, settings: &[&str], studies: &Studies) -> Page {
+pub fn choice_page(id: i64, settings: &[&str], studies: &Studies) -> Page<'static> {
     let title = format!("Compare study {id}");
     let mut page = Page::new(&title);
     page.links = home();

@@ -25,7 +25,7 @@ const FIGURE: usize = 9;
 const VALUE: usize = 21;
 
 impl Document for LiveAb {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         let mut page = Page::new(format!(
             "{}: {} against {}",
             self.interface, self.judged.name, self.reference.name

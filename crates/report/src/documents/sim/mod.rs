@@ -22,23 +22,28 @@ use super::data::{add_saved, json};
 use crate::page::{Block, Figure, Medium, Page, Rank};
 
 /// Returns a run as a page; `command` is the command line.
-pub fn sim_run_page(run: &SimRun, command: &[String]) -> Page {
+pub fn sim_run_page<'a>(run: &'a SimRun, command: &[String]) -> Page<'a> {
     page(command, None, render_sim_run(run), run)
 }
 
 /// Returns a sweep as a page; `command` is the command line.
-pub fn sim_sweep_page(sweep: &SimSweep, command: &[String]) -> Page {
+pub fn sim_sweep_page<'a>(sweep: &'a SimSweep, command: &[String]) -> Page<'a> {
     let plot = Some(plot_sweep(sweep));
     page(command, plot, render_sim_sweep(sweep), sweep)
 }
 
 /// Returns readings of clock ticks as a page; `command` is the command line.
-pub fn sim_ticks_page(ticks: &SimTicks, command: &[String]) -> Page {
+pub fn sim_ticks_page<'a>(ticks: &'a SimTicks, command: &[String]) -> Page<'a> {
     let plot = Some(plot_ticks(ticks));
     page(command, plot, render_sim_ticks(ticks), ticks)
 }
 
-fn page(command: &[String], plot: Option<String>, text: String, document: &impl Serialize) -> Page {
+fn page<'a>(
+    command: &[String],
+    plot: Option<String>,
+    text: String,
+    document: &'a impl Serialize,
+) -> Page<'a> {
     let title = "Simulated, not measured";
     let mut page = Page::new(title);
     page.linked(Medium::Html, ("answer", "Command"), |part| {

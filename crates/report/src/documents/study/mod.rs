@@ -22,7 +22,7 @@ use super::data::{add_saved, csv, json, series_as_csv, trials_as_csv};
 use crate::page::{Block, Document, Ink, Medium, Page};
 
 impl Document for Study {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         let mut page = Page::new(&self.question);
         page.linked(Medium::All, ("answer", "Answer"), |part| {
             answer::write(part, self);
@@ -56,13 +56,14 @@ impl Document for Study {
         });
         add_saved(&mut page, |part| {
             let whole = json("study.json", self, "the whole study (docs/schema.md)");
-            let trials = csv("trials.csv", trials_as_csv(self), "a line for each trial");
+            let holds = "a line for each trial";
+            let trials = csv("trials.csv", || trials_as_csv(self), holds);
             part.blocks.extend([whole, trials]);
             let mut figures = self.trials.iter().filter_map(|it| it.figures.as_ref());
             if figures.any(|figures| figures.series.is_some()) {
                 let holds = "what passed within the trials, a line a step";
                 part.blocks
-                    .push(csv("series.csv", series_as_csv(self), holds));
+                    .push(csv("series.csv", || series_as_csv(self), holds));
             }
         });
         page
@@ -70,7 +71,7 @@ impl Document for Study {
 }
 
 /// The first screen of a study's page alone.
-pub fn brief_page(study: &Study) -> Page {
+pub fn brief_page(study: &Study) -> Page<'static> {
     Page::of(&study.question, |part| {
         answer::write(part, study);
         // What makes the lines doubtful may fill the screen.
@@ -80,7 +81,7 @@ pub fn brief_page(study: &Study) -> Page {
 }
 
 impl Document for StudyPlan {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         Page::of(&self.question, |part| run::write_plan(part, self))
     }
 }

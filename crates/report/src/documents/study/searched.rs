@@ -10,7 +10,7 @@ use crate::plots::chart::{Chart, Curve, Panel, plot_chart};
 const TITLE: &str = "The highest load that holds";
 
 impl Document for StudySearch {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         let mut page = Page::new(TITLE);
         page.linked(Medium::All, ("answer", "Answer"), |part| {
             part.title(Rank::Browser, TITLE);
