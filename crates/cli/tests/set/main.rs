@@ -9,6 +9,7 @@ mod json;
 mod moved;
 mod names;
 mod safe;
+mod systemd;
 
 use crate::common::prelude::*;
 

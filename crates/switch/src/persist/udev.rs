@@ -5,6 +5,8 @@
 //! entry not exactly in the rule's form is ignored.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nicpoll_sys::netns::NetNamespace;
@@ -118,14 +120,25 @@ pub fn take_over(switch: &mut Switch) -> Result<(), SwitchError> {
     Ok(())
 }
 
+/// Opens udev's namespace. The unit has no right to look into the first process: there it is this thread's own.
+fn udevs_namespace() -> io::Result<NetNamespace> {
+    NetNamespace::open(Path::new(UDEV_NAMESPACE)).or_else(|error| {
+        // Each namespace has files of its own there, which anybody may look at.
+        let inode = |of| fs::metadata(format!("/proc/{of}/net/dev")).map(|it| it.ino());
+        match inode("1")? == inode("thread-self")? {
+            true => NetNamespace::current(),
+            false => Err(error),
+        }
+    })
+}
+
 fn take_over_one(
     journal: &Journal,
     machine: &mut Machine,
     ifindex: u32,
     early: EarlyChange,
 ) -> Result<(), SwitchError> {
-    let namespace = NetNamespace::open(Path::new(UDEV_NAMESPACE));
-    let entered = namespace.and_then(|namespace| machine.enter(namespace));
+    let entered = udevs_namespace().and_then(|namespace| machine.enter(namespace));
     let doing = format!("entering the network namespace of the interface with ifindex {ifindex}");
     let netns_inode = entered.map_err(SwitchError::of_io(doing))?;
     let mut links = machine
