@@ -352,7 +352,9 @@ fn worst_on_the_way(figures: &SimFigures) -> Option<&SimPathLoss> {
 
 fn is_path_binding(plan: &Simulation, figures: &SimFigures) -> bool {
     let is_short = match plan.workload.pattern {
-        Pattern::IperfUdp { bits_per_second } => {
+        Pattern::IperfUdp {
+            bits_per_second, ..
+        } => {
             let asked = bits_per_second as f64;
             let called = figures.flows.first().map_or(0.0, |flow| {
                 let seconds = plan.duration_ns as f64 / 1e9;

@@ -60,7 +60,9 @@ impl Simulation {
                 2.0 * (of_calls + f64::from(workload.clients)) * self.frames(&hosts[0])
             }
             Pattern::RequestResponse => 2.0 * of_calls * self.frames(&hosts[0]),
-            Pattern::IperfUdp { bits_per_second } => {
+            Pattern::IperfUdp {
+                bits_per_second, ..
+            } => {
                 let bits = 8.0 * f64::from(workload.payload_bytes.max(1));
                 of_calls.min(bits_per_second as f64 / bits) * self.frames(&hosts[0])
             }

@@ -61,23 +61,25 @@ impl RequestParts {
     }
 }
 
-/// The pacing of iperf 2.0.2: a running error in whole microseconds, and polling the clock until a pause is over
-/// (`delay_loop`).
+/// The pacing of iperf 2: a running error in whole microseconds, and a pause (`delay_loop`), in which 2.0.2 polls the
+/// clock and 2.0.5 sleeps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pacer {
     /// Time from datagram to datagram at the rate asked for.
     target_us: i64,
     last_us: i64,
     pub delay_us: i64,
+    pub sleeps: bool,
     pub spins_until_ns: u64,
 }
 
 impl Pacer {
-    pub fn new(payload_bytes: u32, bits_per_second: u64) -> Self {
+    pub fn new(payload_bytes: u32, bits_per_second: u64, sleeps: bool) -> Self {
         let target_us = 8_000_000 * u64::from(payload_bytes) / bits_per_second.max(1);
         Pacer {
             // 65,535 bytes at 1 bit/s are far from the end of the range.
             target_us: target_us as i64,
+            sleeps,
             ..Pacer::default()
         }
     }

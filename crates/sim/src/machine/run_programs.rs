@@ -319,11 +319,19 @@ impl SimMachine {
 
     /// Ends the program's own work on a datagram.
     fn worked(&mut self, id: usize) {
-        if let Task::Pace(pacer) = &mut self.programs.list[id].task
+        let program = &mut self.programs.list[id];
+        if let Task::Pace(pacer) = &mut program.task
             && pacer.delay_us > 0
         {
+            let pause_us = pacer.delay_us as u64;
+            if pacer.sleeps {
+                // The rest of the current tick counts for nothing (`tvtohz`).
+                let ticks = (pause_us * self.host.cpu.hz).div_ceil(NS_PER_SECOND / NS_PER_US) + 1;
+                program.wakes_at_tick = Some(self.clock.tick + ticks);
+                return self.block();
+            }
             // The pause begins with the first reading of the clock.
-            let pause_ns = pacer.delay_us as u64 * NS_PER_US;
+            let pause_ns = pause_us * NS_PER_US;
             pacer.spins_until_ns = self.now_ns + self.host.application.clock_ns + pause_ns;
         }
         self.go_on(id);

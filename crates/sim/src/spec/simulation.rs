@@ -230,6 +230,17 @@ impl Simulation {
             ));
         }
         let method = &stop.discipline.method;
+        if matches!(
+            self.workload.pattern,
+            Pattern::IperfUdp { sleeps: true, .. }
+        ) && number == 0
+            && method.is_napi()
+        {
+            return refuse(
+                "iperf-udp:sleep=1 sleeps for whole ticks, as FreeBSD does, and Linux's timers are finer; leave \
+                 sleep=1 out, or give the host a FreeBSD discipline",
+            );
+        }
         method.poller(&host, self.cards(number))?;
         let (is_first, is_last) = (number == 0, number + 1 == self.stops.len());
         let reads = match self.workload.pattern {

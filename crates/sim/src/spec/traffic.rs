@@ -54,6 +54,8 @@ pub enum Pattern {
     IperfUdp {
         /// The rate asked for.
         bits_per_second: u64,
+        /// Whether it sleeps through a pause, as 2.0.5 does, or reads the clock until the pause is over.
+        sleeps: bool,
     },
     /// Another host sends a recorded trace.
     Trace {
@@ -93,6 +95,7 @@ impl Pattern {
             // iperf's own default is 1 Mbit/s.
             "iperf-udp" => Pattern::IperfUdp {
                 bits_per_second: 1_048_576,
+                sleeps: false,
             },
             "iperf-tcp" => Pattern::IperfTcp(IperfTcp {
                 window_bytes: None,
@@ -113,7 +116,7 @@ impl Pattern {
             Pattern::Poisson => ("poisson", "rate, clients, links, payload, ip"),
             Pattern::Pulses { .. } => ("pulses", "rate, period, clients, links, payload, ip"),
             Pattern::Blast => ("blast", "flows, payload, ip"),
-            Pattern::IperfUdp { .. } => ("iperf-udp", "rate, payload, ip"),
+            Pattern::IperfUdp { .. } => ("iperf-udp", "rate, sleep, payload, ip"),
             Pattern::IperfTcp(_) => ("iperf-tcp", "window, write, dual, ip"),
             Pattern::RequestResponse => ("rr", "clients, links, payload, ip"),
             Pattern::Trace { .. } => ("trace", "repeat, ip"),
@@ -152,9 +155,15 @@ impl fmt::Display for TrafficModel {
                 ip,
             ],
             pattern => {
-                let (mut rate, mut period_ns) = (self.rate_pps, None);
+                let (mut rate, mut period_ns, mut sleep) = (self.rate_pps, None, None);
                 match pattern {
-                    Pattern::IperfUdp { bits_per_second } => rate = Some(*bits_per_second),
+                    Pattern::IperfUdp {
+                        bits_per_second,
+                        sleeps,
+                    } => {
+                        rate = Some(*bits_per_second);
+                        sleep = sleeps.then_some(1);
+                    }
                     Pattern::Pulses { period_ns: of } => period_ns = Some(*of),
                     _ => {}
                 }
@@ -163,6 +172,7 @@ impl fmt::Display for TrafficModel {
                     ("rate", rate),
                     some("payload", u64::from(self.payload_bytes)),
                     ip,
+                    ("sleep", sleep),
                     ("period", period_ns),
                     (
                         "clients",
@@ -221,9 +231,13 @@ impl TrafficModel {
         }
         let within = |min, max| ranged(name, value, min, max);
         match (name, &mut self.pattern) {
-            ("rate", Pattern::IperfUdp { bits_per_second }) => {
-                *bits_per_second = within(1, BITS_PER_SECOND_MAX)?;
-            }
+            (
+                "rate",
+                Pattern::IperfUdp {
+                    bits_per_second, ..
+                },
+            ) => *bits_per_second = within(1, BITS_PER_SECOND_MAX)?,
+            ("sleep", Pattern::IperfUdp { sleeps, .. }) => *sleeps = within(0, 1)? == 1,
             ("rate", _) => {
                 let value = value.strip_suffix("pps").unwrap_or(value);
                 self.rate_pps = Some(ranged(name, value, 1, RATE_MAX_PPS)?);

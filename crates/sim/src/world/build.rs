@@ -240,9 +240,14 @@ fn tasks(plan: &Simulation, number: usize) -> Vec<Task> {
             waits_for: None,
             sent_ns: 0,
         },
-        Pattern::IperfUdp { bits_per_second } if is_first => {
-            Task::Pace(Pacer::new(plan.workload.payload_bytes, bits_per_second))
-        }
+        Pattern::IperfUdp {
+            bits_per_second,
+            sleeps,
+        } if is_first => Task::Pace(Pacer::new(
+            plan.workload.payload_bytes,
+            bits_per_second,
+            sleeps,
+        )),
         Pattern::Blast if is_first => Task::Blast,
         _ if is_last => Task::Read {
             reads_clock: matches!(pattern, Pattern::IperfUdp { .. }),

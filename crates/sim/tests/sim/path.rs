@@ -153,6 +153,13 @@ fn iperf_keeps_its_rate_in_whole_microseconds() {
     close(figures.flows[0].sent_packets_per_second, 1e6 / 117.0, 0.001);
     // iperf polls the clock during its pauses.
     below(cpu(&figures).idle_ratio, 0.01);
+    // Or sleeps, and catches up with what a sleep is too long. A tick has as many datagrams as before.
+    let sleeping = run_path(
+        &[FAST_SENDER, "freebsd-polling"],
+        "iperf-udp:rate=100m:sleep=1",
+    );
+    close(sleeping.flows[0].sent_packets_per_second, 1e6 / 117.0, 0.01);
+    above(cpu(&sleeping).idle_ratio, 0.3);
     let asked_more = run_path(
         &["freebsd-interrupt", "freebsd-polling"],
         "iperf-udp:rate=100g",
