@@ -241,6 +241,6 @@ pub struct TuneCandidate {
     pub cpu: Option<f64>,
     /// Typical median delay; null if it was not measured.
     pub delay_p50_ns: Option<f64>,
-    /// Why it left the race; null if it was in it to the end.
+    /// Why it left the race, or in the final comparison turned out not to belong in it; null otherwise.
     pub dropped: Option<TuneDropped>,
 }

@@ -1,8 +1,8 @@
 //! A race of candidates for the best value, under limits that other figures must keep.
 //!
 //! [`Race`] says which candidates run in the next block and is told what each measured. After each block it drops the
-//! candidates that break a limit or are worse than the best one that keeps all, by intervals: of logs within blocks, at the family's
-//! confidence. The race ends when one is left, when all that are left are as good as the leader within the margin, or
+//! candidates that break a limit or are worse than the best one that keeps all, by intervals: of logs within blocks, at
+//! the family's confidence. The race ends when one is left, when all that are left are as good as the leader within the margin, or
 //! when the trials are used up. A candidate is chosen only if the interval of each limited figure lies below its limit.
 //!
 //! Two blocks are too few to know a candidate's scatter by itself. Its variance is therefore moderated by that of all
@@ -189,15 +189,12 @@ impl Race {
         if missing >= MISSING_MAX {
             return Some(TuneDropped::NoFigure);
         }
-        let limits = self.rule.limits.iter().enumerate();
-        let is_over = |(limit, most): (usize, &f64)| {
+        let mut limits = self.rule.limits.iter().enumerate();
+        let is_over = limits.any(|(limit, most)| {
             let low = self.limited(candidate, limit).map(|[_, low, _]| low);
             low.is_some_and(|low| low > *most)
-        };
-        limits
-            .map(is_over)
-            .any(|it| it)
-            .then_some(TuneDropped::BreaksLimit)
+        });
+        is_over.then_some(TuneDropped::BreaksLimit)
     }
 
     fn is_kept(&self, candidate: usize) -> bool {

@@ -522,14 +522,20 @@ fn settled(
 
 fn decide(request: &TuneRequest, found: &mut Tune, study: &Study) {
     let winner = found.winner.clone().unwrap_or_default();
-    let mut again = Race::new(1, request.rule(usize::MAX));
-    for trial in study.trials.iter().filter(|it| it.setting == winner) {
-        again.add_block(vec![(0, request.result(trial))]);
-    }
+    let again = |setting: &str| {
+        let mut race = Race::new(1, request.rule(usize::MAX));
+        for trial in study.trials.iter().filter(|it| it.setting == setting) {
+            race.add_block(vec![(0, request.result(trial))]);
+        }
+        race
+    };
+    let is_kept = again(&winner).choice().is_some();
+    let broke = again(&found.reference).standings()[0].dropped;
+    found.candidates[0].dropped = found.candidates[0].dropped.or(broke);
     let mut compared = study.comparisons.iter();
     let compared = compared.find(|it| it.metric == request.metric);
     let verdict = compared.and_then(|it| it.verdict);
     let is_better = verdict.is_some_and(|it| it.without_weight() == Verdict::Better);
     let blocks = counted(compared.map_or(0, |it| it.blocks), "block");
-    found.conclude(again.choice().is_some(), is_better, &blocks);
+    found.conclude(is_kept, is_better, &blocks);
 }
