@@ -15,7 +15,7 @@ use crate::plots::svg::looks;
 const TITLE: &str = "The setting to use";
 
 impl Document for Tune {
-    fn page(&self) -> Page {
+    fn page(&self) -> Page<'_> {
         let mut page = Page::new(TITLE);
         page.linked(Medium::All, ("answer", "Answer"), |part| {
             part.title(Rank::Browser, TITLE);
