@@ -45,7 +45,7 @@ fn is_number(word: &str) -> bool {
 }
 
 fn is_address(word: &str) -> bool {
-    is_number(word) || word.contains(':') || word.contains('.')
+    word.contains(':') || word.contains('.')
 }
 
 fn is_interface_or_end(word: &str) -> bool {
@@ -246,6 +246,9 @@ const ETHTOOL: &str = "-K --features --offload -C --coalesce -G --set-ring -A --
 
 /// The variable that turns polling on for all interfaces in old kernels.
 pub const POLLING_VARIABLE: &str = "kern.polling.enable";
+
+/// Those by which Linux polls from system calls.
+pub const BUSY_POLLING: [&str; 2] = ["net.core.busy_poll", "net.core.busy_read"];
 
 /// What a command sets, as names and values; empty for one that only prints.
 pub fn set_by(command: &ToolCommand) -> Vec<(String, String)> {

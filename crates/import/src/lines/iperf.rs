@@ -86,7 +86,7 @@ fn id(cursor: &mut Cursor) -> Option<Id> {
 
 fn connected(cursor: &mut Cursor, id: Id) -> Option<ConnectedLine> {
     let local = end(cursor)?;
-    cursor.words(" connected with ")?;
+    cursor.any([" connected with ", " connected to "])?;
     Some(ConnectedLine {
         id,
         local,
@@ -151,6 +151,11 @@ fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
         ..IperfLine::default()
     };
     (line.jitter_seconds, line.datagrams) = cursor.attempt(arrived).unzip();
+    line.is_receivers = cursor.attempt(|cursor| {
+        // A sender's retransmissions come before the word.
+        let _ = cursor.spaces().count(false);
+        Some(cursor.spaces().any(["receiver", "sender"])? == "receiver")
+    });
     Some(line)
 }
 
@@ -182,6 +187,16 @@ fn arrived(cursor: &mut Cursor) -> Option<(f64, [f64; 2])> {
 
 /// Reads `Client connecting to HOST, UDP port 5001` or `Server listening on TCP port 5001`.
 pub fn banner(cursor: &mut Cursor) -> Option<Banner> {
+    if cursor.words("Connecting to host ").is_some() {
+        let peer = cursor.word(64, is_of_address).map(String::from);
+        cursor.words(",")?;
+        return Some(Banner {
+            is_server: false,
+            is_udp: false,
+            peer,
+            port: port(cursor),
+        });
+    }
     let is_server = cursor.words("Server listening on ").is_some();
     let mut peer = None;
     if !is_server {

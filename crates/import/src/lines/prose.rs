@@ -15,40 +15,73 @@ pub fn figure(cursor: &mut Cursor) -> Option<Seen> {
 pub enum SentenceKind {
     /// A heading: it says something of all up to the next one.
     Heading,
-    /// It begins with a mark such as `=>` or `^`: it says something of what comes before.
+    /// It begins with a mark such as `=>` or `^`, or with `that was`: it says something of what comes before.
     Conclusion,
-    /// Any other. One that ends with a colon introduces what follows.
+    /// A comment within a listing, or any other that ends with a colon: it introduces what follows.
+    Comment,
+    /// Any other.
     Plain,
 }
 
-/// Longer headings, and longer sentences that are to change a setting, are none.
+/// Longer headings are none.
 const HEADING_MAX: usize = 80;
-const CHANGE_MAX: usize = 160;
 /// Most bytes of a sentence.
 const SENTENCE_MAX: usize = 400;
-/// Marks with which a conclusion begins.
+/// Marks with which a conclusion begins, and words.
 const CONCLUSIONS: &str = "=> ==> -> --> ^ <-";
+const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top was|this was|these were|first one|\
+    first is|the first is|the first one is|the above|above";
 
-/// Words that negate a setting.
-const NOT: &str = "without no not off disabled disable disabling non vs unpolled deactivated never";
-/// Words after which a sentence asks, wishes or supposes.
-const UNREAL: &str = "would should could if why can may might whether how expected expect planned want wanted \
-    think guess wonder";
-/// Verbs and adverbs of a sentence that changes a setting.
-const CHANGES: &str = "enable enabled enabling disable disabled disabling turn turned turning switch switched \
-    switching activate activated deactivated now again next then finally same left stays remains";
-const SENDERS: &str = "sender client sending source blasting pushing transmitting transmitter generator tx blaster senders clients";
-const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
-const ALL: &str = "both all everywhere each either two machines";
-
-/// Words of a sentence that says how hosts receive from here on.
-const WITH: &str = "with polling|without polling|no polling|poll now|polling on|polling off";
-/// Words of a heading that does.
-const STATES: &str = "with polling|without polling|no polling|polling off|polling enabled|polling disabled|\
-    polling on the|polling on both|polling only|polled|both polling|interrupt|interrupts|polling again|\
-    now polling";
+/// Words that name polling, and interrupts as the way to receive.
+const POLLS: &str = "polling polled poll polls unpolled";
+const INTERRUPTS: &str = "interrupt interrupts irq irqs";
+/// Words before or after interrupts that make them the way to receive, and words after that do not.
+const BEFORE_INTERRUPTS: &str = "on with plain in to using normal by pure stays only still";
+const AFTER_INTERRUPTS: &str = "mode driven only again both on everywhere";
+const COLUMNS: &str = "column load time share rate handler handlers thread statistics per counts counters counter \
+    table storm storms moderation coalescing mitigation";
+/// Words that turn off, those right before polling that do, and those that negate what follows.
+const OFF: &str = "off disabled disable disabling deactivated deactivate unpolled nobody none neither nowhere \
+    masked stopped";
+const WITHOUT: &str = "without no non";
+const NEGATES: &str = "not never don doesn didn isn wasn aren hasn longer";
+/// Words that turn on.
+const ON: &str = "on enabled enable enabling with using active activated activate use uses used";
+/// Words that tell a change, or that nothing changed.
+const CHANGES: &str = "now again next then finally left stays stay stayed remains still back went goes done did \
+    nobody never moved set put change changed changing masks masked leaves";
+const SWITCHES: &str = "enable enabled enabling disable disabled disabling turn turned turning switch switched \
+    switching activate activated deactivated set put";
+/// Words after which a clause asks, wishes, compares or supposes, or tells of another time.
+const UNREAL: &str = "would should could if why can may might whether how expected expect planned want wanted think \
+    guess wonder must unless when whenever until try than vs versus against instead or ago yesterday years believe \
+    claimed claims recommend suggest advises what which";
+pub const SENDERS: &str = "sender client sending source blasting pushing transmitting transmitter generator tx blaster senders clients";
+pub const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
+const ALL: &str = "both everywhere anywhere nobody neither either";
+/// Words after `all`, `two`, `each` and `every` that make them a group of hosts, and after `both` that do not.
+const MACHINES: &str =
+    "machines machine boxes box hosts host ends end sides side computers pcs nodes";
+const NOT_HOSTS: &str = "directions streams interfaces ports cards runs tests cases protocols";
+/// Marks that end a clause, and words that begin one.
+const CUTS: [char; 7] = [',', ';', ':', '(', ')', '/', '='];
+const JOINTS: &str = "and but while whereas so because";
+/// Phrases of a writer who does not know, either.
+const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
+    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
+    don t ask me|no longer know|not certain|not recorded";
+/// Phrases of what is of no test that the text shows.
+const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
+    not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
+    before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
+    without load|without traffic|not during|between the";
 /// Words of top's screens, which are no prose.
 const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|interface traffic|interval transfer|total rate";
+
+/// Whether a word is in a list of words.
+pub fn is_in(word: &str, words: &str) -> bool {
+    words.split(' ').any(|it| it == word)
+}
 
 /// A sentence, with its words in lower case between single spaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,11 +91,15 @@ pub struct Sentence {
     pub introduces: bool,
     /// Whether it is a question.
     pub asks: bool,
+    /// How deep a heading is, by its marks.
+    pub level: usize,
     /// ` on pc2 ipv6 64 b `.
     pub words: String,
+    /// The same, cut at commas, brackets and conjunctions.
+    pub clauses: Vec<String>,
 }
 
-/// Which hosts a change is of, by their part in a test.
+/// Which hosts a sentence is of, by their part in a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedParts {
     pub sender: bool,
@@ -72,55 +109,132 @@ pub struct NamedParts {
     pub only: bool,
 }
 
+/// What a clause says of the way to receive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClauseMode {
+    /// Whether it names polling or interrupts.
+    pub is_topic: bool,
+    /// Whether it names them itself, and does not say `it`.
+    pub is_of_it: bool,
+    /// Polling (`true`) or interrupts.
+    pub polls: Option<bool>,
+    /// Whether it tells a change, or that nothing changed.
+    pub changes: bool,
+    /// Whether it asks, compares, or supposes.
+    pub is_unreal: bool,
+}
+
+impl ClauseMode {
+    /// Reads a clause; `is_it` when `it` stands for polling.
+    pub fn of(clause: &str, is_it: bool) -> Self {
+        let words: Vec<&str> = clause.split_whitespace().collect();
+        let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
+        let has = |list: &str| words.iter().any(|it| is_in(it, list));
+        let is_poll = |at: &usize| is_in(words[*at], POLLS) || is_it && words[*at] == "it";
+        let polls: Vec<usize> = (0..words.len()).filter(is_poll).collect();
+        // Support for polling in a kernel is no setting.
+        let is_built = has("compiled built support supports options");
+        let is_interrupt = |at: &usize| {
+            let (before, after) = (word(at.checked_sub(1)), word(Some(at + 1)));
+            let is_mode = is_in(before, BEFORE_INTERRUPTS) || is_in(after, AFTER_INTERRUPTS);
+            is_in(words[*at], INTERRUPTS) && !is_in(after, COLUMNS) && (is_mode || words.len() <= 3)
+        };
+        let interrupts = (0..words.len()).any(|at| is_interrupt(&at));
+        let off = words.iter().enumerate().filter(|(at, it)| {
+            let near = |list: &str, by: usize| {
+                let next = words[at + 1..].iter().take(by);
+                next.clone().any(|it| is_in(it, list))
+                    || is_it && next.clone().any(|it| *it == "it")
+            };
+            is_in(it, OFF)
+                || is_in(it, WITHOUT) && near(POLLS, 2)
+                || is_in(it, NEGATES) && (near(POLLS, 3) || near("on enabled active", 3))
+        });
+        let off = off.count();
+        let is_short = words.len() <= 4;
+        let is_on = has(ON) || has(CHANGES) || has("both only polls polled") || is_short;
+        let polls_now = match (polls.is_empty(), interrupts) {
+            _ if is_built => None,
+            (false, false) if off == 0 => is_on.then_some(true),
+            (false, false) if off == 1 => Some(false),
+            (true, true) if off == 0 => Some(false),
+            _ => None,
+        };
+        ClauseMode {
+            is_topic: !polls.is_empty() || interrupts,
+            is_of_it: interrupts || has(POLLS),
+            polls: polls_now,
+            changes: has(CHANGES) || has(SWITCHES),
+            is_unreal: has(UNREAL),
+        }
+    }
+
+    /// What a clause that names neither says by its verb: `switched it off`, `back to normal`.
+    pub fn elliptic(clause: &str) -> Option<bool> {
+        let words: Vec<&str> = clause.split_whitespace().collect();
+        let has = |list: &str| words.iter().any(|it| is_in(it, list));
+        if has("back normal") && has("back") && !has("up") {
+            return Some(false);
+        }
+        (has(SWITCHES) && (has("on") != has("off")))
+            .then(|| has("on") != (has("nobody") || has(NEGATES)))
+    }
+}
+
 impl Sentence {
     /// Reads one; `None` without a word.
-    pub fn of(text: &str, is_marked: bool) -> Option<Self> {
+    pub fn of(text: &str, mark: SentenceMark, is_after_output: bool) -> Option<Self> {
         let text = text.trim();
-        let lower = text.get(..9).unwrap_or(text).to_ascii_lowercase();
-        let is_conclusion = CONCLUSIONS.split(' ').any(|mark| text.starts_with(mark))
-            || ["(that is ", "(that was", "that was "].contains(&lower.as_str());
         let asks = text.ends_with('?');
-        let introduces = text.trim_end_matches([' ', '*', '_']).ends_with(':');
-        let is_heading = is_marked && text.len() <= HEADING_MAX;
-        // What is left of a screen are units and dashes.
-        let mut words = text.split(|it: char| !it.is_ascii_alphabetic());
-        let least = if introduces || is_conclusion { 2 } else { 3 };
-        words.find(|word| word.len() >= least)?;
-        let mut words = String::from(" ");
-        for letter in text.bytes().take(SENTENCE_MAX) {
-            match letter.is_ascii_alphanumeric() {
-                true => words.push(char::from(letter.to_ascii_lowercase())),
-                false if !words.ends_with(' ') => words.push(' '),
-                false => {}
-            }
-        }
-        if !words.ends_with(' ') {
-            words.push(' ');
-        }
-        let sentence = Sentence {
-            kind: match (is_conclusion, is_heading) {
-                (true, _) => SentenceKind::Conclusion,
-                (false, true) => SentenceKind::Heading,
-                (false, false) => SentenceKind::Plain,
-            },
-            introduces,
-            asks,
-            words,
+        let introduces = text.trim_end_matches([' ', '*', '_', '`']).ends_with(':');
+        let bullet = text.trim_start_matches(['*', ' ']);
+        let is_marked = CONCLUSIONS.split(' ').any(|mark| bullet.starts_with(mark));
+        let mut letters = text.split(|it: char| !it.is_ascii_alphabetic());
+        let least = if introduces || is_marked || mark == SentenceMark::Comment {
+            2
+        } else {
+            3
         };
-        let is_screen = sentence.has_any(SCREENS);
+        // What is left of a screen are units and dashes.
+        letters.find(|word| word.len() >= least)?;
+        let (words, clauses) = words_of(text);
+        let begins = |it: &str| {
+            words
+                .strip_prefix(' ')
+                .is_some_and(|words| words.starts_with(&format!("{it} ")))
+        };
+        let is_backward = is_after_output && !introduces && BACKWARD.split('|').any(begins);
+        let is_heading = mark == SentenceMark::Heading && text.len() <= HEADING_MAX;
+        let sentence = Sentence {
+            kind: match mark {
+                _ if is_marked || is_backward => SentenceKind::Conclusion,
+                SentenceMark::Caption if !introduces => SentenceKind::Conclusion,
+                SentenceMark::Comment => SentenceKind::Comment,
+                _ if is_heading => SentenceKind::Heading,
+                _ => SentenceKind::Plain,
+            },
+            introduces: introduces || mark == SentenceMark::Comment,
+            asks,
+            level: text.bytes().take_while(|it| b"=#".contains(it)).count(),
+            words,
+            clauses,
+        };
         // netstat begins a protocol's counters with its name.
-        let is_screen = is_screen
-            || "udp: tcp: ip: icmp: ip6:"
-                .split(' ')
-                .any(|it| it.eq_ignore_ascii_case(text));
+        let is_protocol = ["udp:", "tcp:", "ip:", "icmp:", "ip6:"]
+            .iter()
+            .any(|it| it.eq_ignore_ascii_case(text));
+        let is_screen = sentence.has_any(SCREENS) || is_protocol;
         (!is_screen && !text.ends_with("wrote:")).then_some(sentence)
     }
 
     /// Whether its writer does not know, either.
     pub fn doubts(&self) -> bool {
-        const DOUBTS: &str =
-            "no idea|not sure|do not know|don t know|forgot|unknown|nothing running";
         self.has_any(DOUBTS)
+    }
+
+    /// Whether it is of something that ran in no test of the text.
+    pub fn is_elsewhere(&self) -> bool {
+        self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
     }
 
     /// The position of a word, or of several.
@@ -129,9 +243,8 @@ impl Sentence {
     }
 
     /// Whether it has one of these words.
-    fn has(&self, words: &str) -> bool {
-        let is_one = |word: &str| words.split(' ').any(|it| it == word);
-        self.words.split_whitespace().any(is_one)
+    pub fn has(&self, words: &str) -> bool {
+        self.words.split_whitespace().any(|word| is_in(word, words))
     }
 
     /// Whether it has one of these phrases, which `|` separates.
@@ -139,90 +252,182 @@ impl Sentence {
         phrases.split('|').any(|it| self.find(it).is_some())
     }
 
+    /// Whether it tells that someone turned something on or off.
+    pub fn switches(&self) -> bool {
+        self.has(SWITCHES) || self.has("now")
+    }
+
     /// The parts in a test that it names.
     pub fn parts(&self) -> NamedParts {
-        NamedParts {
-            sender: self.has(SENDERS),
-            receiver: self.has(RECEIVERS),
-            all: self.has(ALL),
-            only: self.has("only alone just"),
-        }
+        parts(&self.words)
     }
 
     /// Polling (`true`) or interrupts; `None` when it names both or neither.
     pub fn setting(&self) -> Option<bool> {
-        setting(&self.words)
+        agreed(&self.clauses)
     }
 
-    /// The setting that holds from here on, if it says so.
-    pub fn changes_to(&self) -> Option<bool> {
-        let is_short = self.words.len() <= CHANGE_MAX;
-        let is_said = match self.kind {
-            SentenceKind::Heading if self.introduces => true,
-            // A title may name polling, too.
-            SentenceKind::Heading => {
-                self.words.split_whitespace().count() <= 2 || self.has_any(STATES)
+    /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
+    pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
+        const LABEL: &str = "the this that was is run one first second third same side sides at end ends machine machines \
+            box boxes host hosts in of and as too so just";
+        let is_name = |it: &str| hosts.iter().any(|host| host.eq_ignore_ascii_case(it));
+        clause.split_whitespace().all(|it| {
+            is_name(it)
+                || it.len() < 3 && it != "no"
+                || [
+                    LABEL,
+                    POLLS,
+                    INTERRUPTS,
+                    OFF,
+                    WITHOUT,
+                    ON,
+                    SENDERS,
+                    RECEIVERS,
+                    ALL,
+                    CHANGES,
+                    BEFORE_INTERRUPTS,
+                    "mode",
+                ]
+                .iter()
+                .any(|list| is_in(it, list))
+        })
+    }
+}
+
+/// The parts in a test that a text names.
+pub fn parts(text: &str) -> NamedParts {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let has = |list: &str| words.iter().any(|it| is_in(it, list));
+    let all = words.iter().enumerate().any(|(at, word)| {
+        let next = words.get(at + 1).copied().unwrap_or("");
+        let is_group = is_in(word, "all two each every") && is_in(next, MACHINES);
+        is_group || is_in(word, ALL) && !is_in(next, NOT_HOSTS)
+    });
+    NamedParts {
+        sender: has(SENDERS),
+        receiver: has(RECEIVERS),
+        all,
+        only: has("only alone just"),
+    }
+}
+
+/// The words of a text between single spaces, and the same cut into clauses.
+fn words_of(text: &str) -> (String, Vec<String>) {
+    let mut read = (String::from(" "), vec![String::from(" ")]);
+    let end = text.floor_char_boundary(SENTENCE_MAX);
+    for token in text[..end].split_ascii_whitespace() {
+        let is_edge = |it: char| !it.is_ascii_alphanumeric();
+        let lower = token.to_ascii_lowercase();
+        let name = lower.trim_matches(is_edge);
+        // A variable is one word, whatever its parts mean.
+        let is_variable = name.contains("poll") && name.contains(['_', '.']);
+        if let Some(value) = name.strip_prefix("kern.polling.enable=") {
+            add_word(&mut read, "polling");
+            add_word(&mut read, if value == "0" { "off" } else { "on" });
+        } else if is_variable {
+            add_word(&mut read, &name.replace(is_edge, ""));
+        } else {
+            if lower
+                .trim_start_matches(['`', '"', '\'', '('])
+                .starts_with("-poll")
+            {
+                add_word(&mut read, "no");
             }
-            SentenceKind::Conclusion => false,
-            SentenceKind::Plain => {
-                let names = self.introduces || self.has_any(WITH);
-                let changes = self.has(CHANGES) || self.parts().only;
-                is_short
-                    && !self.asks
-                    && !self.has(UNREAL)
-                    && (names && self.words.len() < 60 || changes)
+            for part in lower.split_inclusive(is_edge) {
+                add_word(&mut read, part.trim_end_matches(is_edge));
+                if part.ends_with(CUTS) {
+                    read.1.push(String::from(" "));
+                }
             }
-        };
-        is_said.then(|| self.setting())?
+            continue;
+        }
+        if lower.ends_with(CUTS) {
+            read.1.push(String::from(" "));
+        }
+    }
+    read.1.retain(|it| it.len() > 1);
+    read
+}
+
+/// Adds a word to the words and to the last clause.
+fn add_word((words, clauses): &mut (String, Vec<String>), word: &str) {
+    if word.is_empty() {
+        return;
+    }
+    if is_in(word, JOINTS) {
+        clauses.push(String::from(" "));
+    }
+    for text in [Some(words), clauses.last_mut()].into_iter().flatten() {
+        text.push_str(word);
+        text.push(' ');
     }
 }
 
 /// Whether words mean polling (`true`) or interrupts; `None` when they name both or neither.
 pub fn setting(text: &str) -> Option<bool> {
-    let lower = text.to_ascii_lowercase();
-    let words: Vec<&str> = lower
-        .split(|letter: char| !letter.is_ascii_alphabetic())
-        .filter(|word| !word.is_empty())
-        .collect();
-    let has = |names: &str| {
-        words
-            .iter()
-            .any(|word| names.split(' ').any(|it| it == *word))
-    };
-    // The interrupt column of a screen is no setting.
-    let column = "column load time share rate handler thread statistics per counts table storm";
-    let interrupts = words.iter().enumerate().any(|(at, word)| {
-        let is_it = ["interrupt", "interrupts"].contains(word);
-        is_it
-            && words
-                .get(at + 1)
-                .is_none_or(|next| column.split(' ').all(|it| it != *next))
-    });
-    // DEVICE_POLLING in a kernel is no setting, either.
-    let is_option = |at: usize| at > 0 && words[at - 1] == "device";
-    let polls = words.iter().enumerate().any(|(at, word)| {
-        let is_it = "polling polled poll polls unpolled"
-            .split(' ')
-            .any(|it| it == *word);
-        is_it && !is_option(at)
-    });
-    let is_other = has("vs versus storm or against than");
-    if polls == interrupts || is_other {
-        return None;
-    }
-    Some(polls != has(NOT))
+    let (_, clauses) = words_of(text);
+    agreed(&clauses)
 }
 
-/// Splits the text between findings into sentences: their ranges, and whether each is marked as a heading.
+/// What all clauses say that say it.
+fn agreed(clauses: &[String]) -> Option<bool> {
+    let mut said = clauses.iter().filter_map(|it| {
+        let mode = ClauseMode::of(it, false);
+        mode.polls.filter(|_| !mode.is_unreal)
+    });
+    let first = said.next()?;
+    said.all(|it| it == first).then_some(first)
+}
+
+/// What a line is by its marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SentenceMark {
+    Heading,
+    /// A comment in a listing.
+    Comment,
+    /// It says something of what comes before.
+    Caption,
+    None,
+}
+
+/// The end of `20:37 <jonas> `, with which a line of a chat begins.
+fn nick_end(line: &str) -> usize {
+    let before = line.trim_start_matches(|it: char| it.is_ascii_digit() || "[]: ".contains(it));
+    let nick = before.strip_prefix('<').and_then(|it| it.split_once("> "));
+    let is_nick = |it: &str| it.len() <= 20 && !it.contains([' ', '/', '<']);
+    nick.filter(|(nick, _)| is_nick(nick))
+        .map_or(0, |(_, said)| line.len() - said.len())
+}
+
+/// Whether a text is the caption of a listing: `Listing 3: what top says`.
+pub fn is_caption(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    let what = words
+        .next()
+        .unwrap_or("")
+        .trim_end_matches('.')
+        .to_ascii_lowercase();
+    let number = words
+        .next()
+        .unwrap_or("")
+        .trim_end_matches([':', '.', ',', ')']);
+    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    is_in(&what, "listing figure fig table example output screen") && is_number
+}
+
+/// Splits the text between findings into sentences: their ranges, and what their marks say.
 /// The first line is whole if `is_from_start`.
-pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>, bool)> {
+pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>, SentenceMark)> {
     let mut found = Vec::new();
     let mut open: Option<usize> = None;
     let mut at = 0;
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for (index, line) in lines.iter().enumerate() {
-        let trimmed = line.trim();
-        let start = at + (line.len() - line.trim_start().len());
+        let lead = line.len() - line.trim_start().len();
+        let nick = nick_end(line.trim());
+        let trimmed = &line.trim()[nick..];
+        let start = at + lead + nick;
         let end = start + trimmed.len();
         at += line.len();
         let is_alone = |near: Option<&&str>| near.is_some_and(|it| it.trim().is_empty());
@@ -234,32 +439,47 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
             && (trimmed.split(' ').count() <= 6 || setting(trimmed).is_some());
         let is_short =
             trimmed.len() <= HEADING_MAX && !trimmed.ends_with(['.', '!', '?', ',', ';']);
+        let is_whole = index > 0 || is_from_start;
+        // Markup has blank lines around its headings; a listing has none around its comments.
+        let is_comment = trimmed.starts_with("# ") && !is_alone(next) && is_whole;
         let is_marked = trimmed.starts_with(['=', '#', '*'])
             && !trimmed.starts_with("=>")
             && !trimmed.starts_with("==>")
             || (trimmed.ends_with(':') && open.is_none())
             || (is_title && (is_underlined || is_alone(before) && is_alone(next)));
         // What is left of a line of a tool is no heading.
-        let is_marked = is_marked && (index > 0 || is_from_start);
-        let begins =
-            CONCLUSIONS.split(' ').any(|it| trimmed.starts_with(it)) || trimmed.starts_with("- ");
-        if trimmed.is_empty() || is_rule(trimmed) || (is_marked && is_short) || begins {
-            found.extend(open.take().map(|from| (from..start, false)));
+        let is_marked = is_marked && is_whole && is_short && nick == 0;
+        let begins = CONCLUSIONS.split(' ').any(|it| trimmed.starts_with(it))
+            || trimmed.starts_with("- ")
+            || nick > 0;
+        if trimmed.is_empty() || is_rule(trimmed) || is_marked || begins || is_comment {
+            found.extend(
+                open.take()
+                    .map(|from| (from..start - nick, SentenceMark::None)),
+            );
         }
         if trimmed.is_empty() || is_rule(trimmed) {
             continue;
         }
-        if is_marked && is_short && !begins {
-            found.push((start..end, true));
+        if (is_marked || is_comment) && !begins {
+            let mark = match is_comment {
+                true => SentenceMark::Comment,
+                false => SentenceMark::Heading,
+            };
+            found.push((start..end, mark));
             continue;
         }
         let mut from = open.take().unwrap_or(start);
         for (mark, letter) in line.match_indices(['.', '!', '?', ':', ';']) {
             let mark = at - line.len() + mark + 1;
             let is_last = text[mark..].starts_with('\n') || mark == text.len();
-            let is_end = is_last || (letter != ":" && text[mark..].starts_with([' ', ')']));
+            let is_short = ["vs", "i.e", "e.g", "approx", "ca"]
+                .iter()
+                .any(|it| text[..mark - 1].ends_with(it));
+            let is_end =
+                is_last || (!is_short && letter != ":" && text[mark..].starts_with([' ', ')']));
             if is_end && mark > from {
-                found.push((from..mark, false));
+                found.push((from..mark, SentenceMark::None));
                 from = mark;
             }
         }
@@ -267,7 +487,7 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
             .contains(|it: char| it.is_alphanumeric())
             .then_some(from);
     }
-    found.extend(open.map(|from| (from..text.len(), false)));
+    found.extend(open.map(|from| (from..text.len(), SentenceMark::None)));
     found
 }
 
@@ -276,7 +496,13 @@ mod tests {
     use super::*;
 
     fn one(text: &str) -> Sentence {
-        Sentence::of(text, text.ends_with(':') || text.starts_with('=')).unwrap()
+        let is_heading = text.ends_with(':') || text.starts_with('=');
+        let mark = if is_heading {
+            SentenceMark::Heading
+        } else {
+            SentenceMark::None
+        };
+        Sentence::of(text, mark, false).unwrap()
     }
 
     #[test]

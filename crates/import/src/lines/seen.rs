@@ -150,6 +150,8 @@ pub struct IperfLine {
     pub jitter_seconds: Option<f64>,
     /// Datagrams lost, and all datagrams sent.
     pub datagrams: Option<[f64; 2]>,
+    /// Whether iperf3 says that the receiver counted this, or the sender.
+    pub(crate) is_receivers: Option<bool>,
     /// Relative difference that rounding allows between the rate and transfer over time.
     pub(crate) rounding: f64,
 }

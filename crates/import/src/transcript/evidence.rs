@@ -11,7 +11,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::lines::prose::{Sentence, SentenceKind};
+use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind};
 use crate::transcript::found::{CpuLine, HostNames, Scene, Statement, stated_figure, unplaced};
 use crate::transcript::setting::HostSettings;
 
@@ -22,7 +22,9 @@ const LEAST: i32 = 3;
 const SENTENCE: i32 = 5;
 /// Weight of a sentence before that.
 const EARLIER: i32 = 3;
-const PROMPT: i32 = 3;
+const PROMPT: i32 = 1;
+/// Weight of a prompt whose command printed the screen; sentences before it may be of another.
+const ASKED: i32 = 6;
 /// Weight of another screen with the same start of the host.
 const BOOT: i32 = 4;
 /// Weight of a clock that stands within a test, and of one that does not though others of that host do.
@@ -36,6 +38,8 @@ const WORD: i32 = 3;
 const IDLE: f64 = 0.97;
 /// Most tests before and after a screen that are weighed without a clock.
 const REACH: usize = 8;
+/// Most screens in a row.
+const IN_ROW_MAX: usize = 4;
 /// Sentences further before a screen say nothing of it.
 const NEAR_BYTES: u64 = 600;
 /// Most hosts that are told apart by their start, and most tests whose clocks are looked at for that.
@@ -66,6 +70,9 @@ pub struct Context<'a> {
     pub statements: &'a [Statement],
     pub hosts: &'a HostNames,
     pub settings: &'a HostSettings<'a>,
+    /// Where trials begin, and where CPU states stand.
+    pub trials: Vec<SourcePlace>,
+    pub screens: Vec<SourcePlace>,
     /// Start and end of the tests that print them, in seconds of a clock, by where they begin.
     pub windows: BTreeMap<SourcePlace, [f64; 2]>,
 }
@@ -73,14 +80,16 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The host or end that a sentence is about.
     fn about(&self, sentence: &Sentence) -> Option<Shown> {
-        let named = self.hosts.named_in(sentence);
+        let named = self.hosts.named_in(&sentence.words);
         let parts = sentence.parts();
         // "client" may be a host's name, too.
         let at = |name: &&&str| {
             let small = name.to_ascii_lowercase();
-            ["on", "of", "at"]
-                .iter()
-                .any(|it| sentence.find(&format!("{it} {small}")).is_some())
+            let mut phrases = ["on", "of", "at"]
+                .map(|it| format!("{it} {small}"))
+                .to_vec();
+            phrases.push(format!("{small} s top"));
+            phrases.iter().any(|it| sentence.find(it).is_some())
         };
         let shown = named.iter().find(at).filter(|_| named.len() > 1);
         match (&named[..], shown) {
@@ -112,12 +121,60 @@ impl Context<'_> {
             .take(3)
     }
 
+    /// The first sentences right after a screen.
+    fn after(&self, place: &SourcePlace) -> impl Iterator<Item = &Statement> {
+        let after = self.statements.partition_point(|it| it.place < *place);
+        let next = self.statements[after..].iter().take(4);
+        next.filter(|it| it.after == Some(*place) && !it.sentence.introduces)
+    }
+
     /// The conclusion right after a screen.
     fn conclusion(&self, place: &SourcePlace) -> Option<&Statement> {
         let after = self.statements.partition_point(|it| it.place < *place);
         let next = self.statements[after..].iter().take(6);
-        let mut next = next.filter(|it| it.after == Some(*place));
+        // Rows of one listing have one caption.
+        let of = |place: &SourcePlace| {
+            let screens = self.screens.partition_point(|it| it <= place);
+            (self.trials.partition_point(|it| it < place), screens)
+        };
+        let is_same =
+            |after: SourcePlace| after == *place || after > *place && of(&after) == of(place);
+        let mut next = next.filter(|it| it.after.is_some_and(is_same));
         next.find(|it| it.sentence.kind == SentenceKind::Conclusion)
+    }
+
+    /// The host of a screen in a row, by a sentence right before or after them: `kestrel first, then heron`.
+    fn listed(&self, place: &SourcePlace) -> Option<(Shown, SourcePlace)> {
+        const ORDER: &str = "first second then last upper lower respectively";
+        let is_apart = |one: &SourcePlace, other: &SourcePlace| {
+            let at = |place: &SourcePlace| self.statements.partition_point(|it| it.place < *place);
+            let of = |place: &SourcePlace| self.trials.partition_point(|it| it < place);
+            at(one) != at(other) || of(one) != of(other)
+        };
+        let at = self.screens.binary_search(place).ok()?;
+        let before = self.screens[..at].iter().rev().take(IN_ROW_MAX);
+        let before = before.take_while(|it| !is_apart(it, place)).count();
+        let after = self.screens[at..].iter().take(IN_ROW_MAX);
+        let after = after.take_while(|it| !is_apart(place, it)).count();
+        let next = self.statements.partition_point(|it| it.place < *place);
+        let near = next.saturating_sub(1)..(next + 2).min(self.statements.len());
+        self.statements[near].iter().find_map(|statement| {
+            let sentence = &statement.sentence;
+            let mut named: Vec<(usize, Shown)> = Vec::new();
+            for name in self.hosts.named_in(&sentence.words) {
+                let at = sentence.find(&name.to_ascii_lowercase())?;
+                named.push((at, Shown::Host(String::from(name))));
+            }
+            if named.is_empty() {
+                for (words, side) in [(SENDERS, Side::Sender), (RECEIVERS, Side::Receiver)] {
+                    let at = words.split(' ').filter_map(|it| sentence.find(it)).min();
+                    named.extend(at.map(|at| (at, Shown::End(side))));
+                }
+            }
+            named.sort_by_key(|it| it.0);
+            let is_list = named.len() > 1 && named.len() == before + after && sentence.has(ORDER);
+            is_list.then(|| (named.swap_remove(before).1, statement.place))
+        })
     }
 
     /// The heading above a place.
@@ -131,7 +188,7 @@ impl Context<'_> {
     /// What speaks for each host that a screen may show.
     fn hosts_of(&self, scene: &Scene, place: &SourcePlace) -> Vec<(Shown, Reason)> {
         let mut found = Vec::new();
-        let mut weight = SENTENCE;
+        let mut weight = if scene.is_asked { EARLIER } else { SENTENCE };
         for statement in self.before(scene, place) {
             if let Some(shown) = self.about(&statement.sentence) {
                 found.push((
@@ -152,20 +209,30 @@ impl Context<'_> {
             let text = "the conclusion after it names the host";
             found.push((shown, reason(SENTENCE + 1, text, statement.place)));
         }
+        if let Some((shown, at)) = self.listed(place) {
+            let text = "the text lists the hosts of these screens";
+            found.push((shown, reason(SENTENCE + 1, text, at)));
+        }
         if let Some(name) = &scene.host.name {
             let text = match scene.host.basis {
                 ImportedBasis::Mapped => "--map says the host",
                 ImportedBasis::Inferred => "a label names the terminal's host",
                 _ => "the last prompt names the host",
             };
-            // With prose in between the prompt may be another screen's.
+            // A terminal that ran a test, or prose in between: the screen may be another's.
             let statements = &self.statements[scene.statements.clone()];
-            let is_far = statements
-                .last()
-                .is_some_and(|it| Some(it.place) > scene.prompt);
+            let last = statements.last().filter(|it| Some(it.place) > scene.prompt);
+            let is_same = last.is_some_and(|it| {
+                it.sentence
+                    .find("of it")
+                    .or(it.sentence.find("same"))
+                    .is_some()
+            });
             let weight = match scene.host.basis {
-                ImportedBasis::Mapped => 4 * PROMPT,
-                _ if is_far => 1,
+                ImportedBasis::Mapped => 2 * ASKED,
+                ImportedBasis::Inferred if last.is_none() => EARLIER,
+                _ if scene.is_asked => ASKED,
+                _ if is_same => EARLIER,
                 _ => PROMPT,
             };
             found.push((Shown::Host(name.clone()), reason(weight, text, *place)));
@@ -332,6 +399,20 @@ impl Screen<'_> {
             if self.labels.iter().any(|it| it.sentence.doubts()) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
+            let after = context.after(&place);
+            if self
+                .labels
+                .iter()
+                .copied()
+                .chain(after)
+                .any(|it| it.sentence.is_elsewhere())
+            {
+                reasons.push(reason(
+                    -2 * BEFORE,
+                    "the text says that it is of another",
+                    place,
+                ));
+            }
             if self.line.states.value[4] >= IDLE {
                 reasons.push(reason(-BEFORE, "the host idles", place));
             }
@@ -459,6 +540,7 @@ pub fn book(
     left: &mut Vec<UnplacedFigure>,
 ) {
     let boots = boots(lines);
+    let mut known: HashMap<[u64; 5], u32> = HashMap::new();
     let mut groups: BTreeMap<usize, BootGroup> = BTreeMap::new();
     for (line, boot) in lines.iter().zip(&boots) {
         if let Some(boot) = boot {
@@ -467,6 +549,15 @@ pub fn book(
     }
     for (line, boot) in lines.iter().zip(&boots) {
         let place = line.states.place;
+        let states = line.states.value.map(f64::to_bits);
+        if let Some(first) = known
+            .insert(states, place.line)
+            .filter(|_| line.states.value[4] < IDLE)
+        {
+            let why = format!("line {first} says the same: it is quoted again");
+            left.push(unplaced(&line.states.printed, &why, place));
+            continue;
+        }
         let group = boot.and_then(|boot| groups.get(&boot));
         let mut shown = context.hosts_of(&line.scene, &place);
         if let Some((host, at)) = group.and_then(|group| group.host_but(&place)) {
@@ -528,10 +619,13 @@ impl BootGroup {
 
 /// The host that a screen's own evidence names clearly.
 fn clear_host(own: &[(Shown, Reason)]) -> Option<Shown> {
-    let (first, _) = own.first()?;
+    let (first, _) = own.iter().max_by_key(|it| it.1.weight)?;
     let is_named = matches!(first, Shown::Host(_));
-    let weight: i32 = own.iter().map(|(_, reason)| reason.weight).sum();
-    let is_clear = weight >= LEAST && own.iter().all(|(shown, _)| shown == first);
+    let weight = |is: bool| -> i32 {
+        let of = own.iter().filter(|it| (it.0 == *first) == is);
+        of.map(|it| it.1.weight).sum()
+    };
+    let is_clear = weight(true) >= LEAST && weight(true) >= weight(false) + MARGIN;
     (is_named && is_clear).then(|| first.clone())
 }
 

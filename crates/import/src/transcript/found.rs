@@ -12,6 +12,7 @@ use nicpoll_model::{
 use crate::cursor::MeasuredUnit;
 use crate::lines::prose::Sentence;
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
+use crate::transcript::names::AddressMention;
 
 /// A value, its text, and its place.
 #[derive(Clone, Debug)]
@@ -51,6 +52,8 @@ pub struct Scene {
     pub host: TerminalHost,
     /// Where the last prompt stands.
     pub prompt: Option<SourcePlace>,
+    /// Whether the command at it printed this.
+    pub is_asked: bool,
     /// A range of [`Found::statements`].
     pub statements: Range<usize>,
     /// Where its first output begins.
@@ -93,6 +96,10 @@ pub struct PollingSwitch {
     pub is_polling: Option<bool>,
     /// Whether a command changed it here; before, it was the opposite.
     pub is_command: bool,
+    /// Of a sentence on all hosts, the two that are meant, if known.
+    pub ends: Vec<String>,
+    /// Whether it holds in all tests.
+    pub is_lasting: bool,
 }
 
 /// A setting other than polling that a command changes.
@@ -127,6 +134,8 @@ pub struct Found {
     pub unplaced: Vec<UnplacedFigure>,
     /// Host names by address, from ifconfig and iperf.
     pub addresses: HashMap<String, String>,
+    /// Addresses in sentences.
+    pub mentions: Vec<AddressMention>,
     /// Host names in prompts and labels.
     pub hosts: HostNames,
     /// The sentences.
@@ -170,11 +179,18 @@ impl HostNames {
         self.all.len()
     }
 
-    /// The hosts that a sentence names, in its order.
-    pub fn named_in(&self, sentence: &Sentence) -> Vec<&str> {
+    /// The other one of two hosts.
+    pub fn other(&self, name: &str) -> Option<&str> {
+        let mut others = self.all.iter().filter(|it| *it != name);
+        let other = others.next()?;
+        others.next().is_none().then_some(other)
+    }
+
+    /// The hosts that a sentence's words name, in its order.
+    pub fn named_in(&self, words: &str) -> Vec<&str> {
         let found = self.looked_for.iter();
         let mut found: Vec<(usize, &str)> = found
-            .filter_map(|(small, name)| Some((sentence.find(small)?, name.as_str())))
+            .filter_map(|(small, name)| Some((words.find(&format!(" {small} "))?, name.as_str())))
             .collect();
         found.sort_unstable();
         found.into_iter().map(|(_, name)| name).collect()
@@ -439,8 +455,21 @@ impl ToolBlock {
             self.stream(&id).report = Some(line);
             return LineTaken::Yes;
         }
+        let (is_client, reverses) = (self.is_server == Some(false), self.reverses());
         let known = self.streams.iter_mut().rev().find(|it| it.id == id);
         if let Some(stream) = known {
+            // iperf3 ends with a line of each end.
+            match line.value.is_receivers {
+                Some(true) if is_client && !reverses => {
+                    stream.report = Some(line);
+                    return LineTaken::Yes;
+                }
+                Some(false) if reverses => {
+                    stream.again.push(line.place);
+                    return LineTaken::Yes;
+                }
+                _ => {}
+            }
             let is_same = |it: &IntervalLine| it.value.is_same_as(&line.value);
             let mut last = stream.lines.iter().rev().take(TOLD_AGAIN_WITHIN);
             if last.any(is_same) || stream.report.as_ref().is_some_and(is_same) {
@@ -474,11 +503,12 @@ impl ToolBlock {
     /// Whether this end sends the stream.
     pub fn sends(&self, stream: &StreamLines) -> Option<bool> {
         let port = self.server_port();
+        let reverses = self.reverses();
         if let Some(ConnectedLine { local, peer, .. }) = &stream.connected {
             let reverse = self.port_option('L');
             match (local.1 == port || Some(local.1) == reverse, peer.1 == port) {
-                (true, false) => return Some(false),
-                (false, true) => return Some(true),
+                (true, false) => return Some(reverses),
+                (false, true) => return Some(!reverses),
                 _ => {}
             }
         }
@@ -488,13 +518,20 @@ impl ToolBlock {
         if stream.lines.iter().any(|it| it.value.datagrams.is_some()) {
             return Some(false);
         }
-        self.is_server.map(|is_server| !is_server)
+        self.is_server.map(|is_server| is_server == reverses)
+    }
+
+    /// Whether the client asked the server to send.
+    fn reverses(&self) -> bool {
+        let command = self.command.as_ref();
+        self.is_server == Some(false) && command.is_some_and(|it| it.has('R'))
     }
 
     pub fn is_udp(&self) -> bool {
         let is_asked = self.command.as_ref().is_some_and(|it| it.has('u'));
         let has_loss = |it: &StreamLines| {
-            it.report.is_some() || it.lines.iter().any(|it| it.value.datagrams.is_some())
+            let mut all = it.lines.iter().chain(&it.report);
+            all.any(|it| it.value.datagrams.is_some())
         };
         is_asked || self.banners.iter().any(|it| it.is_udp) || self.streams.iter().any(has_loss)
     }

@@ -7,15 +7,17 @@
 //! Time and memory are proportional to the length of the text.
 //!
 //! `walk` reads a text from beginning to end into `found`; `trials` and `runs` make trials of it, `setting`
-//! decides under which setting each ran, `table` reads tables of results, `evidence` books CPU states, and `attach`
+//! decides under which setting each ran with what `told` reads in sentences, `table` reads tables of results, `evidence` books CPU states, and `attach`
 //! adds counters.
 
 mod attach;
 mod evidence;
 mod found;
+mod names;
 mod runs;
 mod setting;
 mod table;
+mod told;
 mod trials;
 mod walk;
 
@@ -114,15 +116,26 @@ pub fn read_transcripts(
 
 /// The trials that tools printed, without settings.
 fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<ImportedTrial> {
-    let addresses = std::mem::take(&mut walked.addresses);
+    let mut addresses = std::mem::take(&mut walked.addresses);
+    for mention in std::mem::take(&mut walked.mentions) {
+        if let Some(name) = mention.host(&walked.hosts).cloned() {
+            walked.hosts.add(&name);
+            addresses.entry(mention.address).or_insert(name);
+        }
+    }
+    // `fs = .5` tells the last byte of an address.
+    let of = |address: &str| {
+        let last = || addresses.get(&address[address.rfind('.')?..]);
+        addresses.get(address).or_else(last)
+    };
     let name_of = |host: &TerminalHost, address: Option<&str>| -> Option<String> {
-        let by_address = |address: &str| match addresses.get(address) {
+        let by_address = |address: &str| match of(address) {
             Some(name) => name.clone(),
             None => String::from(address),
         };
         // An address says more than what stands near.
         let is_inferred = host.basis == ImportedBasis::Inferred;
-        let known = address.and_then(|it| addresses.get(it));
+        let known = address.and_then(of);
         let known = known.filter(|_| is_inferred).cloned();
         known
             .or_else(|| host.name.clone())
@@ -153,13 +166,18 @@ fn put_together(
     let mut trials = printed(&mut walked, &mut imported.unplaced);
     trials.sort_by_key(|it| it.place);
     let statements = std::mem::take(&mut walked.statements);
-    walked
-        .switches
-        .extend(setting::told(&statements, &walked.hosts, &trials));
+    names::by_parts(&mut trials, &statements, &walked.hosts);
+    let screens = walked.cpu.iter().map(|it| it.states.place);
+    let mut screens: Vec<SourcePlace> = screens
+        .chain(walked.readings.iter().map(|it| it.place))
+        .collect();
+    screens.sort();
+    let (switches, single) = told::told(&statements, &walked.hosts, &trials, &screens);
+    walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
-    let settings = HostSettings::of(&walked.switches, &walked.knobs);
+    let named = trials.clone();
+    let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named);
     trials.iter_mut().for_each(|trial| state(trial, &settings));
-    setting::conclude(&mut trials, &statements);
     trials.iter_mut().for_each(|trial| correct(trial, map));
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
     table::place(
@@ -179,6 +197,8 @@ fn put_together(
         statements: &statements,
         hosts: &walked.hosts,
         settings: &settings,
+        trials: trials.iter().map(|it| it.place).collect(),
+        screens: walked.cpu.iter().map(|it| it.states.place).collect(),
         windows: runs::windows(&walked.blasts).collect(),
     };
     let scenes = walked.reading_scenes.iter().zip(&mut walked.readings);

@@ -1,13 +1,13 @@
 //! The setting under which a trial ran, from the text and from the user's corrections (`--map`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::str::FromStr;
 
 use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace};
 use thiserror::Error;
 
-use crate::lines::prose::SentenceKind;
-use crate::transcript::found::{HostNames, PollingSwitch, Statement, SwitchScope, ToolSetting};
+use crate::transcript::found::{PollingSwitch, SwitchScope, ToolSetting};
+use crate::transcript::told::SingleSwitch;
 
 /// A setting, how it is known, and where the text states it.
 pub type StatedSetting = (String, ImportedBasis, Option<SourcePlace>);
@@ -25,6 +25,9 @@ fn basis(is_said: bool) -> ImportedBasis {
 /// The setting of trials for which the text does not say how hosts receive.
 pub const NOT_SAID: &str = "not-said";
 
+/// Most changes after a test that are looked at for one that tells what was before.
+const AHEAD_MAX: usize = 64;
+
 /// Whether an end polls, where the text says so, and whether it names the host.
 struct EndState {
     is_polling: Option<bool>,
@@ -39,10 +42,19 @@ pub struct HostSettings<'a> {
     /// Settings other than polling, by host and name.
     knobs: BTreeMap<(Option<&'a str>, &'a str), Vec<&'a ToolSetting>>,
     knob_places: Vec<SourcePlace>,
+    /// What is told of single trials, by their place.
+    single: BTreeMap<SourcePlace, Vec<&'a PollingSwitch>>,
+    /// All hosts that are an end of a trial.
+    ends: HashSet<&'a str>,
 }
 
 impl<'a> HostSettings<'a> {
-    pub fn of(switches: &'a [PollingSwitch], knobs: &'a [ToolSetting]) -> Self {
+    pub fn of(
+        switches: &'a [PollingSwitch],
+        single: &'a [SingleSwitch],
+        knobs: &'a [ToolSetting],
+        trials: &'a [ImportedTrial],
+    ) -> Self {
         let mut by_scope: BTreeMap<&SwitchScope, Vec<&PollingSwitch>> = BTreeMap::new();
         for switch in switches {
             by_scope.entry(&switch.scope).or_default().push(switch);
@@ -52,11 +64,22 @@ impl<'a> HostSettings<'a> {
             let key = (knob.host.as_deref(), knob.name.as_str());
             by_name.entry(key).or_default().push(knob);
         }
+        let mut by_trial: BTreeMap<SourcePlace, Vec<&PollingSwitch>> = BTreeMap::new();
+        for (trial, switch) in single {
+            by_trial.entry(*trial).or_default().push(switch);
+        }
         HostSettings {
             by_scope,
             all: switches.iter().collect(),
             knobs: by_name,
             knob_places: knobs.iter().map(|it| it.place).collect(),
+            single: by_trial,
+            ends: trials
+                .iter()
+                .flat_map(|it| [&it.sender, &it.receiver])
+                .flatten()
+                .map(String::as_str)
+                .collect(),
         }
     }
 
@@ -80,21 +103,35 @@ impl<'a> HostSettings<'a> {
         let part = self.said_of(&SwitchScope::End(side), place);
         let all = self.said_of(&SwitchScope::All, place);
         let all = all.filter(|_| host.is_some() || part.is_some());
+        let is_meant = |it: &&PollingSwitch| {
+            it.ends.is_empty() || host.is_none_or(|host| it.ends.iter().any(|it| it == host))
+        };
+        let is_lasting = own.is_some_and(|it| it.is_lasting);
+        let all = all.filter(|it| is_meant(it) && !is_lasting);
         let said = [own, part, all].into_iter().flatten();
         let said = said.max_by_key(|it| it.place);
+        let of_this = self.single.get(place).into_iter().flatten().rev();
+        let mut of_this = of_this.copied().filter(|it| {
+            it.scope == SwitchScope::All
+                || it.scope == SwitchScope::End(side)
+                || Some(&it.scope) == scope.as_ref()
+        });
+        let said = of_this.next().or(said);
         let state = |switch: &PollingSwitch| EndState {
             is_polling: switch.is_polling,
             place: switch.place,
             is_said: matches!(switch.scope, SwitchScope::Host(_)),
         };
         said.map(state).or_else(|| {
-            let own = self.by_scope.get(&scope?)?;
-            let next = own.get(own.partition_point(|it| it.place < *place))?;
-            let is_here = next.is_command && next.place.file == place.file;
-            let is_polling = next.is_polling.map(|it| !it).filter(|_| is_here)?;
+            let scope = scope?;
+            let is_of_it = |it: &PollingSwitch| match it.scope {
+                SwitchScope::All => is_meant(&it),
+                _ => it.scope == scope,
+            };
+            let (place, is_polling) = self.before_next(place, &is_of_it)?;
             Some(EndState {
-                is_polling: Some(is_polling),
-                place: next.place,
+                is_polling,
+                place,
                 is_said: false,
             })
         })
@@ -154,8 +191,10 @@ impl<'a> HostSettings<'a> {
         let nothing = (String::from(NOT_SAID), ImportedBasis::Unknown, None);
         let [sender, receiver] = ends;
         let said_of = [(sender, Side::Sender), (receiver, Side::Receiver)];
-        match said_of.map(|(host, side)| self.of_end(host, side, place)) {
-            [Some(one), Some(other)] => {
+        let said_of = said_of.map(|(host, side)| self.of_end(host, side, place));
+        let since = said_of.iter().flatten().map(|it| it.place).max();
+        match said_of {
+            [Some(one), Some(other)] if one.is_polling.or(other.is_polling).is_some() => {
                 let is_said = one.is_said && other.is_said;
                 let name = match (one.is_polling, other.is_polling) {
                     (Some(true), Some(false)) => "polling-sender-only",
@@ -169,30 +208,37 @@ impl<'a> HostSettings<'a> {
                 Some(is_polling) => said(name(is_polling), false, one.place),
                 None => nothing,
             },
-            [None, None] => {
-                // Of a host in between, if of any.
-                let any = || Self::last(&self.all, place);
-                if let Some(one) = self.said_of(&SwitchScope::All, place).or_else(any) {
-                    return match one.is_polling {
-                        Some(is_polling) => said(name(is_polling), false, one.place),
-                        None => nothing,
-                    };
-                }
-                let next = self.next_command(place);
-                match next.and_then(|it| Some((it.place, it.is_polling?))) {
-                    Some((place, is_polling)) => said(name(!is_polling), false, place),
-                    None => nothing,
-                }
-            }
+            // Of a host in between, if of any.
+            _ => match self.in_between(place).filter(|it| Some(it.0) > since) {
+                Some((place, Some(is_polling))) => said(name(is_polling), false, place),
+                _ => nothing,
+            },
         }
     }
 
-    /// The next command that changes polling, if the text says nothing about it before; the opposite then
-    /// applied here.
-    fn next_command(&self, place: &SourcePlace) -> Option<&'a PollingSwitch> {
-        let after = self.all.partition_point(|it| it.place < *place);
-        let next = self.all.get(after)?;
-        (next.is_command && next.place.file == place.file).then_some(*next)
+    /// What holds for a host that is no end of a trial, or for hosts that the text does not name.
+    fn in_between(&self, place: &SourcePlace) -> Option<(SourcePlace, Option<bool>)> {
+        let is_other = |it: &PollingSwitch| match &it.scope {
+            SwitchScope::Host(host) => !self.ends.contains(host.as_str()),
+            _ => true,
+        };
+        let last = Self::last(&self.all, place).filter(|it| is_other(it));
+        let all = self.said_of(&SwitchScope::All, place);
+        let last = last.or(all).map(|it| (it.place, it.is_polling));
+        last.or_else(|| self.before_next(place, &is_other))
+    }
+
+    /// The opposite of what the next command, or sentence that tells a change, turns on or off: that applied before.
+    fn before_next(
+        &self,
+        place: &SourcePlace,
+        is_of: &dyn Fn(&PollingSwitch) -> bool,
+    ) -> Option<(SourcePlace, Option<bool>)> {
+        let later = self.all[self.all.partition_point(|it| it.place < *place)..].iter();
+        let later = later.take_while(|it| it.place.file == place.file);
+        let mut later = later.take(AHEAD_MAX).filter(|it| is_of(it));
+        let next = later.find(|it| it.is_command || it.is_polling.is_none())?;
+        next.is_polling.map(|it| (next.place, Some(!it)))
     }
 
     /// Whether any setting changes between two places.
@@ -200,110 +246,6 @@ impl<'a> HostSettings<'a> {
         let at = |place: &SourcePlace| self.all.partition_point(|it| it.place < *place);
         let knobs = |place: &SourcePlace| self.knob_places.partition_point(|it| it < place);
         at(one) != at(other) || knobs(one) != knobs(other)
-    }
-}
-
-/// Returns the changes of polling that sentences tell, for the hosts that they name: by name, by their part in the
-/// next test, or all.
-pub fn told(
-    statements: &[Statement],
-    hosts: &HostNames,
-    trials: &[ImportedTrial],
-) -> Vec<PollingSwitch> {
-    let mut found = Vec::new();
-    for Statement {
-        place, sentence, ..
-    } in statements
-    {
-        let Some(is_polling) = sentence.changes_to() else {
-            continue;
-        };
-        let (named, parts) = (hosts.named_in(sentence), sentence.parts());
-        let is_change = sentence.kind == SentenceKind::Plain && !sentence.introduces;
-        let mut add = |scope, is_polling: Option<bool>, is_command| {
-            found.push(PollingSwitch {
-                place: *place,
-                scope,
-                is_polling,
-                is_command,
-            });
-        };
-        let after = trials.partition_point(|it| it.place < *place);
-        let near = trials
-            .get(after)
-            .or_else(|| trials.get(after.checked_sub(1)?));
-        let mut part = |side: Side, is_polling, is_command| {
-            let host = near.and_then(|trial| match side {
-                Side::Sender => trial.sender.clone(),
-                Side::Receiver => trial.receiver.clone(),
-            });
-            let scope = host.map_or(SwitchScope::End(side), SwitchScope::Host);
-            add(scope, Some(is_polling), is_command);
-        };
-        match (parts.sender, parts.receiver) {
-            (true, false) | (false, true) if named.is_empty() && !parts.all => {
-                let side = if parts.sender {
-                    Side::Sender
-                } else {
-                    Side::Receiver
-                };
-                part(side, is_polling, is_change);
-                if parts.only {
-                    part(side.other(), !is_polling, false);
-                }
-            }
-            _ if named.is_empty() || parts.all || named.len() > 1 => {
-                let is_known = parts.all || !parts.only;
-                add(SwitchScope::All, is_known.then_some(is_polling), is_change);
-            }
-            _ => {
-                add(
-                    SwitchScope::Host(String::from(named[0])),
-                    Some(is_polling),
-                    is_change,
-                );
-                let ends = near.map(|it| [&it.sender, &it.receiver]);
-                let other = ends
-                    .into_iter()
-                    .flatten()
-                    .flatten()
-                    .find(|it| it.as_str() != named[0]);
-                if let Some(other) = other.filter(|_| parts.only) {
-                    add(SwitchScope::Host(other.clone()), Some(!is_polling), false);
-                }
-            }
-        }
-    }
-    found
-}
-
-/// Sets the trial before each conclusion that names a setting: `=> without polling, 4 kpps`.
-pub fn conclude(trials: &mut [ImportedTrial], statements: &[Statement]) {
-    let mut since = SourcePlace::default();
-    for Statement {
-        place, sentence, ..
-    } in statements
-    {
-        if sentence.kind != SentenceKind::Conclusion {
-            continue;
-        }
-        let from = std::mem::replace(&mut since, *place);
-        let before = trials.partition_point(|it| it.place < *place);
-        let (Some(is_polling), Some(trial)) = (sentence.setting(), before.checked_sub(1)) else {
-            continue;
-        };
-        let trial = &mut trials[trial];
-        if trial.place > from && trial.place.file == place.file {
-            let name = if is_polling { "polling" } else { "interrupt" };
-            // Other settings stay part of the name.
-            let is_receiving =
-                |it: &str| it.starts_with("polling") || it == "interrupt" || it == NOT_SAID;
-            let parts = trial.setting.split('+').filter(|it| !is_receiving(it));
-            let parts: Vec<&str> = [name].into_iter().chain(parts).collect();
-            trial.setting = parts.join("+");
-            trial.setting_basis = ImportedBasis::Inferred;
-            trial.setting_place = Some(*place);
-        }
     }
 }
 

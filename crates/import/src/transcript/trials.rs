@@ -155,8 +155,11 @@ fn is_told_again(known: &PrintedEnd, end: &PrintedEnd) -> bool {
         return false;
     }
     let is_next = known.place.file == end.place.file && end.index == known.index + 1;
+    // A quotation may leave out the banner and the connection.
+    let is_cut = end.block.banners.is_empty() && end.stream.connected.is_none();
+    let words = |it: &PrintedEnd| it.block.command.as_ref().map(|it| it.words.clone());
     match (known.block.is_bare(), end.block.is_bare()) {
-        (false, false) => false,
+        (false, false) => is_cut && !is_next && words(known) == words(end),
         // Lines picked out of a text follow each other; a repetition is elsewhere.
         (true, true) => !is_next,
         _ => true,
@@ -292,7 +295,14 @@ fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     let is_near = one.is_udp || (0.95..1.05).contains(&ratio);
     let is_one_kind =
         one.is_udp == other.is_udp && one.stream.report.is_none() && other.stream.report.is_none();
-    !both_say_ports && are_two && is_as_long && is_near && is_one_kind
+    // The sum of several streams is no single one.
+    let is_sum = |it: &PrintedEnd| it.stream.id.starts_with("SUM");
+    !both_say_ports
+        && is_sum(one) == is_sum(other)
+        && are_two
+        && is_as_long
+        && is_near
+        && is_one_kind
 }
 
 /// Makes a trial of a pair; its number, setting and final workload name come later.

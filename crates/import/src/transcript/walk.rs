@@ -9,7 +9,7 @@ use nicpoll_model::{ImportedBasis, ImportedReading, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
-use crate::lines::prose::{self, Sentence, SentenceKind};
+use crate::lines::prose::{self, Sentence, SentenceKind, SentenceMark};
 use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
 use crate::lines::{Budget, command};
 use crate::plain::Plain;
@@ -17,6 +17,7 @@ use crate::transcript::found::{
     BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun, Scene,
     ScreenClock, Statement, Stretch, SwitchScope, TerminalHost, ToolBlock, ToolSetting, unplaced,
 };
+use crate::transcript::names;
 use crate::transcript::setting::Map;
 
 /// Most settings other than polling, since each trial is compared with all.
@@ -27,9 +28,6 @@ const STATEMENTS_MAX: usize = 100_000;
 /// Words after `on` that name no host.
 const NO_HOSTS: &str = "the it this that both all each polling interrupts linux freebsd client server sender \
     receiver off one side box host machine average top router";
-/// Words between a host's name and its address.
-const NO_NAMES: &str = "is has the and at with address ip server client sender receiver inet on got was to from \
-    host machine box router left right";
 /// Most variables that one command sets and prints.
 const KNOBS_TOLD: usize = 16;
 
@@ -64,6 +62,10 @@ pub struct Walk<'a> {
     /// Where the last prompt stands.
     prompt: Option<SourcePlace>,
     uptime: Option<ScreenClock>,
+    /// Whether the last prompted command prints what a host says of itself.
+    looks: bool,
+    /// Whether captions stand under what they name.
+    captions_below: Option<bool>,
 }
 
 impl<'a> Walk<'a> {
@@ -96,12 +98,20 @@ impl<'a> Walk<'a> {
             is_fresh_label: false,
             prompt: None,
             uptime: None,
+            looks: false,
+            captions_below: None,
         };
         lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
             if walk.map.at("skip", &place).is_some() {
                 walk.prose_from = anchor.at.end;
                 return;
+            }
+            if let Seen::Command(command) = &anchor.seen
+                && walk.is_told(command, anchor.at.start)
+            {
+                let host = walk.host(&place).name;
+                return walk.knobs(command, host, place);
             }
             if !matches!(anchor.seen, Seen::Loose(..)) {
                 walk.prose(anchor.at.start);
@@ -111,7 +121,12 @@ impl<'a> Walk<'a> {
             if matches!(&anchor.seen, Seen::Command(command) if command.is_prompted) {
                 // The rest of the line is the command's, such as `| head`.
                 let rest = plain.bytes[walk.prose_from..].iter();
-                walk.prose_from += rest.take_while(|it| **it != b'\n').count();
+                let rest = rest.take_while(|it| **it != b'\n').count();
+                let line = &plain.bytes[walk.prose_from..walk.prose_from + rest];
+                if String::from_utf8_lossy(line).contains("or -polling") {
+                    walk.switch(None, None, false, place);
+                }
+                walk.prose_from += rest;
             }
         })?;
         walk.prose(plain.bytes.len());
@@ -125,13 +140,43 @@ impl<'a> Walk<'a> {
         self.place_of(&anchor.at)
     }
 
+    /// Whether a command stands in a sentence, which then says where and when.
+    fn is_told(&self, command: &ToolCommand, start: usize) -> bool {
+        let line = self.plain.bytes[..start]
+            .iter()
+            .rposition(|it| *it == b'\n');
+        let from = line.map_or(0, |at| at + 1).max(self.prose_from);
+        let before = self.plain.bytes.get(from..start).unwrap_or_default();
+        let is_within = before.iter().any(u8::is_ascii_alphabetic);
+        let goes_on = command
+            .words
+            .iter()
+            .skip(1)
+            .any(|it| prose::is_in(it, "on at of for"));
+        !command.is_prompted && (is_within || goes_on)
+    }
+
     /// Reads the sentences between the last finding and `end`.
     fn prose(&mut self, end: usize) {
         let from = self.prose_from.max(end.saturating_sub(PROSE_MAX));
         let text = String::from_utf8_lossy(&self.plain.bytes[from.min(end)..end]);
         let is_near = from == self.prose_from;
-        for (range, is_marked) in prose::sentences(&text, from == 0) {
-            let Some(sentence) = Sentence::of(&text[range.clone()], is_marked) else {
+        for (range, mut mark) in prose::sentences(&text, from == 0) {
+            let of = &text[range.clone()];
+            let last = self.out.statements.last().map(|it| it.place);
+            let is_after_output = is_near && self.output.is_some() && last < self.output;
+            let known = self.out.statements.iter().rev();
+            let since = known.take_while(|it| Some(it.place) > self.output).count();
+            if of.trim().starts_with('(') && is_near && self.output.is_some() && since < 2 {
+                mark = SentenceMark::Caption;
+            }
+            if prose::is_caption(of) {
+                let is_below = *self.captions_below.get_or_insert(is_after_output);
+                if is_below && is_near && self.output.is_some() {
+                    mark = SentenceMark::Caption;
+                }
+            }
+            let Some(sentence) = Sentence::of(of, mark, is_after_output) else {
                 continue;
             };
             if self.out.statements.len() == STATEMENTS_MAX {
@@ -155,36 +200,11 @@ impl<'a> Walk<'a> {
 
     /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.
     fn addresses(&mut self, text: &str) {
-        let is_edge = |it: char| !it.is_ascii_alphanumeric();
-        let mut names: Vec<&str> = Vec::new();
-        // In a row of a table the first cell is the name.
-        let rows = text
-            .lines()
-            .map(|line| match line.trim().strip_prefix('|') {
-                Some(row) => {
-                    let (name, rest) = row.split_once('|').unwrap_or((row, ""));
-                    let is_address = |it: &&str| it.contains(['.', ':']);
-                    let rest = rest.split(|it: char| it.is_whitespace() || "()".contains(it));
-                    let words = name.split_whitespace().chain(rest.filter(is_address));
-                    words.collect::<Vec<_>>()
-                }
-                None => line.split_whitespace().collect(),
-            });
-        for word in rows.flatten() {
-            let address = word.trim_matches(|it| is_edge(it) && it != ':');
-            if address.parse::<IpAddr>().is_err() {
-                names.push(word.trim_matches(is_edge));
-                continue;
-            }
-            let is_name = |it: &&&str| {
-                let begins = it.starts_with(|it: char| it.is_ascii_alphabetic());
-                begins && it.len() > 1 && NO_NAMES.split(' ').all(|no| !it.eq_ignore_ascii_case(no))
-            };
-            if let Some(name) = names.iter().rev().take(5).find(is_name) {
+        for mention in names::mentions(text) {
+            if let Some(name) = mention.host(&self.out.hosts) {
                 self.out.hosts.add(name);
-                let known = self.out.addresses.entry(String::from(address));
-                known.or_insert_with(|| String::from(*name));
             }
+            self.out.mentions.push(mention);
         }
     }
 
@@ -192,7 +212,7 @@ impl<'a> Walk<'a> {
     fn labels(&mut self, sentence: &Sentence) {
         let words: Vec<&str> = sentence.words.split_whitespace().collect();
         let is_label = sentence.introduces && words.len() <= 6;
-        let named = self.out.hosts.named_in(sentence);
+        let named = self.out.hosts.named_in(&sentence.words);
         let is_at = |name: &str| {
             let small = name.to_ascii_lowercase();
             words.len() <= 16 && sentence.find(&format!("on {small}")).is_some()
@@ -232,6 +252,7 @@ impl<'a> Walk<'a> {
         }
         self.scene.host = self.host(place);
         self.scene.prompt = self.prompt;
+        self.scene.is_asked = self.looks && !self.is_apart();
         self.scene.clone()
     }
 
@@ -354,7 +375,7 @@ impl<'a> Walk<'a> {
                 name: Some(label.clone()),
                 basis: ImportedBasis::Inferred,
             };
-        } else if host.basis == ImportedBasis::Inferred {
+        } else if host.basis == ImportedBasis::Inferred || self.is_apart() && !is_mapped {
             host = TerminalHost::default();
         }
         let block = self
@@ -362,6 +383,12 @@ impl<'a> Walk<'a> {
             .get_or_insert_with(|| ToolBlock::new(place, host, None));
         block.place.end_byte = block.place.end_byte.max(place.end_byte);
         block
+    }
+
+    /// Whether prose stands between the last prompt and here.
+    fn is_apart(&self) -> bool {
+        let last = self.out.statements.last();
+        last.is_some_and(|it| Some(it.place) > self.prompt)
     }
 
     /// Ends the block, and opens the next one of a running server.
@@ -399,7 +426,14 @@ impl<'a> Walk<'a> {
             let server = (command.clone(), block.host.clone());
             self.servers[usize::from(block.is_udp())] = Some(server);
         }
+        let peer = block.banners.iter().find_map(|it| it.peer.clone());
+        let peer = peer.filter(|it| it.parse::<IpAddr>().is_err() && !it.contains(['.', ':']));
         for stream in &block.streams {
+            if let Some((connected, peer)) = stream.connected.as_ref().zip(peer.as_ref()) {
+                self.out.hosts.add(peer);
+                let address = self.out.addresses.entry(connected.peer.0.clone());
+                address.or_insert_with(|| peer.clone());
+            }
             let known = stream.connected.as_ref().zip(block.host.name.as_ref());
             let known = known.filter(|_| block.command.is_some());
             if let Some((connected, name)) = known {
@@ -447,6 +481,7 @@ impl<'a> Walk<'a> {
     fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
             self.prompt = Some(place);
+            self.looks = command.tool == Tool::Look;
             self.host = TerminalHost {
                 name: command.host.clone(),
                 basis: match command.host {
@@ -483,17 +518,11 @@ impl<'a> Walk<'a> {
             Tool::Netreceive => self.end_stretch(),
             Tool::Ifconfig => {
                 let word = |word: &str| command.words.iter().any(|it| it == word);
+                self.interface = command.words.first().cloned();
                 if word("polling") || word("-polling") {
                     let interface = command.words[0].clone();
                     self.polls_now(&host.name, interface, word("polling"));
-                    // In a sentence that tells the change the command is not another one.
-                    let last = self.out.statements.last();
-                    let is_told = last.is_some_and(|it| {
-                        it.place.line == place.line && it.sentence.changes_to().is_some()
-                    });
-                    if command.is_prompted || !is_told {
-                        self.switch(host.name, word("polling"), true, place);
-                    }
+                    self.switch(host.name, word("polling"), true, place);
                 }
             }
             Tool::Look | Tool::Sysctl | Tool::Ethtool => {}
@@ -507,6 +536,9 @@ impl<'a> Walk<'a> {
             if name == command::POLLING_VARIABLE {
                 self.switch(host.clone(), value != "0", true, place);
                 continue;
+            }
+            if command::BUSY_POLLING.contains(&name.as_str()) {
+                self.switch(host.clone(), value != "0", true, place);
             }
             let key = (host.clone(), name.clone());
             let is_known = self.out.knob_names.contains(&key);
@@ -536,18 +568,21 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Records that a host, or all, poll from here on, or that the text leaves it open.
     fn switch(
         &mut self,
         host: Option<String>,
-        is_polling: bool,
+        is_polling: impl Into<Option<bool>>,
         is_command: bool,
         place: SourcePlace,
     ) {
         self.out.switches.push(PollingSwitch {
             place,
             scope: host.map_or(SwitchScope::All, SwitchScope::Host),
-            is_polling: Some(is_polling),
+            is_polling: is_polling.into(),
             is_command,
+            ends: Vec::new(),
+            is_lasting: false,
         });
     }
 
@@ -567,8 +602,16 @@ impl<'a> Walk<'a> {
             Seen::Interface(name) => self.interface = Some(name.clone()),
             Seen::Polls(is_polling) => {
                 let interface = self.interface.clone().unwrap_or_default();
+                // Without a command that turned it off, the host was started again.
+                let polling = self.polls.entry(host.name.clone()).or_default();
+                if !is_polling && polling.contains(&interface) {
+                    polling.clear();
+                }
                 let any = self.polls_now(&host.name, interface, *is_polling);
-                self.switch(host.name, any, false, place);
+                let last = self.out.statements.last().filter(|_| self.is_apart());
+                let is_of_all = last.is_some_and(|it| it.sentence.parts().all);
+                let host = host.name.filter(|_| !is_of_all);
+                self.switch(host, any, false, place);
             }
             Seen::Address(address) => {
                 let is_own = address.starts_with("127.") || address == "::1";

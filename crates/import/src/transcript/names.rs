@@ -1,0 +1,167 @@
+//! The names of hosts that sentences give: whose an address is, and which host sends in all tests.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use nicpoll_model::ImportedTrial;
+
+use crate::lines::prose::{RECEIVERS, SENDERS, is_in};
+use crate::transcript::found::{HostNames, Statement};
+
+/// Words between a host's name and its address.
+const LINKS: &str = "is has the and at with address ip server client sender receiver inet on got was to from \
+    host machine box router left right as its = - as:";
+/// Drivers of interfaces, whose names end with a number.
+const DRIVERS: &str = "em igb ix ixl re rl fxp vr sis bge bce nfe msk sk dc xl ste age ale alc jme axe vtnet vmx eth \
+    ens eno enp wlan lo lagg vlan bridge tun ue cxl nge ti hme gem le de ath cpu";
+/// Most words between a host's name and its address, and its part.
+const LINKS_MAX: usize = 6;
+const PART_WITHIN: usize = 5;
+
+/// An address in a sentence, and the words around it that may be its host.
+#[derive(Clone, Debug)]
+pub struct AddressMention {
+    pub address: String,
+    before: Option<String>,
+    after: Option<String>,
+    /// `192.0.2.1 is alpha`.
+    is_after: bool,
+}
+
+impl AddressMention {
+    /// The host, by what the text names hosts elsewhere.
+    pub fn host(&self, hosts: &HostNames) -> Option<&String> {
+        let (before, after) = (self.before.as_ref(), self.after.as_ref());
+        let known = |it: &&String| hosts.has(it);
+        let said = after.filter(|_| self.is_after);
+        said.or(before.filter(known))
+            .or(after.filter(known))
+            .or(before)
+    }
+}
+
+fn plain(word: &str) -> &str {
+    word.trim_matches(|it: char| !it.is_ascii_alphanumeric())
+}
+
+fn is_interface(word: &str) -> bool {
+    let letters = word.trim_end_matches(|it: char| it.is_ascii_digit());
+    letters.len() < word.len() && is_in(letters, DRIVERS)
+}
+
+/// The name that words begin with, behind words that link it with an address; and whether `is` links them.
+fn name<'w>(words: impl Iterator<Item = &'w str>) -> (Option<String>, bool) {
+    let (mut is_said, mut is_and) = (false, false);
+    for word in words.take(LINKS_MAX) {
+        let small = plain(word).to_ascii_lowercase();
+        let is_next = is_and && small.parse::<IpAddr>().is_ok();
+        is_and = small == "and";
+        if is_next || is_in(&small, LINKS) || is_in(word, LINKS) || is_interface(&small) {
+            is_said |= is_in(word, "is = as");
+            continue;
+        }
+        let begins = small.starts_with(|it: char| it.is_ascii_alphabetic());
+        let is_name = begins && small.len() > 1 && !small.contains('.');
+        return (is_name.then(|| String::from(plain(word))), is_said);
+    }
+    (None, false)
+}
+
+/// The addresses in a text: `kestrel is 172.30.4.1 and merlin 172.30.4.2`, `fs = .5`.
+pub fn mentions(text: &str) -> Vec<AddressMention> {
+    let mut found = Vec::new();
+    for line in rows(text) {
+        for (at, word) in line.iter().enumerate() {
+            let address =
+                word.trim_matches(|it: char| !it.is_ascii_alphanumeric() && !":.".contains(it));
+            let address = address.trim_end_matches(['.', ':']);
+            let last = address
+                .strip_prefix('.')
+                .filter(|it| it.parse::<u8>().is_ok());
+            let is_linked = at > 0 && is_in(line[at - 1], "= is");
+            if address.parse::<IpAddr>().is_err() && (last.is_none() || !is_linked) {
+                continue;
+            }
+            let (after, is_after) = name(line[at + 1..].iter().copied());
+            let is_apart = word.ends_with([',', ';', '.', ')']);
+            found.push(AddressMention {
+                address: String::from(address),
+                before: name(line[..at].iter().rev().copied()).0,
+                after: after.filter(|_| !is_apart),
+                is_after: is_after && !is_apart,
+            });
+        }
+    }
+    found
+}
+
+/// The words of a text; in a row of a table the first cell is the name of each address.
+fn rows(text: &str) -> Vec<Vec<&str>> {
+    let mut all = vec![Vec::new()];
+    for line in text.lines() {
+        let Some(row) = line
+            .trim()
+            .trim_start_matches('|')
+            .split_once('|')
+            .filter(|_| line.trim().starts_with('|'))
+        else {
+            all[0].extend(line.split_whitespace());
+            continue;
+        };
+        let (name, rest) = row;
+        let rest = rest.split(|it: char| it.is_whitespace() || "(),;".contains(it));
+        for address in rest.filter(|it| it.parse::<IpAddr>().is_ok()) {
+            all.push(name.split_whitespace().chain([address]).collect());
+        }
+    }
+    all
+}
+
+/// Names the ends of trials that tell none, if sentences say which host sends and which receives.
+pub fn by_parts(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
+    let mut parts: HashMap<&str, [bool; 2]> = HashMap::new();
+    let told = statements
+        .iter()
+        .map(|it| &it.sentence)
+        .filter(|it| !it.asks);
+    for sentence in told {
+        for name in hosts.named_in(&sentence.words) {
+            let named = format!(" {} ", name.to_ascii_lowercase());
+            let Some(at) = sentence.words.find(&named) else {
+                continue;
+            };
+            let after = sentence.words[at + named.len()..].split_whitespace();
+            let after = after.filter(|it| !it.starts_with(|it: char| it.is_ascii_digit()));
+            let after = after.take(PART_WITHIN).take_while(|it| {
+                !hosts.has(it) && !is_in(it, "to from with against than not on of for")
+            });
+            for word in after {
+                let part = [(SENDERS, "sends transmits"), (RECEIVERS, "receives")];
+                let is = part.map(|(nouns, verbs)| is_in(word, nouns) || is_in(word, verbs));
+                let known = parts.entry(name).or_default();
+                *known = [known[0] | is[0], known[1] | is[1]];
+                if is[0] || is[1] {
+                    break;
+                }
+            }
+        }
+    }
+    let one = |part: [bool; 2]| {
+        let mut all = parts.iter().filter(|it| *it.1 == part);
+        let first = all.next()?;
+        all.next().is_none().then(|| String::from(*first.0))
+    };
+    let (Some(sender), Some(receiver)) = (one([true, false]), one([false, true])) else {
+        return;
+    };
+    let is = |end: &Option<String>, host: &String| end.as_ref().is_none_or(|it| it == host);
+    if trials
+        .iter()
+        .all(|it| is(&it.sender, &sender) && is(&it.receiver, &receiver))
+    {
+        for trial in trials {
+            trial.sender = Some(sender.clone());
+            trial.receiver = Some(receiver.clone());
+        }
+    }
+}

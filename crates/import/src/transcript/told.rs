@@ -1,0 +1,324 @@
+//! What sentences tell of how hosts receive: from there on, or of a test before.
+//!
+//! A sentence counts if it says clause by clause whose setting it is and which. One that leads to a test, names polling
+//! or interrupts and cannot be read so leaves the setting open from there on, until the text is clear again.
+
+use nicpoll_model::{ImportedTrial, Side, SourcePlace};
+
+use crate::lines::prose::{ClauseMode, Sentence, SentenceKind, is_in, parts};
+use crate::transcript::found::{HostNames, PollingSwitch, Statement, SwitchScope};
+
+/// Longer sentences tell no change.
+const CHANGE_MAX: usize = 240;
+/// Most words of a clause that only adds a host to the one before: `and on egret`.
+const ADDED_MAX: usize = 4;
+/// The first lines of a text are its title.
+const TITLE_LINES: u32 = 5;
+/// The last sentences before a test lead to it.
+const LEAD: usize = 2;
+
+/// Whose setting a clause tells, and which.
+type Claim = (SwitchScope, bool);
+
+/// What a sentence tells.
+#[derive(Default)]
+struct Told {
+    claims: Vec<Claim>,
+    /// Whether it names polling or interrupts, and it cannot be read what it says of them.
+    is_open: bool,
+}
+
+/// Reads sentences in the order of the text.
+struct Reader<'a> {
+    hosts: &'a HostNames,
+    /// What was told last.
+    last: Vec<Claim>,
+}
+
+impl Reader<'_> {
+    /// The hosts or ends that a clause names, and whether no others are meant.
+    fn scopes(&self, clause: &str) -> (Vec<SwitchScope>, bool) {
+        let named = self.hosts.named_in(clause);
+        let parts = parts(clause);
+        let scopes = match (parts.sender, parts.receiver) {
+            _ if parts.all => vec![SwitchScope::All],
+            _ if !named.is_empty() => {
+                let of = |name: &&str| SwitchScope::Host(String::from(*name));
+                named.iter().map(of).collect()
+            }
+            (true, false) => vec![SwitchScope::End(Side::Sender)],
+            (false, true) => vec![SwitchScope::End(Side::Receiver)],
+            (true, true) => vec![SwitchScope::All],
+            (false, false) => Vec::new(),
+        };
+        (scopes, parts.only && !parts.all)
+    }
+
+    /// Reads a sentence; `is_single` when it tells of a test before, and so of no change.
+    fn read(&mut self, sentence: &Sentence, is_single: bool) -> Told {
+        let mut told = Told::default();
+        let (mut bare, mut waiting): (Vec<bool>, Vec<SwitchScope>) = (Vec::new(), Vec::new());
+        let (mut changes, mut is_label, mut is_near) = (false, true, false);
+        for clause in &sentence.clauses {
+            let mode = ClauseMode::of(clause, told.is_open);
+            let (scopes, only) = self.scopes(clause);
+            told.is_open |= mode.is_topic;
+            changes |= mode.changes;
+            if mode.is_unreal {
+                continue;
+            }
+            let was_near = std::mem::take(&mut is_near);
+            let size = clause.split_whitespace().count();
+            let also = has(clause, "too likewise").then(|| self.not_of(&scopes));
+            let short = also.flatten().or_else(|| ClauseMode::elliptic(clause));
+            let polls = mode.polls.or(short.filter(|_| !scopes.is_empty()));
+            let named = self.hosts.named_in(clause);
+            is_label &= polls.is_none() || Sentence::is_label(clause, &named);
+            match polls {
+                // `it does not know polling` is of a host that is not named here.
+                Some(_)
+                    if scopes.is_empty()
+                        && clause.starts_with(" it ")
+                        && waiting.is_empty()
+                        && mode.is_of_it =>
+                {
+                    return Told {
+                        is_open: true,
+                        claims: Vec::new(),
+                    };
+                }
+                Some(polls) if scopes.is_empty() => bare.push(polls),
+                Some(polls) => {
+                    for scope in scopes {
+                        let other = other(&scope, self.hosts).filter(|_| only);
+                        told.claims.extend(other.map(|it| (it, !polls)));
+                        told.claims.push((scope, polls));
+                    }
+                    is_near = true;
+                }
+                // `and on egret`
+                None if was_near && clause.starts_with(" and ") && size <= ADDED_MAX => {
+                    let polls = told.claims.last().is_some_and(|it| it.1);
+                    told.claims.extend(scopes.into_iter().map(|it| (it, polls)));
+                }
+                None if size <= ADDED_MAX + 1 || mode.is_topic => waiting.extend(scopes),
+                None => {}
+            }
+        }
+        let mut all = bare.iter().chain(told.claims.iter().map(|it| &it.1));
+        let is_one = all.all(|it| Some(it) == bare.first());
+        match bare.first() {
+            Some(polls) if told.claims.is_empty() && is_one => {
+                if waiting.is_empty() || waiting.len() > 2 || is_single {
+                    waiting = vec![SwitchScope::All];
+                }
+                told.claims
+                    .extend(waiting.into_iter().map(|it| (it, *polls)));
+            }
+            Some(_) if !is_one => told.claims.clear(),
+            _ => {}
+        }
+        let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
+        let is_said = is_single || !is_plain || changes || is_label;
+        if !is_said || sentence.words.len() > CHANGE_MAX {
+            told.claims.clear();
+        }
+        told.is_open &= told.claims.is_empty();
+        if !told.claims.is_empty() {
+            self.last.clone_from(&told.claims);
+        }
+        told
+    }
+
+    /// What the last sentence told of hosts other than these.
+    fn not_of(&self, scopes: &[SwitchScope]) -> Option<bool> {
+        let mut others = self.last.iter().filter(|it| !scopes.contains(&it.0));
+        others.next_back().map(|it| it.1)
+    }
+}
+
+fn has(clause: &str, words: &str) -> bool {
+    clause.split_whitespace().any(|it| is_in(it, words))
+}
+
+/// The other end or host of two.
+fn other(scope: &SwitchScope, hosts: &HostNames) -> Option<SwitchScope> {
+    match scope {
+        SwitchScope::End(side) => Some(SwitchScope::End(side.other())),
+        SwitchScope::Host(name) => {
+            let other = hosts.other(name);
+            other.map(|it| SwitchScope::Host(String::from(it)))
+        }
+        SwitchScope::All => None,
+    }
+}
+
+/// A switch of one trial alone, with the trial's place.
+pub type SingleSwitch = (SourcePlace, PollingSwitch);
+
+/// What sentences tell from their place on, and what they tell of single trials. `screens` are the places of output
+/// that is of no trial.
+pub fn told(
+    statements: &[Statement],
+    hosts: &HostNames,
+    trials: &[ImportedTrial],
+    screens: &[SourcePlace],
+) -> (Vec<PollingSwitch>, Vec<SingleSwitch>) {
+    let mut reader = Reader {
+        hosts,
+        last: Vec::new(),
+    };
+    let (mut found, mut single) = (Vec::new(), Vec::new());
+    let mut heading: Option<&Statement> = None;
+    let mut since = SourcePlace::default();
+    for (index, statement) in statements.iter().enumerate() {
+        let Statement {
+            place, sentence, ..
+        } = statement;
+        let is_conclusion = sentence.kind == SentenceKind::Conclusion;
+        let before = trials.partition_point(|it| it.place < *place);
+        let of = match is_conclusion {
+            true => {
+                let from = std::mem::replace(&mut since, *place);
+                before.checked_sub(1).filter(|at| trials[*at].place > from)
+            }
+            false => referred(sentence, &trials[..before]),
+        };
+        let of = of
+            .map(|at| &trials[at])
+            .filter(|it| it.place.file == place.file);
+        let next = trials.get(before).map(|it| it.place);
+        let screen = screens.get(screens.partition_point(|it| it < place));
+        // A label of a screen is of that alone, and a title of nothing.
+        let is_of_screen =
+            sentence.introduces && screen.is_some_and(|it| next.is_none_or(|next| *it < next));
+        let is_title = !sentence.introduces
+            && (place.line <= TITLE_LINES || sentence.find("subject").is_some());
+        let is_other = is_conclusion && (of.is_none() || !is_label(sentence));
+        if sentence.asks || is_other || is_of_screen || is_title {
+            continue;
+        }
+        let mut told = reader.read(sentence, of.is_some());
+        let doubts = sentence.doubts() && of.is_none();
+        if doubts {
+            told.claims.clear();
+        }
+        if std::env::var_os("DBG").is_some()
+            && (!told.claims.is_empty() || told.is_open || sentence.doubts())
+        {
+            eprintln!(
+                "DBG {} {:?} intro={} {:?} open={} of={:?}\n     {:?}",
+                place.line,
+                sentence.kind,
+                sentence.introduces,
+                told.claims,
+                told.is_open,
+                of.map(|it| it.place.line),
+                sentence.clauses
+            );
+        } // DBG
+        let near = of
+            .or(trials.get(before))
+            .or_else(|| trials.get(before.checked_sub(1)?));
+        let switch = |claim: Claim| switch(claim, statement, near);
+        if let Some(of) = of {
+            single.extend(told.claims.into_iter().map(|it| (of.place, switch(it))));
+            continue;
+        }
+        // A heading's setting ends with its section.
+        let is_heading = sentence.kind == SentenceKind::Heading && !sentence.introduces;
+        let ends = |it: &mut &Statement| is_heading && sentence.level <= it.sentence.level;
+        let is_over = heading.take_if(ends).is_some();
+        let after = statements.get(index + LEAD);
+        let leads = after.is_none_or(|it| next.is_some_and(|next| it.place > next));
+        let is_open = told.is_open && before > 0 && (leads || is_heading || sentence.introduces);
+        if !told.claims.is_empty() {
+            heading = is_heading.then_some(statement);
+            found.extend(told.claims.into_iter().map(switch));
+        } else if doubts || is_over || is_open {
+            let named = hosts
+                .named_in(&sentence.words)
+                .into_iter()
+                .filter(|_| doubts);
+            let named = named.map(|it| SwitchScope::Host(String::from(it)));
+            let mut scopes: Vec<SwitchScope> = named.collect();
+            if scopes.is_empty() {
+                scopes.push(SwitchScope::All);
+            }
+            let open = |scope| PollingSwitch {
+                is_polling: None,
+                ..switch((scope, false))
+            };
+            match trials.get(before).filter(|_| doubts && sentence.introduces) {
+                Some(next) => single.extend(scopes.into_iter().map(|it| (next.place, open(it)))),
+                None => found.extend(scopes.into_iter().map(open)),
+            }
+        }
+    }
+    (found, single)
+}
+
+/// What a claim switches; ends and all hosts are those of the nearest trial.
+fn switch(
+    (scope, polls): Claim,
+    Statement {
+        place, sentence, ..
+    }: &Statement,
+    near: Option<&ImportedTrial>,
+) -> PollingSwitch {
+    let ends = near.map(|it| [it.sender.clone(), it.receiver.clone()]);
+    let (scope, ends) = match (scope, ends) {
+        (SwitchScope::All, Some([Some(one), Some(other)])) => (SwitchScope::All, vec![one, other]),
+        (SwitchScope::End(side), Some([sender, receiver])) => {
+            let host = if side == Side::Sender {
+                sender
+            } else {
+                receiver
+            };
+            (
+                host.map_or(SwitchScope::End(side), SwitchScope::Host),
+                Vec::new(),
+            )
+        }
+        (scope, _) => (scope, Vec::new()),
+    };
+    PollingSwitch {
+        place: *place,
+        scope,
+        ends,
+        is_polling: Some(polls),
+        is_command: sentence.kind == SentenceKind::Plain && sentence.switches(),
+        is_lasting: sentence.has("ever always never throughout whole"),
+    }
+}
+
+/// Whether a conclusion is a label of what stands before, and no judgement.
+fn is_label(sentence: &Sentence) -> bool {
+    let is_topic = |it: &&String| ClauseMode::of(it, false).is_topic;
+    let mut topics = sentence.clauses.iter().filter(is_topic).peekable();
+    topics.peek().is_some() && topics.all(|it| Sentence::is_label(it, &[]))
+}
+
+/// The test before that a sentence in the past tense names: `the second run was with polling off`.
+fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
+    const RUNS: &str = "run runs test try round measurement result listing";
+    const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
+    let is_past = sentence.has("was were had above");
+    if sentence.introduces || sentence.kind == SentenceKind::Heading || !is_past {
+        return None;
+    }
+    let words: Vec<&str> = sentence.words.split_whitespace().collect();
+    let at = words.iter().position(|it| is_in(it, RUNS))?;
+    let before = words[at.checked_sub(1)?];
+    let number = match ORDINALS.split(' ').position(|it| it == before) {
+        Some(at) => at + 1,
+        None => words.get(at + 1)?.parse().ok()?,
+    };
+    let mut tests: Vec<usize> = Vec::new();
+    for (at, trial) in trials.iter().enumerate() {
+        if tests.last().is_none_or(|it| trials[*it].test != trial.test) {
+            tests.push(at);
+        }
+    }
+    tests.get(number.checked_sub(1)?).copied()
+}
