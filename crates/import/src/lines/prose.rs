@@ -36,8 +36,9 @@ const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top 
 const POLLS: &str = "polling polled poll polls unpolled";
 const INTERRUPTS: &str = "interrupt interrupts irq irqs";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
-const BEFORE_INTERRUPTS: &str = "on with plain in to using normal by pure stays only still";
-const AFTER_INTERRUPTS: &str = "mode driven only again both on everywhere";
+const BEFORE_INTERRUPTS: &str =
+    "on with plain in to using uses use used normal by pure stays only still";
+const AFTER_INTERRUPTS: &str = "mode driven only again both on at everywhere";
 const COLUMNS: &str = "column load time share rate handler handlers thread statistics per counts counters counter \
     table storm storms moderation coalescing mitigation";
 /// Words that turn off, those right before polling that do, and those that negate what follows.
@@ -49,7 +50,7 @@ const NEGATES: &str = "not never don doesn didn isn wasn aren hasn longer";
 const ON: &str = "on enabled enable enabling with using active activated activate use uses used";
 /// Words that tell a change, or that nothing changed.
 const CHANGES: &str = "now again next then finally left stays stay stayed remains still back went goes done did \
-    nobody never moved set put change changed changing masks masked leaves";
+    nobody never yet moved set put change changed changing masks masked leaves";
 const SWITCHES: &str = "enable enabled enabling disable disabled disabling turn turned turning switch switched \
     switching activate activated deactivated set put";
 /// Words after which a clause asks, wishes, compares or supposes, or tells of another time.
@@ -75,6 +76,9 @@ const ELSEWHERE: &str = "from the try before|from the run before|from another|of
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
     without load|without traffic|not during|between the";
+/// Phrases after which a setting may be another, though they do not tell it.
+const MOVES: &str = "other way round|other way around|vice versa|reboot|rebooted|rebooting|reset|power cycle|\
+    power cycled|fresh boot|other kernel|another kernel|new kernel|sys class net";
 /// Words of top's screens, which are no prose.
 const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|interface traffic|interval transfer|total rate";
 
@@ -136,7 +140,9 @@ impl ClauseMode {
         let is_built = has("compiled built support supports options");
         let is_interrupt = |at: &usize| {
             let (before, after) = (word(at.checked_sub(1)), word(Some(at + 1)));
-            let is_mode = is_in(before, BEFORE_INTERRUPTS) || is_in(after, AFTER_INTERRUPTS);
+            let is_number = word(Some(at + 2)).starts_with(|it: char| it.is_ascii_digit());
+            let is_mode =
+                is_in(before, BEFORE_INTERRUPTS) || is_in(after, AFTER_INTERRUPTS) && !is_number;
             is_in(words[*at], INTERRUPTS) && !is_in(after, COLUMNS) && (is_mode || words.len() <= 3)
         };
         let interrupts = (0..words.len()).any(|at| is_interrupt(&at));
@@ -161,7 +167,7 @@ impl ClauseMode {
             _ => None,
         };
         ClauseMode {
-            is_topic: !polls.is_empty() || interrupts,
+            is_topic: !polls.is_empty() || interrupts || has("devicepolling"),
             is_of_it: interrupts || has(POLLS),
             polls: polls_now,
             changes: has(CHANGES) || has(SWITCHES),
@@ -169,15 +175,24 @@ impl ClauseMode {
         }
     }
 
-    /// What a clause that names neither says by its verb: `switched it off`, `back to normal`.
-    pub fn elliptic(clause: &str) -> Option<bool> {
+    /// What a clause that names neither says: `switched it off`, `back to normal`; behind a clause that does also
+    /// `not active`, and as a label (`is_label`) `and without`.
+    pub fn elliptic(clause: &str, is_topic: bool, is_label: bool) -> Option<bool> {
         let words: Vec<&str> = clause.split_whitespace().collect();
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
-        if has("back normal") && has("back") && !has("up") {
+        let (first, last) = (*words.first()?, *words.last()?);
+        let negates = has(NEGATES) || has(OFF);
+        if has("back") && has("normal stock default defaults interrupt zero 0 factory was") {
             return Some(false);
         }
-        (has(SWITCHES) && (has("on") != has("off")))
-            .then(|| has("on") != (has("nobody") || has(NEGATES)))
+        if is_topic && (first == "off" || negates && has("enabled active activated used")) {
+            return Some(false);
+        }
+        if is_label && words.len() <= 3 && (is_in(last, "without off") || words == ["with"]) {
+            return Some(last == "with");
+        }
+        let is_on = has("on") && !has("off");
+        (has(SWITCHES) && has("on off")).then_some(is_on && !has("nobody never not"))
     }
 }
 
@@ -235,6 +250,16 @@ impl Sentence {
     /// Whether it is of something that ran in no test of the text.
     pub fn is_elsewhere(&self) -> bool {
         self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
+    }
+
+    /// Whether settings may be others from here on.
+    pub fn moves(&self) -> bool {
+        self.has_any(MOVES)
+    }
+
+    /// Whether it is of the host that was shown last.
+    pub fn is_of_same_host(&self) -> bool {
+        self.has_any("of it|on it|same box|same machine|same host")
     }
 
     /// The position of a word, or of several.
@@ -400,6 +425,12 @@ fn nick_end(line: &str) -> usize {
         .map_or(0, |(_, said)| line.len() - said.len())
 }
 
+/// Whether a text begins with `(a)` or `2)`.
+fn is_numbered(text: &str) -> bool {
+    let number = text.strip_prefix('(').unwrap_or(text).split_once(") ");
+    number.is_some_and(|it| it.0.len() <= 2 && it.0.bytes().all(|it| it.is_ascii_alphanumeric()))
+}
+
 /// Whether a text is the caption of a listing: `Listing 3: what top says`.
 pub fn is_caption(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
@@ -435,7 +466,8 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
         let is_rule = |it: &str| it.len() > 2 && it.bytes().all(|it| b"=-~*#".contains(&it));
         let before = index.checked_sub(1).and_then(|index| lines.get(index));
         let is_underlined = next.is_some_and(|it| is_rule(it.trim()));
-        let is_title = trimmed.starts_with(|it: char| it.is_ascii_uppercase())
+        let is_title = (trimmed.starts_with(|it: char| it.is_ascii_uppercase())
+            || is_numbered(trimmed))
             && (trimmed.split(' ').count() <= 6 || setting(trimmed).is_some());
         let is_short =
             trimmed.len() <= HEADING_MAX && !trimmed.ends_with(['.', '!', '?', ',', ';']);
@@ -452,13 +484,19 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
         let begins = CONCLUSIONS.split(' ').any(|it| trimmed.starts_with(it))
             || trimmed.starts_with("- ")
             || nick > 0;
-        if trimmed.is_empty() || is_rule(trimmed) || is_marked || begins || is_comment {
+        // The head of a screen of top is no sentence either.
+        let is_none = trimmed.is_empty()
+            || is_rule(trimmed)
+            || ["last pid", "top - "]
+                .iter()
+                .any(|it| trimmed.starts_with(it));
+        if is_none || is_marked || begins || is_comment {
             found.extend(
                 open.take()
                     .map(|from| (from..start - nick, SentenceMark::None)),
             );
         }
-        if trimmed.is_empty() || is_rule(trimmed) {
+        if is_none {
             continue;
         }
         if (is_marked || is_comment) && !begins {
@@ -495,41 +533,12 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Sentence {
-        let is_heading = text.ends_with(':') || text.starts_with('=');
-        let mark = if is_heading {
-            SentenceMark::Heading
-        } else {
-            SentenceMark::None
-        };
-        Sentence::of(text, mark, false).unwrap()
-    }
-
-    #[test]
-    fn a_setting_is_changed_by_headings_and_by_sentences_that_say_so() {
-        for (text, expected) in [
-            ("== With polling ==", Some(true)),
-            ("Without polling:", Some(false)),
-            ("now I enabled polling on both machines", Some(true)),
-            ("I turned polling on for the sending box only.", Some(true)),
-            ("polling disabled again everywhere", Some(false)),
-            ("both boxes poll now", Some(true)),
-            ("I wonder if polling would help now.", None),
-            ("Polling vs. interrupts:", None),
-            ("interrupt storm detected now", None),
-            ("=> without polling, 4 kpps", None),
-        ] {
-            assert_eq!(one(text).changes_to(), expected, "{text}");
-        }
-        assert_eq!(one("=> without polling, 4 kpps").setting(), Some(false));
-    }
-
     #[test]
     fn a_text_is_cut_into_sentences_labels_and_headings() {
         let text = "We ran it twice. On the\nserver this was\nseen:\n\nSecond run\n----------\n=> fine\n- first: it ran\n";
         let found: Vec<(&str, bool)> = sentences(text, true)
             .into_iter()
-            .map(|(range, is_marked)| (text[range].trim(), is_marked))
+            .map(|(range, mark)| (text[range].trim(), mark == SentenceMark::Heading))
             .collect();
         assert_eq!(
             found,

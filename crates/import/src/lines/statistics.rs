@@ -153,7 +153,18 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
 }
 
 /// Buffer lines of `netstat -m`: the words after the numbers, and what the numbers are.
-const BUFFERS: [(&str, &str); 5] = [
+const BUFFERS: [(&str, &str); 10] = [
+    (
+        "mbuf+clusters out of packet secondary zone in use",
+        "current/cache",
+    ),
+    (
+        "4k (page size) jumbo clusters in use",
+        "current/cache/total/max",
+    ),
+    ("9k jumbo clusters in use", "current/cache/total/max"),
+    ("16k jumbo clusters in use", "current/cache/total/max"),
+    ("requests for jumbo clusters denied", "4k/9k/16k"),
     ("mbufs in use", "current/cache/total"),
     ("mbuf clusters in use", "current/cache/total/max"),
     ("requests for mbufs denied", "mbufs/clusters/both"),

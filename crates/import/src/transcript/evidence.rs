@@ -222,12 +222,7 @@ impl Context<'_> {
             // A terminal that ran a test, or prose in between: the screen may be another's.
             let statements = &self.statements[scene.statements.clone()];
             let last = statements.last().filter(|it| Some(it.place) > scene.prompt);
-            let is_same = last.is_some_and(|it| {
-                it.sentence
-                    .find("of it")
-                    .or(it.sentence.find("same"))
-                    .is_some()
-            });
+            let is_same = last.is_some_and(|it| it.sentence.is_of_same_host());
             let weight = match scene.host.basis {
                 ImportedBasis::Mapped => 2 * ASKED,
                 ImportedBasis::Inferred if last.is_none() => EARLIER,

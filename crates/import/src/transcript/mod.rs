@@ -35,7 +35,7 @@ use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
 use crate::transcript::evidence::Context;
-use crate::transcript::found::{Found, TerminalHost, ToolSetting};
+use crate::transcript::found::{Found, SwitchScope, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{HostSettings, Map};
 use crate::transcript::table::TranscriptTable;
@@ -166,13 +166,29 @@ fn put_together(
     let mut trials = printed(&mut walked, &mut imported.unplaced);
     trials.sort_by_key(|it| it.place);
     let statements = std::mem::take(&mut walked.statements);
+    names::by_elimination(&mut trials, &walked.hosts);
     names::by_parts(&mut trials, &statements, &walked.hosts);
     let screens = walked.cpu.iter().map(|it| it.states.place);
     let mut screens: Vec<SourcePlace> = screens
         .chain(walked.readings.iter().map(|it| it.place))
         .collect();
     screens.sort();
-    let (switches, single) = told::told(&statements, &walked.hosts, &trials, &screens);
+    // A box in between is the one under test if commands set no other.
+    let ends: HashSet<&String> = trials
+        .iter()
+        .flat_map(|it| [&it.sender, &it.receiver])
+        .flatten()
+        .collect();
+    let set = walked.switches.iter().filter_map(|it| match &it.scope {
+        SwitchScope::Host(host) => Some(host.as_str()),
+        _ => None,
+    });
+    let set: HashSet<&str> = set.collect();
+    let mut set = set.into_iter();
+    let tested = set
+        .next()
+        .filter(|it| set.next().is_none() && !ends.contains(&String::from(*it)));
+    let (switches, single) = told::told(&statements, (&walked.hosts, tested), &trials, &screens);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();

@@ -117,6 +117,34 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
     all
 }
 
+/// Names the only address without a name, if the text names two hosts and all trials are of the other one.
+pub fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {
+    let is_address = |it: &&String| it.contains(['.', ':']);
+    let ends = || {
+        trials
+            .iter()
+            .flat_map(|it| [&it.sender, &it.receiver])
+            .flatten()
+    };
+    let (Some(address), Some(name)) = (
+        ends().find(is_address).cloned(),
+        ends().find(|it| hosts.has(it)).cloned(),
+    ) else {
+        return;
+    };
+    let Some(other) = hosts.other(&name).map(String::from) else {
+        return;
+    };
+    if ends().all(|it| *it == address || *it == name) {
+        let of = trials
+            .iter_mut()
+            .flat_map(|it| [&mut it.sender, &mut it.receiver])
+            .flatten();
+        of.filter(|it| **it == address)
+            .for_each(|it| it.clone_from(&other));
+    }
+}
+
 /// Names the ends of trials that tell none, if sentences say which host sends and which receives.
 pub fn by_parts(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
     let mut parts: HashMap<&str, [bool; 2]> = HashMap::new();

@@ -209,7 +209,10 @@ impl<'a> HostSettings<'a> {
                 None => nothing,
             },
             // Of a host in between, if of any.
-            _ => match self.in_between(place).filter(|it| Some(it.0) > since) {
+            _ => match self
+                .in_between(place)
+                .filter(|it| since.is_none_or(|since| since < it.0 && it.0 < *place))
+            {
                 Some((place, Some(is_polling))) => said(name(is_polling), false, place),
                 _ => nothing,
             },

@@ -10,6 +10,8 @@ use crate::transcript::found::{HostNames, PollingSwitch, Statement, SwitchScope}
 
 /// Longer sentences tell no change.
 const CHANGE_MAX: usize = 240;
+/// A plain sentence that tells no change is a label if it is shorter.
+const SHORT_MAX: usize = 60;
 /// Most words of a clause that only adds a host to the one before: `and on egret`.
 const ADDED_MAX: usize = 4;
 /// The first lines of a text are its title.
@@ -31,6 +33,8 @@ struct Told {
 /// Reads sentences in the order of the text.
 struct Reader<'a> {
     hosts: &'a HostNames,
+    /// Whose setting it is if a sentence does not say it.
+    whose: SwitchScope,
     /// What was told last.
     last: Vec<Claim>,
 }
@@ -58,6 +62,7 @@ impl Reader<'_> {
     fn read(&mut self, sentence: &Sentence, is_single: bool) -> Told {
         let mut told = Told::default();
         let (mut bare, mut waiting): (Vec<bool>, Vec<SwitchScope>) = (Vec::new(), Vec::new());
+        let mut labels: Vec<SwitchScope> = Vec::new();
         let (mut changes, mut is_label, mut is_near) = (false, true, false);
         for clause in &sentence.clauses {
             let mode = ClauseMode::of(clause, told.is_open);
@@ -68,10 +73,20 @@ impl Reader<'_> {
                 continue;
             }
             let was_near = std::mem::take(&mut is_near);
+            let label = std::mem::take(&mut labels);
             let size = clause.split_whitespace().count();
-            let also = has(clause, "too likewise").then(|| self.not_of(&scopes));
-            let short = also.flatten().or_else(|| ClauseMode::elliptic(clause));
-            let polls = mode.polls.or(short.filter(|_| !scopes.is_empty()));
+            // `sink does not`, `sink too`
+            let others = || self.not_of(&scopes, &told.claims);
+            let like = match has(clause, "too likewise also") && size <= ADDED_MAX + 2 {
+                true => others(),
+                false if clause.ends_with(" not ") => others().map(|it| !it),
+                false => None,
+            };
+            let is_short = sentence.introduces || sentence.kind == SentenceKind::Heading;
+            let like = like.filter(|_| !scopes.is_empty());
+            let short = || ClauseMode::elliptic(clause, told.is_open, is_short);
+            let short = short().filter(|_| !scopes.is_empty() || told.is_open || is_short);
+            let polls = mode.polls.or(like).or(short);
             let named = self.hosts.named_in(clause);
             is_label &= polls.is_none() || Sentence::is_label(clause, &named);
             match polls {
@@ -87,6 +102,11 @@ impl Reader<'_> {
                         claims: Vec::new(),
                     };
                 }
+                // `server: polling, client: interrupts`
+                Some(polls) if scopes.is_empty() && !label.is_empty() => {
+                    waiting.retain(|it| !label.contains(it));
+                    told.claims.extend(label.into_iter().map(|it| (it, polls)));
+                }
                 Some(polls) if scopes.is_empty() => bare.push(polls),
                 Some(polls) => {
                     for scope in scopes {
@@ -101,7 +121,12 @@ impl Reader<'_> {
                     let polls = told.claims.last().is_some_and(|it| it.1);
                     told.claims.extend(scopes.into_iter().map(|it| (it, polls)));
                 }
-                None if size <= ADDED_MAX + 1 || mode.is_topic => waiting.extend(scopes),
+                None if size <= ADDED_MAX + 1 || mode.is_topic => {
+                    if size <= scopes.len() + 1 {
+                        labels.clone_from(&scopes);
+                    }
+                    waiting.extend(scopes);
+                }
                 None => {}
             }
         }
@@ -110,7 +135,7 @@ impl Reader<'_> {
         match bare.first() {
             Some(polls) if told.claims.is_empty() && is_one => {
                 if waiting.is_empty() || waiting.len() > 2 || is_single {
-                    waiting = vec![SwitchScope::All];
+                    waiting = vec![self.whose.clone()];
                 }
                 told.claims
                     .extend(waiting.into_iter().map(|it| (it, *polls)));
@@ -119,20 +144,25 @@ impl Reader<'_> {
             _ => {}
         }
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
-        let is_said = is_single || !is_plain || changes || is_label;
+        let is_short = sentence.words.len() <= SHORT_MAX;
+        let is_said = is_single || !is_plain || changes || is_label && is_short;
         if !is_said || sentence.words.len() > CHANGE_MAX {
             told.claims.clear();
         }
-        told.is_open &= told.claims.is_empty();
+        told.is_open = told.claims.is_empty() && (told.is_open || sentence.moves());
         if !told.claims.is_empty() {
             self.last.clone_from(&told.claims);
         }
         told
     }
 
-    /// What the last sentence told of hosts other than these.
-    fn not_of(&self, scopes: &[SwitchScope]) -> Option<bool> {
-        let mut others = self.last.iter().filter(|it| !scopes.contains(&it.0));
+    /// What was told last of hosts other than these.
+    fn not_of(&self, scopes: &[SwitchScope], here: &[Claim]) -> Option<bool> {
+        let mut others = self
+            .last
+            .iter()
+            .chain(here)
+            .filter(|it| !scopes.contains(&it.0));
         others.next_back().map(|it| it.1)
     }
 }
@@ -156,16 +186,19 @@ fn other(scope: &SwitchScope, hosts: &HostNames) -> Option<SwitchScope> {
 /// A switch of one trial alone, with the trial's place.
 pub type SingleSwitch = (SourcePlace, PollingSwitch);
 
-/// What sentences tell from their place on, and what they tell of single trials. `screens` are the places of output
+/// What sentences tell from their place on, and what they tell of single trials. `tested` is the only host that
+/// commands set, if it is no end of a test; `screens` are the places of output
 /// that is of no trial.
 pub fn told(
     statements: &[Statement],
-    hosts: &HostNames,
+    (hosts, tested): (&HostNames, Option<&str>),
     trials: &[ImportedTrial],
     screens: &[SourcePlace],
 ) -> (Vec<PollingSwitch>, Vec<SingleSwitch>) {
+    let tested = tested.map(|it| SwitchScope::Host(String::from(it)));
     let mut reader = Reader {
         hosts,
+        whose: tested.unwrap_or(SwitchScope::All),
         last: Vec::new(),
     };
     let (mut found, mut single) = (Vec::new(), Vec::new());
@@ -203,20 +236,6 @@ pub fn told(
         if doubts {
             told.claims.clear();
         }
-        if std::env::var_os("DBG").is_some()
-            && (!told.claims.is_empty() || told.is_open || sentence.doubts())
-        {
-            eprintln!(
-                "DBG {} {:?} intro={} {:?} open={} of={:?}\n     {:?}",
-                place.line,
-                sentence.kind,
-                sentence.introduces,
-                told.claims,
-                told.is_open,
-                of.map(|it| it.place.line),
-                sentence.clauses
-            );
-        } // DBG
         let near = of
             .or(trials.get(before))
             .or_else(|| trials.get(before.checked_sub(1)?));
@@ -321,4 +340,57 @@ fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
         }
     }
     tests.get(number.checked_sub(1)?).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::prose::SentenceMark;
+
+    /// What a sentence tells: whose, and `+` for polling or `-` for interrupts.
+    fn told_by(text: &str) -> String {
+        let mut hosts = HostNames::default();
+        ["gen", "sink"].iter().for_each(|it| hosts.add(it));
+        let mut reader = Reader {
+            hosts: &hosts,
+            whose: SwitchScope::All,
+            last: Vec::new(),
+        };
+        let mark = match text.strip_prefix("== ") {
+            Some(_) => SentenceMark::Heading,
+            None => SentenceMark::None,
+        };
+        let told = reader.read(&Sentence::of(text, mark, false).unwrap(), false);
+        let mut all: Vec<String> = told
+            .claims
+            .iter()
+            .map(|(scope, polls)| {
+                let whose = match scope {
+                    SwitchScope::All => "both",
+                    SwitchScope::Host(name) => name,
+                    SwitchScope::End(side) => side.name(),
+                };
+                format!("{whose}{}", if *polls { '+' } else { '-' })
+            })
+            .collect();
+        all.sort();
+        all.join(" ")
+    }
+
+    #[test]
+    fn a_sentence_tells_whose_setting_it_is_and_which() {
+        let cases = include_str!("told.txt");
+        let mut wrong = Vec::new();
+        for line in cases
+            .lines()
+            .filter(|it| !it.is_empty() && !it.starts_with("# "))
+        {
+            let (text, expected) = line.rsplit_once('|').unwrap();
+            let told = told_by(text.trim());
+            if told != expected.trim() {
+                wrong.push(format!("{text} | {told}, not {expected}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
 }

@@ -167,7 +167,14 @@ impl<'a> Walk<'a> {
             let is_after_output = is_near && self.output.is_some() && last < self.output;
             let known = self.out.statements.iter().rev();
             let since = known.take_while(|it| Some(it.place) > self.output).count();
-            if of.trim().starts_with('(') && is_near && self.output.is_some() && since < 2 {
+            let before = text[..range.start].trim_end_matches(' ');
+            let is_line = before.ends_with(['\n', '.', ')']) || before.is_empty() && from == 0;
+            if of.trim().starts_with('(')
+                && is_line
+                && is_near
+                && self.output.is_some()
+                && since < 2
+            {
                 mark = SentenceMark::Caption;
             }
             if prose::is_caption(of) {
@@ -481,7 +488,7 @@ impl<'a> Walk<'a> {
     fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
             self.prompt = Some(place);
-            self.looks = command.tool == Tool::Look;
+            self.looks = matches!(command.tool, Tool::Look | Tool::Sysctl | Tool::Ifconfig);
             self.host = TerminalHost {
                 name: command.host.clone(),
                 basis: match command.host {

@@ -1,3 +1,0 @@
-#[test] fn dbg() { let n=std::env::var("T").unwrap(); for n in n.split(',') { eprintln!("=== {n}"); let t=std::fs::read_to_string(format!("tests/told/{n}.txt")).unwrap();
- let i=nicpoll_import::read_transcripts(&[(String::from("p"),t)],&[],&Default::default()).unwrap();
- if std::env::var_os("EV").is_some() { for u in &i.unplaced { eprintln!("UNPL {} {}: {}", u.place.line, u.printed, u.reason); } for t in &i.trials { eprintln!("TRIAL {} {} {:?}->{:?}", t.place.line, t.setting, t.sender, t.receiver); for e in &t.evidence { eprintln!("   {} {} {} line {}", e.of, e.points, e.reason, e.place.line);} } } } }
