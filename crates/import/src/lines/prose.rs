@@ -95,6 +95,8 @@ pub struct Sentence {
     pub introduces: bool,
     /// Whether it is a question.
     pub asks: bool,
+    /// Whether it ends with a full stop.
+    pub is_whole: bool,
     /// How deep a heading is, by its marks.
     pub level: usize,
     /// ` on pc2 ipv6 64 b `.
@@ -230,6 +232,7 @@ impl Sentence {
             },
             introduces: introduces || mark == SentenceMark::Comment,
             asks,
+            is_whole: text.ends_with(['.', '!', '?']),
             level: text.bytes().take_while(|it| b"=#".contains(it)).count(),
             words,
             clauses,
@@ -294,29 +297,31 @@ impl Sentence {
 
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
-        const LABEL: &str = "the this that was is run one first second third same side sides at end ends machine machines \
-            box boxes host hosts in of and as too so just";
+        const LABEL: &str = "i a it is to of in on at we as an my so be by the this that was were are run one first second \
+            third last same side sides end ends machine machines box boxes host hosts and too just any all yes ok first \
+            everything mode with plain have had has here been test round case ifconfig sysctl network card cards nic \
+            nics interface interfaces for once more time everywhere anywhere";
+        const LISTS: [&str; 14] = [
+            LABEL,
+            POLLS,
+            INTERRUPTS,
+            OFF,
+            WITHOUT,
+            NEGATES,
+            ON,
+            SENDERS,
+            RECEIVERS,
+            ALL,
+            CHANGES,
+            SWITCHES,
+            BEFORE_INTERRUPTS,
+            JOINTS,
+        ];
         let is_name = |it: &str| hosts.iter().any(|host| host.eq_ignore_ascii_case(it));
-        clause.split_whitespace().all(|it| {
-            is_name(it)
-                || it.len() < 3 && it != "no"
-                || [
-                    LABEL,
-                    POLLS,
-                    INTERRUPTS,
-                    OFF,
-                    WITHOUT,
-                    ON,
-                    SENDERS,
-                    RECEIVERS,
-                    ALL,
-                    CHANGES,
-                    BEFORE_INTERRUPTS,
-                    "mode",
-                ]
-                .iter()
-                .any(|list| is_in(it, list))
-        })
+        let is_number = |it: &str| it.ends_with(|it: char| it.is_ascii_digit());
+        clause
+            .split_whitespace()
+            .all(|it| is_name(it) || is_number(it) || LISTS.iter().any(|list| is_in(it, list)))
     }
 }
 

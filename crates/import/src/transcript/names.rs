@@ -18,12 +18,12 @@ const DRIVERS: &str = "em igb ix ixl re rl fxp vr sis bge bce nfe msk sk dc xl s
 const LINKS_MAX: usize = 6;
 const PART_WITHIN: usize = 5;
 
-/// An address in a sentence, and the words around it that may be its host.
+/// An address in a sentence, and the words around it that may be its host, the likeliest last.
 #[derive(Clone, Debug)]
 pub struct AddressMention {
     pub address: String,
-    before: Option<String>,
-    after: Option<String>,
+    before: Vec<String>,
+    after: Vec<String>,
     /// `192.0.2.1 is alpha`.
     is_after: bool,
 }
@@ -31,13 +31,28 @@ pub struct AddressMention {
 impl AddressMention {
     /// The host, by what the text names hosts elsewhere.
     pub fn host(&self, hosts: &HostNames) -> Option<&String> {
-        let (before, after) = (self.before.as_ref(), self.after.as_ref());
-        let known = |it: &&String| hosts.has(it);
-        let said = after.filter(|_| self.is_after);
-        said.or(before.filter(known))
-            .or(after.filter(known))
-            .or(before)
+        let known = |all: &'_ Vec<String>| all.iter().position(|it| hosts.has(it));
+        let (before, after) = (known(&self.before), known(&self.after));
+        let name = |all: &'_ Vec<String>| all.len().checked_sub(1).filter(|at| is_name(&all[*at]));
+        let said = name(&self.after)
+            .filter(|_| self.is_after)
+            .map(|at| &self.after[at]);
+        let known = before
+            .map(|at| &self.before[at])
+            .or(after.map(|at| &self.after[at]));
+        said.or(known)
+            .or(name(&self.before).map(|at| &self.before[at]))
     }
+}
+
+/// Whether a word may be a host's name.
+fn is_name(word: &str) -> bool {
+    let begins = word.starts_with(|it: char| it.is_ascii_alphabetic());
+    begins
+        && word.len() > 1
+        && !word.contains('.')
+        && !is_in(&word.to_ascii_lowercase(), LINKS)
+        && !is_interface(word)
 }
 
 fn plain(word: &str) -> &str {
@@ -49,22 +64,23 @@ fn is_interface(word: &str) -> bool {
     letters.len() < word.len() && is_in(letters, DRIVERS)
 }
 
-/// The name that words begin with, behind words that link it with an address; and whether `is` links them.
-fn name<'w>(words: impl Iterator<Item = &'w str>) -> (Option<String>, bool) {
-    let (mut is_said, mut is_and) = (false, false);
+/// The words up to the first that may be a name, behind words that link it with an address; and whether `is` does.
+fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
+    let (mut all, mut is_said, mut is_and) = (Vec::new(), false, false);
     for word in words.take(LINKS_MAX) {
         let small = plain(word).to_ascii_lowercase();
         let is_next = is_and && small.parse::<IpAddr>().is_ok();
+        let is_link = is_in(&small, LINKS) || is_in(word, LINKS) || is_interface(&small);
         is_and = small == "and";
-        if is_next || is_in(&small, LINKS) || is_in(word, LINKS) || is_interface(&small) {
-            is_said |= is_in(word, "is = as");
-            continue;
+        is_said |= is_in(word, "is = as");
+        if is_name(plain(word)) || is_link {
+            all.push(String::from(plain(word)));
         }
-        let begins = small.starts_with(|it: char| it.is_ascii_alphabetic());
-        let is_name = begins && small.len() > 1 && !small.contains('.');
-        return (is_name.then(|| String::from(plain(word))), is_said);
+        if !is_next && !is_link {
+            break;
+        }
     }
-    (None, false)
+    (all, is_said)
 }
 
 /// The addresses in a text: `kestrel is 172.30.4.1 and merlin 172.30.4.2`, `fs = .5`.
@@ -82,13 +98,16 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
             if address.parse::<IpAddr>().is_err() && (last.is_none() || !is_linked) {
                 continue;
             }
-            let (after, is_after) = name(line[at + 1..].iter().copied());
+            let (mut after, is_after) = names(line[at + 1..].iter().copied());
             let is_apart = word.ends_with([',', ';', '.', ')']);
+            if is_apart {
+                after.clear();
+            }
             found.push(AddressMention {
                 address: String::from(address),
-                before: name(line[..at].iter().rev().copied()).0,
-                after: after.filter(|_| !is_apart),
-                is_after: is_after && !is_apart,
+                before: names(line[..at].iter().rev().copied()).0,
+                after,
+                is_after,
             });
         }
     }

@@ -63,7 +63,7 @@ impl Reader<'_> {
         let mut told = Told::default();
         let (mut bare, mut waiting): (Vec<bool>, Vec<SwitchScope>) = (Vec::new(), Vec::new());
         let mut labels: Vec<SwitchScope> = Vec::new();
-        let (mut changes, mut is_label, mut is_near) = (false, true, false);
+        let (mut changes, mut is_label, mut is_near, mut is_known) = (false, true, false, true);
         for clause in &sentence.clauses {
             let mode = ClauseMode::of(clause, told.is_open);
             let (scopes, only) = self.scopes(clause);
@@ -107,7 +107,11 @@ impl Reader<'_> {
                     waiting.retain(|it| !label.contains(it));
                     told.claims.extend(label.into_iter().map(|it| (it, polls)));
                 }
-                Some(polls) if scopes.is_empty() => bare.push(polls),
+                // Whose it is may be among the words that are not known.
+                Some(polls) if scopes.is_empty() => {
+                    is_known &= Sentence::is_label(clause, &[]);
+                    bare.push(polls);
+                }
                 Some(polls) => {
                     for scope in scopes {
                         let other = other(&scope, self.hosts).filter(|_| only);
@@ -133,7 +137,7 @@ impl Reader<'_> {
         let mut all = bare.iter().chain(told.claims.iter().map(|it| &it.1));
         let is_one = all.all(|it| Some(it) == bare.first());
         match bare.first() {
-            Some(polls) if told.claims.is_empty() && is_one => {
+            Some(polls) if told.claims.is_empty() && is_one && is_known => {
                 if waiting.is_empty() || waiting.len() > 2 || is_single {
                     waiting = vec![self.whose.clone()];
                 }
@@ -225,8 +229,10 @@ pub fn told(
         // A label of a screen is of that alone, and a title of nothing.
         let is_of_screen =
             sentence.introduces && screen.is_some_and(|it| next.is_none_or(|next| *it < next));
-        let is_title = !sentence.introduces
-            && (place.line <= TITLE_LINES || sentence.find("subject").is_some());
+        let is_head = sentence.kind == SentenceKind::Heading || index == 0;
+        let is_first = is_head && before == 0 && place.line <= TITLE_LINES;
+        let is_first = is_first || sentence.find("subject").is_some();
+        let is_title = is_first && !sentence.introduces && !is_conclusion;
         let is_other = is_conclusion && (of.is_none() || !is_label(sentence));
         if sentence.asks || is_other || is_of_screen || is_title {
             continue;

@@ -218,11 +218,16 @@ impl<'a> Walk<'a> {
     /// Takes the host that a label such as `on alpha:` names for that of the terminal below.
     fn labels(&mut self, sentence: &Sentence) {
         let words: Vec<&str> = sentence.words.split_whitespace().collect();
+        // `polling off on gate:` is no label of a terminal.
+        if sentence.setting().is_some() && !sentence.parts().all {
+            return;
+        }
         let is_label = sentence.introduces && words.len() <= 6;
         let named = self.out.hosts.named_in(&sentence.words);
         let is_at = |name: &str| {
             let small = name.to_ascii_lowercase();
-            words.len() <= 16 && sentence.find(&format!("on {small}")).is_some()
+            let leads = sentence.introduces || !sentence.is_whole;
+            words.len() <= 16 && leads && sentence.find(&format!("on {small}")).is_some()
         };
         let at = named.iter().rev().find(|name| is_at(name));
         let name = match (&named[..], &words[..]) {
