@@ -504,10 +504,11 @@ fn are_apart<T: AsRef<str>>(names: &[&str], short: &[T]) -> bool {
 }
 
 /// Writes microseconds as the locale can show them: `200 us` becomes `200 µs` in UTF-8, and `20µs` becomes `20us`
-/// elsewhere. Only the unit after a number changes, never the length of a line.
+/// elsewhere. Only the unit after a number changes, never the length of a line. Behind a no-break space it stays, as in
+/// quotations; that is written as a space.
 pub fn with_micros(text: &str, is_utf8: bool) -> String {
     if !is_utf8 {
-        return text.replace("µs", "us");
+        return text.replace("µs", "us").replace("\u{a0}us", " us");
     }
     let mut parts = text.split(" us");
     let mut shown = String::from(parts.next().unwrap_or_default());
@@ -517,7 +518,7 @@ pub fn with_micros(text: &str, is_utf8: bool) -> String {
         shown.push_str(if is_unit { " µs" } else { " us" });
         shown.push_str(part);
     }
-    shown
+    shown.replace("\u{a0}us", " us")
 }
 
 /// Aligns lines of cells, with two blanks between columns. Columns from `figures_from` on are aligned right.
@@ -684,5 +685,12 @@ mod tests {
             with_micros(text, false),
             "period 200 us, at most 1.5 us.\nfor 20us those who use us use --period 50us\n"
         );
+        // A quotation.
+        for is_utf8 in [true, false] {
+            assert_eq!(
+                with_micros("0.3\u{a0}us, 4.9 sy", is_utf8),
+                "0.3 us, 4.9 sy"
+            );
+        }
     }
 }

@@ -58,6 +58,9 @@ impl FromStr for Corrections {
             Err(error) => error,
         };
         let path = Path::new(text);
+        if !path.exists() && !text.contains('=') {
+            return Err(format!("there is no file '{text}', and {error}"));
+        }
         if !path.is_file() {
             return Err(error.to_string());
         }

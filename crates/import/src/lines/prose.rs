@@ -65,7 +65,7 @@ const MACHINES: &str =
     "machines machine boxes box hosts host ends end sides side computers pcs nodes";
 const NOT_HOSTS: &str = "directions streams interfaces ports cards runs tests cases protocols";
 /// Marks that end a clause, and words that begin one.
-const CUTS: [char; 7] = [',', ';', ':', '(', ')', '/', '='];
+const CUTS: [char; 6] = [',', ';', ':', '(', ')', '/'];
 const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
 const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
@@ -76,6 +76,13 @@ const ELSEWHERE: &str = "from the try before|from the run before|from another|of
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
     without load|without traffic|not during|between the";
+/// Phrases with which a writer takes back what is said before.
+const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
+    wrong interface|wrong card|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
+    not really on|was not really|in fact|wrongly";
+/// Phrases of what holds in all tests.
+const LASTING: &str = "ever|always|never|throughout|the whole|all the time|has no polling|no support|does not know|\
+    does not support|can not poll|cannot poll|knows no polling";
 /// Phrases after which a setting may be another, though they do not tell it.
 const MOVES: &str = "other way round|other way around|vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|fresh boot|other kernel|another kernel|new kernel|sys class net";
@@ -134,6 +141,7 @@ impl ClauseMode {
     /// Reads a clause; `is_it` when `it` stands for polling.
     pub fn of(clause: &str, is_it: bool) -> Self {
         let words: Vec<&str> = clause.split_whitespace().collect();
+        let is_number = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
         let is_poll = |at: &usize| is_in(words[*at], POLLS) || is_it && words[*at] == "it";
@@ -142,9 +150,8 @@ impl ClauseMode {
         let is_built = has("compiled built support supports options");
         let is_interrupt = |at: &usize| {
             let (before, after) = (word(at.checked_sub(1)), word(Some(at + 1)));
-            let is_number = word(Some(at + 2)).starts_with(|it: char| it.is_ascii_digit());
-            let is_mode =
-                is_in(before, BEFORE_INTERRUPTS) || is_in(after, AFTER_INTERRUPTS) && !is_number;
+            let is_mode = is_in(before, BEFORE_INTERRUPTS)
+                || is_in(after, AFTER_INTERRUPTS) && !is_number(word(Some(at + 2)));
             is_in(words[*at], INTERRUPTS) && !is_in(after, COLUMNS) && (is_mode || words.len() <= 3)
         };
         let interrupts = (0..words.len()).any(|at| is_interrupt(&at));
@@ -162,7 +169,8 @@ impl ClauseMode {
         let is_short = words.len() <= 4;
         let is_on = has(ON) || has(CHANGES) || has("both only polls polled") || is_short;
         let polls_now = match (polls.is_empty(), interrupts) {
-            _ if is_built => None,
+            // `polling=0/1` counts ends.
+            _ if is_built || polls.iter().any(|at| is_number(word(Some(at + 1)))) => None,
             (false, false) if off == 0 => is_on.then_some(true),
             (false, false) if off == 1 => Some(false),
             (true, true) if off == 0 => Some(false),
@@ -188,6 +196,9 @@ impl ClauseMode {
             return Some(false);
         }
         if is_topic && (first == "off" || negates && has("enabled active activated used")) {
+            return Some(false);
+        }
+        if is_label && words == ["normal"] {
             return Some(false);
         }
         if is_label && words.len() <= 3 && (is_in(last, "without off") || words == ["with"]) {
@@ -255,9 +266,25 @@ impl Sentence {
         self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
     }
 
+    /// Whether it takes back something said before.
+    pub fn retracts(&self) -> bool {
+        self.has_any(RETRACTS)
+    }
+
+    /// Whether it holds in all tests.
+    pub fn is_lasting(&self) -> bool {
+        self.has_any(LASTING)
+    }
+
     /// Whether settings may be others from here on.
     pub fn moves(&self) -> bool {
-        self.has_any(MOVES)
+        let is_stock = |it: &&String| {
+            is_in(
+                it.trim(),
+                "stock default defaults baseline standard vanilla",
+            )
+        };
+        self.has_any(MOVES) || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
     }
 
     /// Whether it is of the host that was shown last.
@@ -299,7 +326,7 @@ impl Sentence {
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
         const LABEL: &str = "i a it is to of in on at we as an my so be by the this that was were are run one first second \
             third last same side sides end ends machine machines box boxes host hosts and too just any all yes ok first \
-            everything mode with plain have had has here been test round case ifconfig sysctl network card cards nic \
+            everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces for once more time everywhere anywhere";
         const LISTS: [&str; 14] = [
             LABEL,
@@ -430,6 +457,12 @@ fn nick_end(line: &str) -> usize {
         .map_or(0, |(_, said)| line.len() - said.len())
 }
 
+/// Whether a text is a heading of Textile: `h2. Results`.
+fn is_textile(text: &str) -> bool {
+    let number = text.strip_prefix('h').and_then(|it| it.split_once(". "));
+    number.is_some_and(|it| it.0.len() == 1 && it.0.bytes().all(|it| it.is_ascii_digit()))
+}
+
 /// Whether a text begins with `(a)` or `2)`.
 fn is_numbered(text: &str) -> bool {
     let number = text.strip_prefix('(').unwrap_or(text).split_once(") ");
@@ -473,16 +506,17 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
         let is_underlined = next.is_some_and(|it| is_rule(it.trim()));
         let is_title = (trimmed.starts_with(|it: char| it.is_ascii_uppercase())
             || is_numbered(trimmed))
+            && !trimmed.contains(". ")
             && (trimmed.split(' ').count() <= 6 || setting(trimmed).is_some());
         let is_short =
             trimmed.len() <= HEADING_MAX && !trimmed.ends_with(['.', '!', '?', ',', ';']);
         let is_whole = index > 0 || is_from_start;
         // Markup has blank lines around its headings; a listing has none around its comments.
         let is_comment = trimmed.starts_with("# ") && !is_alone(next) && is_whole;
-        let is_marked = trimmed.starts_with(['=', '#', '*'])
+        let is_marked = (trimmed.starts_with(['=', '#', '*']) || is_textile(trimmed))
             && !trimmed.starts_with("=>")
             && !trimmed.starts_with("==>")
-            || (trimmed.ends_with(':') && open.is_none())
+            || (trimmed.ends_with(':') && open.is_none() && !trimmed.contains(". "))
             || (is_title && (is_underlined || is_alone(before) && is_alone(next)));
         // What is left of a line of a tool is no heading.
         let is_marked = is_marked && is_whole && is_short && nick == 0;

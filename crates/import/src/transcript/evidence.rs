@@ -125,7 +125,10 @@ impl Context<'_> {
     fn after(&self, place: &SourcePlace) -> impl Iterator<Item = &Statement> {
         let after = self.statements.partition_point(|it| it.place < *place);
         let next = self.statements[after..].iter().take(4);
-        next.filter(|it| it.after == Some(*place) && !it.sentence.introduces)
+        next.filter(|it| {
+            let is_of_next = it.sentence.introduces || it.sentence.kind == SentenceKind::Heading;
+            it.after == Some(*place) && !is_of_next
+        })
     }
 
     /// The conclusion right after a screen.

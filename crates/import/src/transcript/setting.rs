@@ -209,6 +209,7 @@ impl<'a> HostSettings<'a> {
         let [sender, receiver] = ends;
         let said_of = [(sender, Side::Sender), (receiver, Side::Receiver)];
         let said_of = said_of.map(|(host, side)| self.of_end(host, side, place));
+        let is_named = |end: &Option<&str>| end.is_some_and(|it| !it.contains(['.', ':']));
         let since = said_of.iter().flatten().map(|it| it.place).max();
         match said_of {
             [Some(one), Some(other)] if one.is_polling.or(other.is_polling).is_some() => {
@@ -222,13 +223,15 @@ impl<'a> HostSettings<'a> {
                 said(name, is_said, one.place.max(other.place))
             }
             [Some(one), None] | [None, Some(one)] => match one.is_polling {
+                // Of the other host, which the text names, too, it is not told.
+                Some(true) if ends.iter().all(is_named) => nothing,
                 Some(is_polling) => said(name(is_polling), false, one.place),
                 None => nothing,
             },
             _ if ends.iter().any(|it| self.may_be_set(*it, place)) => nothing,
             // Of a host in between, if of any.
             _ => match self
-                .in_between(place)
+                .in_between(ends != [None; 2], place)
                 .filter(|it| since.is_none_or(|since| since < it.0 && it.0 < *place))
             {
                 Some((place, Some(is_polling))) => said(name(is_polling), false, place),
@@ -238,14 +241,23 @@ impl<'a> HostSettings<'a> {
     }
 
     /// What holds for a host that is no end of a trial, or for hosts that the text does not name.
-    fn in_between(&self, place: &SourcePlace) -> Option<(SourcePlace, Option<bool>)> {
+    fn in_between(
+        &self,
+        has_end: bool,
+        place: &SourcePlace,
+    ) -> Option<(SourcePlace, Option<bool>)> {
         let is_other = |it: &PollingSwitch| match &it.scope {
             SwitchScope::Host(host) => !self.ends.contains(host.as_str()),
             _ => true,
         };
         let last = Self::last(&self.all, place).filter(|it| is_other(it));
         let all = self.said_of(&SwitchScope::All, place);
-        let last = last.or(all).map(|it| (it.place, it.is_polling));
+        // Without an end, a host may be one.
+        let polls = |it: &PollingSwitch| {
+            it.is_polling
+                .filter(|_| has_end || it.scope == SwitchScope::All)
+        };
+        let last = last.or(all).map(|it| (it.place, polls(it)));
         last.or_else(|| self.before_next(place, &is_other))
     }
 

@@ -3,6 +3,8 @@
 //! A sentence counts if it says clause by clause whose setting it is and which. One that leads to a test, names polling
 //! or interrupts and cannot be read so leaves the setting open from there on, until the text is clear again.
 
+use std::collections::BTreeSet;
+
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
 use crate::lines::prose::{ClauseMode, Sentence, SentenceKind, is_in, parts};
@@ -18,6 +20,9 @@ const ADDED_MAX: usize = 4;
 const TITLE_LINES: u32 = 5;
 /// The last sentences before a test lead to it.
 const LEAD: usize = 2;
+
+/// Most tests that a sentence takes back.
+const RETRACTED_MAX: usize = 16;
 
 /// Whose setting a clause tells, and which.
 type Claim = (SwitchScope, bool);
@@ -37,6 +42,11 @@ struct Reader<'a> {
     whose: SwitchScope,
     /// What was told last.
     last: Vec<Claim>,
+    /// The hosts and ends that polled, by themselves or with all.
+    polled: BTreeSet<SwitchScope>,
+    /// Whether the last sentence or the one before named polling or interrupts.
+    is_near_topic: bool,
+    was_topic: bool,
 }
 
 impl Reader<'_> {
@@ -113,7 +123,13 @@ impl Reader<'_> {
                     bare.push(polls);
                 }
                 Some(polls) => {
+                    // `client and server polling`
+                    let both = label.into_iter().filter(|_| clause.starts_with(" and "));
+                    told.claims.extend(both.map(|it| (it, polls)));
                     for scope in scopes {
+                        if only && polls {
+                            self.polled.insert(scope.clone());
+                        }
                         let other = other(&scope, self.hosts).filter(|_| only);
                         told.claims.extend(other.map(|it| (it, !polls)));
                         told.claims.push((scope, polls));
@@ -139,7 +155,7 @@ impl Reader<'_> {
         match bare.first() {
             Some(polls) if told.claims.is_empty() && is_one && is_known => {
                 if waiting.is_empty() || waiting.len() > 2 || is_single {
-                    waiting = vec![self.whose.clone()];
+                    waiting = vec![self.whose(*polls)];
                 }
                 told.claims
                     .extend(waiting.into_iter().map(|it| (it, *polls)));
@@ -153,11 +169,24 @@ impl Reader<'_> {
         if !is_said || sentence.words.len() > CHANGE_MAX {
             told.claims.clear();
         }
+        self.is_near_topic = self.was_topic || told.is_open;
+        self.was_topic = told.is_open;
+        let polled = told.claims.iter().filter(|it| it.1).map(|it| it.0.clone());
+        self.polled.extend(polled);
         told.is_open = told.claims.is_empty() && (told.is_open || sentence.moves());
         if !told.claims.is_empty() {
             self.last.clone_from(&told.claims);
         }
         told
+    }
+
+    /// Whose setting it is if a sentence does not say it: of the only host that polled by itself before, or of all.
+    fn whose(&self, polls: bool) -> SwitchScope {
+        let mut all = self.polled.iter();
+        match (all.next(), all.next()) {
+            (Some(one), None) if polls => one.clone(),
+            _ => self.whose.clone(),
+        }
     }
 
     /// What was told last of hosts other than these.
@@ -204,6 +233,9 @@ pub fn told(
         hosts,
         whose: tested.unwrap_or(SwitchScope::All),
         last: Vec::new(),
+        polled: BTreeSet::new(),
+        is_near_topic: false,
+        was_topic: false,
     };
     let (mut found, mut single) = (Vec::new(), Vec::new());
     let mut heading: Option<&Statement> = None;
@@ -246,6 +278,23 @@ pub fn told(
             .or(trials.get(before))
             .or_else(|| trials.get(before.checked_sub(1)?));
         let switch = |claim: Claim| switch(claim, statement, near);
+        // What is taken back, and of which test, may be any before.
+        if of.is_none() && sentence.retracts() && reader.is_near_topic {
+            let file = trials[..before]
+                .iter()
+                .rev()
+                .take_while(|it| it.place.file == place.file);
+            let open = |at| {
+                (
+                    at,
+                    PollingSwitch {
+                        is_polling: None,
+                        ..switch((SwitchScope::All, false))
+                    },
+                )
+            };
+            single.extend(file.take(RETRACTED_MAX).map(|it| open(it.place)));
+        }
         if let Some(of) = of {
             single.extend(told.claims.into_iter().map(|it| (of.place, switch(it))));
             continue;
@@ -313,7 +362,7 @@ fn switch(
         ends,
         is_polling: Some(polls),
         is_command: sentence.kind == SentenceKind::Plain && sentence.switches(),
-        is_lasting: sentence.has("ever always never throughout whole"),
+        is_lasting: sentence.is_lasting(),
     }
 }
 
@@ -326,15 +375,18 @@ fn is_label(sentence: &Sentence) -> bool {
 
 /// The test before that a sentence in the past tense names: `the second run was with polling off`.
 fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
-    const RUNS: &str = "run runs test try round measurement result listing";
+    const RUNS: &str = "run runs test tests try round measurement result listing";
     const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
-    let is_past = sentence.has("was were had above");
+    let is_past = sentence.has("was were had above polled");
     if sentence.introduces || sentence.kind == SentenceKind::Heading || !is_past {
         return None;
     }
     let words: Vec<&str> = sentence.words.split_whitespace().collect();
     let at = words.iter().position(|it| is_in(it, RUNS))?;
     let before = words[at.checked_sub(1)?];
+    if is_in(before, "last previous") {
+        return trials.len().checked_sub(1);
+    }
     let number = match ORDINALS.split(' ').position(|it| it == before) {
         Some(at) => at + 1,
         None => words.get(at + 1)?.parse().ok()?,
@@ -361,6 +413,9 @@ mod tests {
             hosts: &hosts,
             whose: SwitchScope::All,
             last: Vec::new(),
+            polled: BTreeSet::new(),
+            is_near_topic: false,
+            was_topic: false,
         };
         let mark = match text.strip_prefix("== ") {
             Some(_) => SentenceMark::Heading,

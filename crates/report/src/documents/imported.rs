@@ -335,7 +335,9 @@ fn write_unplaced(part: &mut Part, imported: &Imported) {
     part.heading(format!("Without a place: {count}"));
     for one in imported.unplaced.iter().take(UNPLACED_SHOWN) {
         let place = line(imported, &one.place);
-        let text = format!("line {place}: {} ({})", one.printed, one.reason);
+        // A quotation keeps its units as they are (`with_micros`).
+        let quoted = one.printed.replace(" us", "\u{a0}us");
+        let text = format!("line {place}: {quoted} ({})", one.reason);
         part.item("- ", Ink::Plain, text);
     }
     if imported.unplaced.len() > UNPLACED_SHOWN {
