@@ -4,6 +4,7 @@
 //! reads a bounded number of bytes, so the search is linear in the length of the text. Each byte belongs to one
 //! finding at most.
 
+pub(crate) mod address;
 pub(crate) mod command;
 mod host;
 pub(crate) mod iperf;

@@ -10,9 +10,9 @@ use nicpoll_model::{
 };
 
 use crate::cursor::MeasuredUnit;
+use crate::lines::address::AddressMention;
 use crate::lines::prose::Sentence;
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
-use crate::transcript::names::AddressMention;
 
 /// A value, its text, and its place.
 #[derive(Clone, Debug)]

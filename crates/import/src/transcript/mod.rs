@@ -118,7 +118,7 @@ pub fn read_transcripts(
 fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<ImportedTrial> {
     let mut addresses = std::mem::take(&mut walked.addresses);
     for mention in std::mem::take(&mut walked.mentions) {
-        if let Some(name) = mention.host(&walked.hosts).cloned() {
+        if let Some(name) = mention.host(|it| walked.hosts.has(it)).cloned() {
             walked.hosts.add(&name);
             addresses.entry(mention.address).or_insert(name);
         }

@@ -1,140 +1,14 @@
-//! The names of hosts that sentences give: whose an address is, and which host sends in all tests.
+//! The ends of trials that print no name: by elimination, and by sentences that say which host sends in all tests.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use nicpoll_model::ImportedTrial;
 
 use crate::lines::prose::{RECEIVERS, SENDERS, is_in};
 use crate::transcript::found::{HostNames, Statement};
 
-/// Words between a host's name and its address.
-const LINKS: &str = "is has the and at with address ip server client sender receiver inet on got was to from \
-    host machine box router left right as its = - as:";
-/// Drivers of interfaces, whose names end with a number.
-const DRIVERS: &str = "em igb ix ixl re rl fxp vr sis bge bce nfe msk sk dc xl ste age ale alc jme axe vtnet vmx eth \
-    ens eno enp wlan lo lagg vlan bridge tun ue cxl nge ti hme gem le de ath cpu";
-/// Most words between a host's name and its address, and its part.
-const LINKS_MAX: usize = 6;
+/// Most words between a host's name and its part.
 const PART_WITHIN: usize = 5;
-
-/// An address in a sentence, and the words around it that may be its host, the likeliest last.
-#[derive(Clone, Debug)]
-pub struct AddressMention {
-    pub address: String,
-    before: Vec<String>,
-    after: Vec<String>,
-    /// `192.0.2.1 is alpha`.
-    is_after: bool,
-}
-
-impl AddressMention {
-    /// The host, by what the text names hosts elsewhere.
-    pub fn host(&self, hosts: &HostNames) -> Option<&String> {
-        let known = |all: &'_ Vec<String>| all.iter().position(|it| hosts.has(it));
-        let (before, after) = (known(&self.before), known(&self.after));
-        let name = |all: &'_ Vec<String>| all.len().checked_sub(1).filter(|at| is_name(&all[*at]));
-        let said = name(&self.after)
-            .filter(|_| self.is_after)
-            .map(|at| &self.after[at]);
-        let known = before
-            .map(|at| &self.before[at])
-            .or(after.map(|at| &self.after[at]));
-        said.or(known)
-            .or(name(&self.before).map(|at| &self.before[at]))
-    }
-}
-
-/// Whether a word may be a host's name.
-fn is_name(word: &str) -> bool {
-    let begins = word.starts_with(|it: char| it.is_ascii_alphabetic());
-    begins
-        && word.len() > 1
-        && !word.contains('.')
-        && !is_in(&word.to_ascii_lowercase(), LINKS)
-        && !is_interface(word)
-}
-
-fn plain(word: &str) -> &str {
-    word.trim_matches(|it: char| !it.is_ascii_alphanumeric())
-}
-
-fn is_interface(word: &str) -> bool {
-    let letters = word.trim_end_matches(|it: char| it.is_ascii_digit());
-    letters.len() < word.len() && is_in(letters, DRIVERS)
-}
-
-/// The words up to the first that may be a name, behind words that link it with an address; and whether `is` does.
-fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
-    let (mut all, mut is_said, mut is_and) = (Vec::new(), false, false);
-    for word in words.take(LINKS_MAX) {
-        let small = plain(word).to_ascii_lowercase();
-        let is_next = is_and && small.parse::<IpAddr>().is_ok();
-        let is_link = is_in(&small, LINKS) || is_in(word, LINKS) || is_interface(&small);
-        is_and = small == "and";
-        is_said |= is_in(word, "is = as");
-        if is_name(plain(word)) || is_link {
-            all.push(String::from(plain(word)));
-        }
-        if !is_next && !is_link {
-            break;
-        }
-    }
-    (all, is_said)
-}
-
-/// The addresses in a text: `kestrel is 172.30.4.1 and merlin 172.30.4.2`, `fs = .5`.
-pub fn mentions(text: &str) -> Vec<AddressMention> {
-    let mut found = Vec::new();
-    for line in rows(text) {
-        for (at, word) in line.iter().enumerate() {
-            let address =
-                word.trim_matches(|it: char| !it.is_ascii_alphanumeric() && !":.".contains(it));
-            let address = address.trim_end_matches(['.', ':']);
-            let last = address
-                .strip_prefix('.')
-                .filter(|it| it.parse::<u8>().is_ok());
-            let is_linked = at > 0 && is_in(line[at - 1], "= is");
-            if address.parse::<IpAddr>().is_err() && (last.is_none() || !is_linked) {
-                continue;
-            }
-            let (mut after, is_after) = names(line[at + 1..].iter().copied());
-            let is_apart = word.ends_with([',', ';', '.', ')']);
-            if is_apart {
-                after.clear();
-            }
-            found.push(AddressMention {
-                address: String::from(address),
-                before: names(line[..at].iter().rev().copied()).0,
-                after,
-                is_after,
-            });
-        }
-    }
-    found
-}
-
-/// The words of a text; in a row of a table the first cell is the name of each address.
-fn rows(text: &str) -> Vec<Vec<&str>> {
-    let mut all = vec![Vec::new()];
-    for line in text.lines() {
-        let Some(row) = line
-            .trim()
-            .trim_start_matches('|')
-            .split_once('|')
-            .filter(|_| line.trim().starts_with('|'))
-        else {
-            all[0].extend(line.split_whitespace());
-            continue;
-        };
-        let (name, rest) = row;
-        let rest = rest.split(|it: char| it.is_whitespace() || "(),;".contains(it));
-        for address in rest.filter(|it| it.parse::<IpAddr>().is_ok()) {
-            all.push(name.split_whitespace().chain([address]).collect());
-        }
-    }
-    all
-}
 
 /// Names the only address without a name, if the text names two hosts and all trials are of the other one.
 pub fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {

@@ -11,13 +11,12 @@ use crate::cursor::Cursor;
 use crate::lines;
 use crate::lines::prose::{self, Sentence, SentenceKind, SentenceMark};
 use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
-use crate::lines::{Budget, command};
+use crate::lines::{Budget, address, command};
 use crate::plain::Plain;
 use crate::transcript::found::{
     BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun, Scene,
     ScreenClock, Statement, Stretch, SwitchScope, TerminalHost, ToolBlock, ToolSetting, unplaced,
 };
-use crate::transcript::names;
 use crate::transcript::setting::Map;
 
 /// Most settings other than polling, since each trial is compared with all.
@@ -207,8 +206,8 @@ impl<'a> Walk<'a> {
 
     /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.
     fn addresses(&mut self, text: &str) {
-        for mention in names::mentions(text) {
-            if let Some(name) = mention.host(&self.out.hosts) {
+        for mention in address::mentions(text) {
+            if let Some(name) = mention.host(|it| self.out.hosts.has(it)) {
                 self.out.hosts.add(name);
             }
             self.out.mentions.push(mention);
