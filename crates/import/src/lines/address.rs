@@ -84,9 +84,9 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
     let mut found = Vec::new();
     for line in rows(text) {
         for (at, word) in line.iter().enumerate() {
-            let address =
-                word.trim_matches(|it: char| !it.is_ascii_alphanumeric() && !":.".contains(it));
-            let address = address.trim_end_matches(['.', ':']);
+            let is_edge = |it: char| !it.is_ascii_alphanumeric();
+            let address = word.trim_start_matches(|it| is_edge(it) && !":.".contains(it));
+            let address = address.trim_end_matches(is_edge);
             let last = address
                 .strip_prefix('.')
                 .filter(|it| it.parse::<u8>().is_ok());

@@ -85,7 +85,7 @@ const LASTING: &str = "ever|always|never|throughout|the whole|all the time|has n
     does not support|can not poll|cannot poll|knows no polling";
 /// Phrases after which a setting may be another, though they do not tell it.
 const MOVES: &str = "other way round|other way around|vice versa|reboot|rebooted|rebooting|reset|power cycle|\
-    power cycled|fresh boot|other kernel|another kernel|new kernel|sys class net";
+    power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
 /// Words of top's screens, which are no prose.
 const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|interface traffic|interval transfer|total rate";
 

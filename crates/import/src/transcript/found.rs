@@ -100,6 +100,15 @@ pub struct PollingSwitch {
     pub ends: Vec<String>,
     /// Whether it holds in all tests.
     pub is_lasting: bool,
+    /// Whether a sentence tells it.
+    pub is_told: bool,
+}
+
+impl PollingSwitch {
+    /// Whether one for all hosts is also for this one.
+    pub fn is_meant(&self, host: Option<&str>) -> bool {
+        self.ends.is_empty() || host.is_none_or(|host| self.ends.iter().any(|it| it == host))
+    }
 }
 
 /// A setting other than polling that a command changes.

@@ -33,6 +33,7 @@ struct EndState {
     is_polling: Option<bool>,
     place: SourcePlace,
     is_said: bool,
+    is_told: bool,
 }
 
 /// All settings in the text, by host.
@@ -107,11 +108,8 @@ impl<'a> HostSettings<'a> {
         let part = self.said_of(&SwitchScope::End(side), place);
         let all = self.said_of(&SwitchScope::All, place);
         let all = all.filter(|_| host.is_some() || part.is_some());
-        let is_meant = |it: &&PollingSwitch| {
-            it.ends.is_empty() || host.is_none_or(|host| it.ends.iter().any(|it| it == host))
-        };
         let is_lasting = own.is_some_and(|it| it.is_lasting);
-        let all = all.filter(|it| is_meant(it) && !is_lasting);
+        let all = all.filter(|it| it.is_meant(host) && !is_lasting);
         let said = [own, part, all].into_iter().flatten();
         let said = said.max_by_key(|it| it.place);
         let of_this = self.single.get(place).into_iter().flatten().rev();
@@ -125,6 +123,7 @@ impl<'a> HostSettings<'a> {
                 is_polling: None,
                 place: *place,
                 is_said: false,
+                is_told: false,
             });
         }
         let said = of_this.next().or(said);
@@ -132,11 +131,12 @@ impl<'a> HostSettings<'a> {
             is_polling: switch.is_polling,
             place: switch.place,
             is_said: matches!(switch.scope, SwitchScope::Host(_)),
+            is_told: switch.is_told && switch.scope != SwitchScope::All,
         };
         said.map(state).or_else(|| {
             let scope = scope?;
             let is_of_it = |it: &PollingSwitch| match it.scope {
-                SwitchScope::All => is_meant(&it),
+                SwitchScope::All => it.is_meant(host),
                 _ => it.scope == scope,
             };
             let (place, is_polling) = self.before_next(place, &is_of_it)?;
@@ -144,6 +144,7 @@ impl<'a> HostSettings<'a> {
                 is_polling,
                 place,
                 is_said: false,
+                is_told: false,
             })
         })
     }
@@ -223,15 +224,15 @@ impl<'a> HostSettings<'a> {
                 said(name, is_said, one.place.max(other.place))
             }
             [Some(one), None] | [None, Some(one)] => match one.is_polling {
-                // Of the other host, which the text names, too, it is not told.
-                Some(true) if ends.iter().all(is_named) => nothing,
+                // The text knows two ends, and does not tell it of the other one.
+                Some(true) if one.is_told || ends.iter().all(is_named) => nothing,
                 Some(is_polling) => said(name(is_polling), false, one.place),
                 None => nothing,
             },
             _ if ends.iter().any(|it| self.may_be_set(*it, place)) => nothing,
             // Of a host in between, if of any.
             _ => match self
-                .in_between(ends != [None; 2], place)
+                .in_between(ends, place)
                 .filter(|it| since.is_none_or(|since| since < it.0 && it.0 < *place))
             {
                 Some((place, Some(is_polling))) => said(name(is_polling), false, place),
@@ -243,20 +244,20 @@ impl<'a> HostSettings<'a> {
     /// What holds for a host that is no end of a trial, or for hosts that the text does not name.
     fn in_between(
         &self,
-        has_end: bool,
+        ends: TrialEnds,
         place: &SourcePlace,
     ) -> Option<(SourcePlace, Option<bool>)> {
         let is_other = |it: &PollingSwitch| match &it.scope {
             SwitchScope::Host(host) => !self.ends.contains(host.as_str()),
-            _ => true,
+            _ => ends.iter().all(|end| it.is_meant(*end)),
         };
         let last = Self::last(&self.all, place).filter(|it| is_other(it));
-        let all = self.said_of(&SwitchScope::All, place);
+        let all = self
+            .said_of(&SwitchScope::All, place)
+            .filter(|it| is_other(it));
         // Without an end, a host may be one.
-        let polls = |it: &PollingSwitch| {
-            it.is_polling
-                .filter(|_| has_end || it.scope == SwitchScope::All)
-        };
+        let is_known = |it: &PollingSwitch| ends != [None; 2] || it.scope == SwitchScope::All;
+        let polls = |it: &PollingSwitch| it.is_polling.filter(|_| is_known(it));
         let last = last.or(all).map(|it| (it.place, polls(it)));
         last.or_else(|| self.before_next(place, &is_other))
     }

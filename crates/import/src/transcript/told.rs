@@ -17,7 +17,7 @@ const SHORT_MAX: usize = 60;
 /// Most words of a clause that only adds a host to the one before: `and on egret`.
 const ADDED_MAX: usize = 4;
 /// The first lines of a text are its title.
-const TITLE_LINES: u32 = 5;
+const TITLE_LINES: u32 = 2;
 /// The last sentences before a test lead to it.
 const LEAD: usize = 2;
 
@@ -85,11 +85,15 @@ impl Reader<'_> {
             let was_near = std::mem::take(&mut is_near);
             let label = std::mem::take(&mut labels);
             let size = clause.split_whitespace().count();
-            // `sink does not`, `sink too`
+            // `sink does not`, `but not on sink`, `sink too`
+            let is_negated = clause.ends_with(" not ")
+                || [" but not ", " not "]
+                    .iter()
+                    .any(|it| clause.starts_with(it));
             let others = || self.not_of(&scopes, &told.claims);
             let like = match has(clause, "too likewise also") && size <= ADDED_MAX + 2 {
                 true => others(),
-                false if clause.ends_with(" not ") => others().map(|it| !it),
+                false if is_negated => others().map(|it| !it),
                 false => None,
             };
             let is_short = sentence.introduces || sentence.kind == SentenceKind::Heading;
@@ -363,6 +367,7 @@ fn switch(
         is_polling: Some(polls),
         is_command: sentence.kind == SentenceKind::Plain && sentence.switches(),
         is_lasting: sentence.is_lasting(),
+        is_told: true,
     }
 }
 

@@ -594,6 +594,7 @@ impl<'a> Walk<'a> {
             is_command,
             ends: Vec::new(),
             is_lasting: false,
+            is_told: false,
         });
     }
 
