@@ -128,7 +128,7 @@ pub struct ClauseMode {
     /// Whether it names polling or interrupts.
     pub is_topic: bool,
     /// Whether it names them itself, and does not say `it`.
-    pub is_of_it: bool,
+    pub is_named: bool,
     /// Polling (`true`) or interrupts.
     pub polls: Option<bool>,
     /// Whether it tells a change, or that nothing changed.
@@ -178,7 +178,7 @@ impl ClauseMode {
         };
         ClauseMode {
             is_topic: !polls.is_empty() || interrupts || has("devicepolling"),
-            is_of_it: interrupts || has(POLLS),
+            is_named: interrupts || has(POLLS),
             polls: polls_now,
             changes: has(CHANGES) || has(SWITCHES),
             is_unreal: has(UNREAL),
@@ -372,8 +372,12 @@ pub fn parts(text: &str) -> NamedParts {
 /// The words of a text between single spaces, and the same cut into clauses.
 fn words_of(text: &str) -> (String, Vec<String>) {
     let mut read = (String::from(" "), vec![String::from(" ")]);
-    let end = text.floor_char_boundary(SENTENCE_MAX);
-    for token in text[..end].split_ascii_whitespace() {
+    let mut letters = 0;
+    let tokens = text.split_ascii_whitespace();
+    for token in tokens.take_while(|it| {
+        letters += it.len();
+        letters <= SENTENCE_MAX
+    }) {
         let is_edge = |it: char| !it.is_ascii_alphanumeric();
         let lower = token.to_ascii_lowercase();
         let name = lower.trim_matches(is_edge);

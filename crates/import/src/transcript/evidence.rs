@@ -12,7 +12,9 @@ use nicpoll_model::{
 };
 
 use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind};
-use crate::transcript::found::{CpuLine, HostNames, Scene, Statement, stated_figure, unplaced};
+use crate::transcript::found::{
+    CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
+};
 use crate::transcript::setting::HostSettings;
 
 /// By how much the best reading must win, and the least weight that it needs.
@@ -282,13 +284,6 @@ fn reason(weight: i32, text: &str, place: SourcePlace) -> Reason {
         weight,
         text: String::from(text),
         place,
-    }
-}
-
-fn end(trial: &ImportedTrial, side: Side) -> Option<&String> {
-    match side {
-        Side::Sender => trial.sender.as_ref(),
-        Side::Receiver => trial.receiver.as_ref(),
     }
 }
 

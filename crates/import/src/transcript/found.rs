@@ -216,6 +216,14 @@ pub fn blank(tool: &str, place: SourcePlace) -> ImportedTrial {
     }
 }
 
+/// The host at an end of a trial.
+pub fn end(trial: &ImportedTrial, side: Side) -> Option<&String> {
+    match side {
+        Side::Sender => trial.sender.as_ref(),
+        Side::Receiver => trial.receiver.as_ref(),
+    }
+}
+
 /// A figure that the text states.
 pub fn stated_figure<T>(
     side: Option<Side>,

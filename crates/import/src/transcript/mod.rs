@@ -7,10 +7,12 @@
 //! Time and memory are proportional to the length of the text.
 //!
 //! `walk` reads a text from beginning to end into `found`; `trials` and `runs` make trials of it, `setting`
-//! decides under which setting each ran with what `told` reads in sentences, `table` reads tables of results, `evidence` books CPU states, and `attach`
+//! decides under which setting each ran with what `told` finds in sentences, of which `claims`
+//! reads each, `table` reads tables of results, `evidence` books CPU states, and `attach`
 //! adds counters.
 
 mod attach;
+mod claims;
 mod evidence;
 mod found;
 mod names;
@@ -35,7 +37,7 @@ use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
 use crate::transcript::evidence::Context;
-use crate::transcript::found::{Found, SwitchScope, TerminalHost, ToolSetting};
+use crate::transcript::found::{Found, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{HostSettings, Map};
 use crate::transcript::table::TranscriptTable;
@@ -168,27 +170,7 @@ fn put_together(
     let statements = std::mem::take(&mut walked.statements);
     names::by_elimination(&mut trials, &walked.hosts);
     names::by_parts(&mut trials, &statements, &walked.hosts);
-    let screens = walked.cpu.iter().map(|it| it.states.place);
-    let mut screens: Vec<SourcePlace> = screens
-        .chain(walked.readings.iter().map(|it| it.place))
-        .collect();
-    screens.sort();
-    // A box in between is the one under test if commands set no other.
-    let ends: HashSet<&String> = trials
-        .iter()
-        .flat_map(|it| [&it.sender, &it.receiver])
-        .flatten()
-        .collect();
-    let set = walked.switches.iter().filter_map(|it| match &it.scope {
-        SwitchScope::Host(host) => Some(host.as_str()),
-        _ => None,
-    });
-    let set: HashSet<&str> = set.collect();
-    let mut set = set.into_iter();
-    let tested = set
-        .next()
-        .filter(|it| set.next().is_none() && !ends.contains(&String::from(*it)));
-    let (switches, single) = told::told(&statements, (&walked.hosts, tested), &trials, &screens);
+    let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();

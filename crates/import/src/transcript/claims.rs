@@ -1,0 +1,293 @@
+//! What a sentence says of how hosts receive, clause by clause: whose setting it is, and which.
+
+use std::collections::BTreeSet;
+
+use nicpoll_model::Side;
+
+use crate::lines::prose::{ClauseMode, Sentence, SentenceKind, is_in, parts};
+use crate::transcript::found::{HostNames, SwitchScope};
+
+/// Longer sentences tell no change.
+const CHANGE_MAX: usize = 240;
+/// A plain sentence that tells no change is a label if it is shorter.
+const SHORT_MAX: usize = 60;
+/// Most words of a clause that only adds a host to the one before: `and on egret`.
+const ADDED_MAX: usize = 4;
+
+/// Whose setting a clause tells, and which.
+pub type Claim = (SwitchScope, bool);
+
+/// Reads sentences in the order of the text.
+pub struct Reader<'a> {
+    hosts: &'a HostNames,
+    /// Whose setting it is if a sentence does not say it.
+    whose: SwitchScope,
+    /// What was told last.
+    last: Vec<Claim>,
+    /// The hosts and ends that polled, by themselves or with all.
+    polled: BTreeSet<SwitchScope>,
+    /// Whether the last sentence, and it or the one before, named polling or interrupts.
+    pub is_topic: [bool; 2],
+}
+
+/// A sentence that is being read.
+struct Reading<'s> {
+    sentence: &'s Sentence,
+    claims: Vec<Claim>,
+    /// Settings whose hosts are not said, and hosts whose setting is not.
+    bare: Vec<bool>,
+    waiting: Vec<SwitchScope>,
+    /// The hosts of the clause before, if it has only these.
+    label: Vec<SwitchScope>,
+    /// Whether the clause before has a claim.
+    is_near: bool,
+    is_topic: bool,
+    changes: bool,
+    /// Whether all words of its settings are those of a label.
+    is_label: bool,
+    /// Whether those of the bare ones are, so that no unknown word is a host.
+    is_known: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// `tested` is the host whose setting it is if a sentence does not say it.
+    pub fn of(hosts: &'a HostNames, tested: Option<&str>) -> Self {
+        let tested = tested.map(|it| SwitchScope::Host(String::from(it)));
+        Reader {
+            hosts,
+            whose: tested.unwrap_or(SwitchScope::All),
+            last: Vec::new(),
+            polled: BTreeSet::new(),
+            is_topic: [false; 2],
+        }
+    }
+
+    /// The claims of a sentence, or `None` when it names polling or interrupts and cannot be read. `is_single` when it
+    /// tells of a test before, and so of no change.
+    pub fn read(&mut self, sentence: &Sentence, is_single: bool) -> Option<Vec<Claim>> {
+        let mut reading = Reading {
+            sentence,
+            claims: Vec::new(),
+            bare: Vec::new(),
+            waiting: Vec::new(),
+            label: Vec::new(),
+            is_near: false,
+            is_topic: false,
+            changes: false,
+            is_label: true,
+            is_known: true,
+        };
+        for clause in &sentence.clauses {
+            self.clause(&mut reading, clause);
+        }
+        let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
+        let is_label = reading.is_label && sentence.words.len() <= SHORT_MAX;
+        let is_said = is_single || !is_plain || reading.changes || is_label;
+        let (is_topic, mut claims) = (reading.is_topic, self.claims(reading, is_single));
+        if !is_said || sentence.words.len() > CHANGE_MAX {
+            claims.clear();
+        }
+        self.is_topic = [is_topic, is_topic || self.is_topic[0]];
+        let polled = claims.iter().filter(|it| it.1).map(|it| it.0.clone());
+        self.polled.extend(polled);
+        if !claims.is_empty() {
+            self.last.clone_from(&claims);
+        }
+        let is_open = claims.is_empty() && (is_topic || sentence.moves());
+        (!is_open).then_some(claims)
+    }
+
+    /// The hosts or ends that a clause names, and whether no others are meant.
+    fn scopes(&self, clause: &str) -> (Vec<SwitchScope>, bool) {
+        let named = self.hosts.named_in(clause);
+        let parts = parts(clause);
+        let scopes = match (parts.sender, parts.receiver) {
+            _ if parts.all => vec![SwitchScope::All],
+            _ if !named.is_empty() => {
+                let of = |name: &&str| SwitchScope::Host(String::from(*name));
+                named.iter().map(of).collect()
+            }
+            (true, false) => vec![SwitchScope::End(Side::Sender)],
+            (false, true) => vec![SwitchScope::End(Side::Receiver)],
+            (true, true) => vec![SwitchScope::All],
+            (false, false) => Vec::new(),
+        };
+        (scopes, parts.only && !parts.all)
+    }
+
+    fn clause(&mut self, reading: &mut Reading, clause: &str) {
+        let mode = ClauseMode::of(clause, reading.is_topic);
+        let (scopes, only) = self.scopes(clause);
+        reading.is_topic |= mode.is_topic;
+        reading.changes |= mode.changes;
+        if mode.is_unreal {
+            return;
+        }
+        let was_near = std::mem::take(&mut reading.is_near);
+        let label = std::mem::take(&mut reading.label);
+        let size = clause.split_whitespace().count();
+        let polls = mode.polls.or_else(|| self.short(reading, clause, &scopes));
+        let named = self.hosts.named_in(clause);
+        reading.is_label &= polls.is_none() || Sentence::is_label(clause, &named);
+        match polls {
+            // `server: polling, client: interrupts`
+            Some(polls) if scopes.is_empty() && !label.is_empty() => {
+                reading.waiting.retain(|it| !label.contains(it));
+                reading
+                    .claims
+                    .extend(label.into_iter().map(|it| (it, polls)));
+            }
+            // Whose it is may be among the words that are not known. `it does not know polling` is of a host that is
+            // not named here.
+            Some(polls) if scopes.is_empty() => {
+                let is_pronoun = clause.starts_with(" it ") && mode.is_named;
+                let is_known = Sentence::is_label(clause, &[]);
+                reading.is_known &= is_known && (!is_pronoun || !reading.waiting.is_empty());
+                reading.bare.push(polls);
+            }
+            Some(polls) => {
+                // `client and server polling`
+                let both = label.into_iter().filter(|_| clause.starts_with(" and "));
+                reading.claims.extend(both.map(|it| (it, polls)));
+                for scope in scopes {
+                    if only && polls {
+                        self.polled.insert(scope.clone());
+                    }
+                    let other = self.other(&scope).filter(|_| only);
+                    reading.claims.extend(other.map(|it| (it, !polls)));
+                    reading.claims.push((scope, polls));
+                }
+                reading.is_near = true;
+            }
+            // `and on egret`
+            None if was_near && clause.starts_with(" and ") && size <= ADDED_MAX => {
+                let polls = reading.claims.last().is_some_and(|it| it.1);
+                reading
+                    .claims
+                    .extend(scopes.into_iter().map(|it| (it, polls)));
+            }
+            None if size <= ADDED_MAX + 1 || mode.is_topic => {
+                if size <= scopes.len() + 1 {
+                    reading.label.clone_from(&scopes);
+                }
+                reading.waiting.extend(scopes);
+            }
+            None => {}
+        }
+    }
+
+    /// What a clause that names neither says: `sink does not`, `but not on sink`, `sink too`, `switched it off`.
+    fn short(&self, reading: &Reading, clause: &str, scopes: &[SwitchScope]) -> Option<bool> {
+        let sentence = reading.sentence;
+        let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
+        let mut words = clause.split_whitespace();
+        let is_also = words.any(|it| is_in(it, "too likewise also"));
+        let is_added = clause.split_whitespace().count() <= ADDED_MAX + 2;
+        let begins = [" but not ", " not "]
+            .iter()
+            .any(|it| clause.starts_with(it));
+        let is_negated = clause.ends_with(" not ") || begins;
+        // What was told last of other hosts.
+        let others = self.last.iter().chain(&reading.claims);
+        let mut others = others.filter(|it| !scopes.contains(&it.0));
+        let last = others.next_back().filter(|_| !scopes.is_empty());
+        let like = last.filter(|_| is_also && is_added || is_negated);
+        let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
+        let is_any = !scopes.is_empty() || reading.is_topic || is_label;
+        like.or_else(|| ClauseMode::elliptic(clause, reading.is_topic, is_label).filter(|_| is_any))
+    }
+
+    /// The claims of a sentence that was read.
+    fn claims(&self, mut reading: Reading, is_single: bool) -> Vec<Claim> {
+        let Some(polls) = reading.bare.first().copied() else {
+            return reading.claims;
+        };
+        let said = reading.claims.iter().map(|it| it.1);
+        let is_one = reading
+            .bare
+            .iter()
+            .copied()
+            .chain(said)
+            .all(|it| it == polls);
+        if !is_one || reading.claims.is_empty() && !reading.is_known {
+            return Vec::new();
+        }
+        if reading.claims.is_empty() {
+            if reading.waiting.is_empty() || reading.waiting.len() > 2 || is_single {
+                reading.waiting = vec![self.whose(polls)];
+            }
+            return reading.waiting.into_iter().map(|it| (it, polls)).collect();
+        }
+        reading.claims
+    }
+
+    /// Whose setting it is if a sentence does not say it: of the only host that polled by itself before, or of all.
+    fn whose(&self, polls: bool) -> SwitchScope {
+        let mut all = self.polled.iter();
+        match (all.next(), all.next()) {
+            (Some(one), None) if polls => one.clone(),
+            _ => self.whose.clone(),
+        }
+    }
+
+    /// The other end or host of two.
+    fn other(&self, scope: &SwitchScope) -> Option<SwitchScope> {
+        match scope {
+            SwitchScope::End(side) => Some(SwitchScope::End(side.other())),
+            SwitchScope::Host(name) => {
+                let other = self.hosts.other(name);
+                other.map(|it| SwitchScope::Host(String::from(it)))
+            }
+            SwitchScope::All => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::prose::SentenceMark;
+
+    /// What a sentence tells: whose, and `+` for polling or `-` for interrupts.
+    fn told_by(text: &str) -> String {
+        let mut hosts = HostNames::default();
+        ["gen", "sink"].iter().for_each(|it| hosts.add(it));
+        let mut reader = Reader::of(&hosts, None);
+        let mark = match text.strip_prefix("== ") {
+            Some(_) => SentenceMark::Heading,
+            None => SentenceMark::None,
+        };
+        let claims = reader.read(&Sentence::of(text, mark, false).unwrap(), false);
+        let mut all: Vec<String> = claims
+            .iter()
+            .flatten()
+            .map(|(scope, polls)| {
+                let whose = match scope {
+                    SwitchScope::All => "both",
+                    SwitchScope::Host(name) => name,
+                    SwitchScope::End(side) => side.name(),
+                };
+                format!("{whose}{}", if *polls { '+' } else { '-' })
+            })
+            .collect();
+        all.sort();
+        all.join(" ")
+    }
+
+    #[test]
+    fn a_sentence_tells_whose_setting_it_is_and_which() {
+        let cases = include_str!("claims.txt");
+        let mut wrong = Vec::new();
+        for line in cases
+            .lines()
+            .filter(|it| !it.is_empty() && !it.starts_with("# "))
+        {
+            let (text, expected) = line.rsplit_once('|').unwrap();
+            let told = told_by(text.trim());
+            if told != expected.trim() {
+                wrong.push(format!("{text} | {told}, not {expected}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}
