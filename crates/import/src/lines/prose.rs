@@ -489,6 +489,32 @@ pub fn is_caption(text: &str) -> bool {
     is_in(&what, "listing figure fig table example output screen") && is_number
 }
 
+/// Whether a line is a rule, or the head of a screen of top.
+fn is_rule(line: &str) -> bool {
+    let is_ruled = line.len() > 2 && line.bytes().all(|it| b"=-~*#".contains(&it));
+    is_ruled || ["last pid", "top - "].iter().any(|it| line.starts_with(it))
+}
+
+/// What a line is by its marks, and by the lines before and after it. `is_new` where no sentence goes on.
+fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> SentenceMark {
+    let is_alone = |near: Option<&str>| near.is_some_and(str::is_empty);
+    let is_short = line.len() <= HEADING_MAX && !line.ends_with(['.', '!', '?', ',', ';']);
+    let begins = line.starts_with(|it: char| it.is_ascii_uppercase()) || is_numbered(line);
+    let is_title = begins && (line.split(' ').count() <= 6 || setting(line).is_some());
+    let is_apart = after.is_some_and(is_rule) || is_alone(before) && is_alone(after);
+    let is_whole = !line.contains(". ");
+    let is_marked = line.starts_with(['=', '#', '*']) || is_textile(line);
+    let is_conclusion = ["=>", "==>"].iter().any(|it| line.starts_with(it));
+    match () {
+        // Markup has blank lines around its headings; a listing has none around its comments.
+        () if line.starts_with("# ") && !is_alone(after) => SentenceMark::Comment,
+        () if is_short && is_marked && !is_conclusion => SentenceMark::Heading,
+        () if is_short && is_whole && line.ends_with(':') && is_new => SentenceMark::Heading,
+        () if is_short && is_whole && is_title && is_apart => SentenceMark::Heading,
+        () => SentenceMark::None,
+    }
+}
+
 /// Splits the text between findings into sentences: their ranges, and what their marks say.
 /// The first line is whole if `is_from_start`.
 pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>, SentenceMark)> {
@@ -503,37 +529,18 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
         let start = at + lead + nick;
         let end = start + trimmed.len();
         at += line.len();
-        let is_alone = |near: Option<&&str>| near.is_some_and(|it| it.trim().is_empty());
-        let next = lines.get(index + 1);
-        let is_rule = |it: &str| it.len() > 2 && it.bytes().all(|it| b"=-~*#".contains(&it));
-        let before = index.checked_sub(1).and_then(|index| lines.get(index));
-        let is_underlined = next.is_some_and(|it| is_rule(it.trim()));
-        let is_title = (trimmed.starts_with(|it: char| it.is_ascii_uppercase())
-            || is_numbered(trimmed))
-            && !trimmed.contains(". ")
-            && (trimmed.split(' ').count() <= 6 || setting(trimmed).is_some());
-        let is_short =
-            trimmed.len() <= HEADING_MAX && !trimmed.ends_with(['.', '!', '?', ',', ';']);
-        let is_whole = index > 0 || is_from_start;
-        // Markup has blank lines around its headings; a listing has none around its comments.
-        let is_comment = trimmed.starts_with("# ") && !is_alone(next) && is_whole;
-        let is_marked = (trimmed.starts_with(['=', '#', '*']) || is_textile(trimmed))
-            && !trimmed.starts_with("=>")
-            && !trimmed.starts_with("==>")
-            || (trimmed.ends_with(':') && open.is_none() && !trimmed.contains(". "))
-            || (is_title && (is_underlined || is_alone(before) && is_alone(next)));
-        // What is left of a line of a tool is no heading.
-        let is_marked = is_marked && is_whole && is_short && nick == 0;
+        let near = [index.checked_sub(1), Some(index + 1)];
+        let near = near.map(|at| at.and_then(|at| lines.get(at)).map(|it| it.trim()));
         let begins = CONCLUSIONS.split(' ').any(|it| trimmed.starts_with(it))
             || trimmed.starts_with("- ")
             || nick > 0;
-        // The head of a screen of top is no sentence either.
-        let is_none = trimmed.is_empty()
-            || is_rule(trimmed)
-            || ["last pid", "top - "]
-                .iter()
-                .any(|it| trimmed.starts_with(it));
-        if is_none || is_marked || begins || is_comment {
+        // What is left of a line of a tool is no heading.
+        let mark = match !begins && (index > 0 || is_from_start) {
+            true => mark_of(trimmed, near, open.is_none()),
+            false => SentenceMark::None,
+        };
+        let is_none = trimmed.is_empty() || is_rule(trimmed);
+        if is_none || begins || mark != SentenceMark::None {
             found.extend(
                 open.take()
                     .map(|from| (from..start - nick, SentenceMark::None)),
@@ -542,11 +549,7 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
         if is_none {
             continue;
         }
-        if (is_marked || is_comment) && !begins {
-            let mark = match is_comment {
-                true => SentenceMark::Comment,
-                false => SentenceMark::Heading,
-            };
+        if mark != SentenceMark::None {
             found.push((start..end, mark));
             continue;
         }
@@ -554,12 +557,12 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
         for (mark, letter) in line.match_indices(['.', '!', '?', ':', ';']) {
             let mark = at - line.len() + mark + 1;
             let is_last = text[mark..].starts_with('\n') || mark == text.len();
+            let before = &text[..mark - 1];
             let is_short = ["vs", "i.e", "e.g", "approx", "ca"]
                 .iter()
-                .any(|it| text[..mark - 1].ends_with(it));
-            let is_end =
-                is_last || (!is_short && letter != ":" && text[mark..].starts_with([' ', ')']));
-            if is_end && mark > from {
+                .any(|it| before.ends_with(it));
+            let goes_on = is_short || letter == ":" || !text[mark..].starts_with([' ', ')']);
+            if mark > from && (is_last || !goes_on) {
                 found.push((from..mark, SentenceMark::None));
                 from = mark;
             }
