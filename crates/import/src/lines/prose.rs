@@ -195,6 +195,9 @@ impl ClauseMode {
         if has("back") && has("normal stock default defaults interrupt zero 0 factory was") {
             return Some(false);
         }
+        if is_topic && words == ["on"] {
+            return Some(true);
+        }
         if is_topic && (first == "off" || negates && has("enabled active activated used")) {
             return Some(false);
         }
@@ -256,6 +259,29 @@ impl Sentence {
         (!is_screen && !text.ends_with("wrote:")).then_some(sentence)
     }
 
+    /// The number of the test that it names, and whether it is of that: `for the second one`, `in run 2`.
+    pub fn run_number(&self) -> Option<(usize, bool)> {
+        const RUNS: &str = "run runs test tests try case";
+        const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
+        const OF: &str = "for in of during from";
+        const NONE: &str = "time place half minute minutes seconds column line screen";
+        let words: Vec<&str> = self.words.split_whitespace().collect();
+        let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
+        let is_of = |at: Option<usize>| is_in(word(at), OF);
+        words.iter().enumerate().find_map(|(at, it)| {
+            let next = word(Some(at + 1));
+            match ORDINALS.split(' ').position(|ordinal| ordinal == *it) {
+                Some(ordinal) => {
+                    let is_of = word(at.checked_sub(1)) == "the" && is_of(at.checked_sub(2));
+                    let is_run = is_in(next, RUNS) || is_of && !is_in(next, NONE);
+                    is_run.then_some((ordinal + 1, is_of))
+                }
+                None if is_in(it, RUNS) => Some((next.parse().ok()?, is_of(at.checked_sub(1)))),
+                None => None,
+            }
+        })
+    }
+
     /// Whether its writer does not know, either.
     pub fn doubts(&self) -> bool {
         self.has_any(DOUBTS)
@@ -284,7 +310,17 @@ impl Sentence {
                 "stock default defaults baseline standard vanilla",
             )
         };
-        self.has_any(MOVES) || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
+        let mut words = self
+            .words
+            .split_whitespace()
+            .skip_while(|it| !is_in(it, "as like"));
+        let is_like = words
+            .nth(1)
+            .is_some_and(|it| is_in(it, "i ii iii iv v vi 1 2 3 4 5 6 7 8 9"))
+            || self.has_any("same as in|like in|as in");
+        is_like
+            || self.has_any(MOVES)
+            || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
     }
 
     /// Whether it is of the host that was shown last.

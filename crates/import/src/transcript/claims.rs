@@ -26,6 +26,8 @@ pub struct Reader<'a> {
     last: Vec<Claim>,
     /// The hosts and ends that polled, by themselves or with all.
     polled: BTreeSet<SwitchScope>,
+    /// The other end, if a label tells of one end alone that it polls: the other one, too, or no longer?
+    pub left_open: Option<SwitchScope>,
     /// Whether the last sentence, and it or the one before, named polling or interrupts.
     pub is_topic: [bool; 2],
 }
@@ -58,6 +60,7 @@ impl<'a> Reader<'a> {
             whose: tested.unwrap_or(SwitchScope::All),
             last: Vec::new(),
             polled: BTreeSet::new(),
+            left_open: None,
             is_topic: [false; 2],
         }
     }
@@ -88,6 +91,13 @@ impl<'a> Reader<'a> {
             claims.clear();
         }
         self.is_topic = [is_topic, is_topic || self.is_topic[0]];
+        let is_change = sentence.switches() || sentence.has("too also as then");
+        self.left_open = match &claims[..] {
+            [(scope, true)] if !is_change => self
+                .other(scope)
+                .filter(|it| self.polled.contains(it) || self.polled.contains(&SwitchScope::All)),
+            _ => None,
+        };
         let polled = claims.iter().filter(|it| it.1).map(|it| it.0.clone());
         self.polled.extend(polled);
         if !claims.is_empty() {

@@ -16,6 +16,7 @@ use crate::transcript::found::{
     CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
 use crate::transcript::setting::HostSettings;
+use crate::transcript::told::nth_test;
 
 /// By how much the best reading must win, and the least weight that it needs.
 const MARGIN: i32 = 2;
@@ -391,6 +392,13 @@ impl Screen<'_> {
             }
             if self.labels.iter().any(|it| it.sentence.doubts()) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
+            }
+            let numbers = self.labels.iter().filter_map(|it| it.sentence.run_number());
+            let mut numbers = numbers.filter(|it| it.1).map(|it| it.0);
+            if let Some(one) = numbers.next().map(|it| nth_test(trials, it)) {
+                let is_it = one.is_some_and(|one| trials[one].test == trials[at].test);
+                let weight = if is_it { 2 * CLOCK } else { -CLOCK };
+                reasons.push(reason(weight, "the text before it numbers the test", place));
             }
             let after = context.after(&place);
             if self

@@ -5,7 +5,7 @@
 
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
-use crate::lines::prose::{ClauseMode, Sentence, SentenceKind, is_in};
+use crate::lines::prose::{ClauseMode, Sentence, SentenceKind};
 use crate::transcript::claims::{Claim, Reader};
 use crate::transcript::found::{self, Found, HostNames, PollingSwitch, Statement, SwitchScope};
 
@@ -115,6 +115,8 @@ impl Teller<'_> {
                     } else if is_over || is_open {
                         self.found.push(open(switch((SwitchScope::All, false))));
                     }
+                    let other = reader.left_open.take().filter(|_| before > 0);
+                    self.found.extend(other.map(|it| open(switch((it, false)))));
                     self.found.extend(claims.into_iter().map(switch));
                 }
             }
@@ -231,22 +233,21 @@ fn is_label(sentence: &Sentence) -> bool {
 
 /// The test before that a sentence in the past tense names: `the second run was with polling off`.
 fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
-    const RUNS: &str = "run runs test tests try round measurement result listing";
-    const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
     let is_past = sentence.has("was were had above polled");
     if sentence.introduces || sentence.kind == SentenceKind::Heading || !is_past {
         return None;
     }
-    let words: Vec<&str> = sentence.words.split_whitespace().collect();
-    let at = words.iter().position(|it| is_in(it, RUNS))?;
-    let before = words[at.checked_sub(1)?];
-    if is_in(before, "last previous") {
+    if ["last run", "last test", "previous run", "previous test"]
+        .iter()
+        .any(|it| sentence.find(it).is_some())
+    {
         return trials.len().checked_sub(1);
     }
-    let number = match ORDINALS.split(' ').position(|it| it == before) {
-        Some(at) => at + 1,
-        None => words.get(at + 1)?.parse().ok()?,
-    };
+    nth_test(trials, sentence.run_number()?.0)
+}
+
+/// The first trial of the test with this number, from 1.
+pub fn nth_test(trials: &[ImportedTrial], number: usize) -> Option<usize> {
     let mut tests: Vec<usize> = Vec::new();
     for (at, trial) in trials.iter().enumerate() {
         if tests.last().is_none_or(|it| trials[*it].test != trial.test) {
