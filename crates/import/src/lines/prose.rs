@@ -56,7 +56,10 @@ const SWITCHES: &str = "enable enabled enabling disable disabled disabling turn 
 /// Words after which a clause asks, wishes, compares or supposes, or tells of another time.
 const UNREAL: &str = "would should could if why can may might whether how expected expect planned want wanted think \
     guess wonder must unless when whenever until try than vs versus against instead or ago yesterday years believe \
-    claimed claims recommend suggest advises what which";
+    claimed claims recommend suggest advises what which need needs please";
+/// Verbs with which a clause begins that asks others.
+const ASKS: &str =
+    "enable disable turn switch activate deactivate run use set put type do add leave";
 pub const SENDERS: &str = "sender client sending source blasting pushing transmitting transmitter generator tx blaster senders clients";
 pub const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
 const ALL: &str = "both everywhere anywhere nobody neither either";
@@ -79,7 +82,8 @@ const ELSEWHERE: &str = "from the try before|from the run before|from another|of
 /// Phrases with which a writer takes back what is said before.
 const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
     wrong interface|wrong card|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
-    not really on|was not really|in fact|wrongly";
+    not really on|was not really|in fact|wrongly|after all|errata|erratum|in reality|was not polling|were not polling|\
+    was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
 /// Phrases of what holds in all tests.
 const LASTING: &str = "ever|always|never|throughout|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
@@ -181,7 +185,7 @@ impl ClauseMode {
             is_named: interrupts || has(POLLS),
             polls: polls_now,
             changes: has(CHANGES) || has(SWITCHES),
-            is_unreal: has(UNREAL),
+            is_unreal: has(UNREAL) || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
         }
     }
 

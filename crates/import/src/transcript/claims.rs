@@ -151,7 +151,10 @@ impl<'a> Reader<'a> {
             // not named here.
             Some(polls) if scopes.is_empty() => {
                 let is_pronoun = clause.starts_with(" it ") && mode.is_named;
-                let is_known = Sentence::is_label(clause, &[]);
+                // What stands before `with polling` tells no host.
+                let with = [" with ", " without ", " no "].iter();
+                let with = with.filter_map(|it| clause.find(it)).max();
+                let is_known = Sentence::is_label(&clause[with.unwrap_or(0)..], &[]);
                 reading.is_known &= is_known && (!is_pronoun || !reading.waiting.is_empty());
                 reading.bare.push(polls);
             }

@@ -3,6 +3,8 @@
 //! A sentence that leads to a test, names polling or interrupts and cannot be read leaves the setting open from there
 //! on, until the text is clear again; so does one whose writer does not know, and a heading that ends a section.
 
+use std::collections::HashSet;
+
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
 use crate::lines::prose::{ClauseMode, Sentence, SentenceKind};
@@ -70,6 +72,7 @@ impl Teller<'_> {
         let mut reader = Reader::of(self.hosts, tested);
         let mut heading: Option<&Statement> = None;
         let mut since = SourcePlace::default();
+        let mut seen: HashSet<&str> = HashSet::new();
         for (index, statement) in self.statements.iter().enumerate() {
             let Statement {
                 place, sentence, ..
@@ -86,7 +89,9 @@ impl Teller<'_> {
             };
             let of = of.map(|at| &self.trials[at]);
             let of = of.filter(|it| it.place.file == place.file);
-            let is_of_none = is_conclusion && of.is_none();
+            // A whole sentence that is there again is quoted.
+            let is_quoted = sentence.is_whole && !seen.insert(&sentence.words);
+            let is_of_none = is_conclusion && of.is_none() || is_quoted;
             if is_of_none || self.is_of_none(index, before) {
                 continue;
             }
