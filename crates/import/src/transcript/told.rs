@@ -18,6 +18,9 @@ const LEAD: usize = 2;
 /// Most tests that a sentence takes back.
 const RETRACTED_MAX: usize = 16;
 
+/// Later tests are not numbered in sentences.
+const NUMBER_MAX: usize = 64;
+
 /// A switch of one trial alone, with the trial's place.
 pub type SingleSwitch = (SourcePlace, PollingSwitch);
 
@@ -253,11 +256,12 @@ fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
 
 /// The first trial of the test with this number, from 1.
 pub fn nth_test(trials: &[ImportedTrial], number: usize) -> Option<usize> {
-    let mut tests: Vec<usize> = Vec::new();
-    for (at, trial) in trials.iter().enumerate() {
-        if tests.last().is_none_or(|it| trials[*it].test != trial.test) {
-            tests.push(at);
-        }
-    }
-    tests.get(number.checked_sub(1)?).copied()
+    let mut known = None;
+    let mut firsts = trials.iter().enumerate().filter(|(_, it)| {
+        let is_first = known != Some(it.test);
+        known = Some(it.test);
+        is_first
+    });
+    let number = number.checked_sub(1).filter(|it| *it < NUMBER_MAX)?;
+    firsts.nth(number).map(|(at, _)| at)
 }
