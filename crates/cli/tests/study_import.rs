@@ -112,6 +112,7 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
         "
         2 | import nowhere.txt | nowhere.txt
         2 | import {PAGE} --map 7:colour=red | is not a correction
+        2 | import {PAGE} --map nofile.map | there is no file 'nofile.map'
         2 | import {PAGE} --map b.txt:7:host=PC1 | not among those
         2 | import {PAGE} --map 7:end=middle | is not a correction
         "
