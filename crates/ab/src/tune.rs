@@ -22,7 +22,7 @@ use nicpoll_model::{Origin, Unseen};
 use nicpoll_stats::ab::MARGIN;
 use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
-use nicpoll_stats::{Interval, mean};
+use nicpoll_stats::mean;
 use nicpoll_store::{Ended, Store};
 use nicpoll_switch::{Candidate, Journal, KnobValues, Name, SwitchError};
 
@@ -122,7 +122,7 @@ impl LiveTuneRequest {
     fn results(&self, run: &LiveAb) -> (RaceTrial, Vec<Option<f64>>) {
         let value = match self.goal {
             TuneGoal::Latency => {
-                delay(run, AbQuantile::P50).and_then(|[judged, reference]| Some(judged / reference))
+                delay(run, AbQuantile::P50).map(|[judged, reference]| judged / reference)
             }
             _ => run.answer.cpu.and_then(|cpu| Some(cpu.per_byte?.ratio)),
         };
@@ -423,15 +423,8 @@ impl Running<'_> {
     /// Adds what the race found to the document.
     fn tell(&self, found: &mut Tune) {
         found.race_trials = self.runs;
-        let ends = |it: Interval| [it.estimate, it.low, it.high];
-        let standings = self.race.standings().into_iter().zip(&mut found.candidates);
-        for (at, (standing, own)) in standings.enumerate() {
-            own.blocks = standing.blocks as u32;
-            own.value = standing.value;
-            own.limited = standing.limited;
-            own.dropped = standing.dropped;
-            own.ratio = self.race.ratio(at, 0).filter(|_| at > 0).map(ends);
-            let [cores, delays] = &self.seen[at];
+        self.race.tell(&mut found.candidates);
+        for (own, [cores, delays]) in found.candidates.iter_mut().zip(&self.seen) {
             (own.cpu, own.delay_p50_ns) = (mean(cores), mean(delays));
         }
     }

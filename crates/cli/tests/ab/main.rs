@@ -463,7 +463,7 @@ fn tune_tries_candidates_under_the_traffic_and_leaves_everything_as_it_was() {
         .unwrap();
     assert_code(&refused, 2);
     assert_has(
-        &said(&refused),
+        said(&refused),
         "no candidate is called so; there are interrupts",
     );
 }

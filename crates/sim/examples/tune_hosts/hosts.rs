@@ -9,7 +9,7 @@ use nicpoll_sim::{
     EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate,
 };
 use nicpoll_stats::order::{Pcg64, Seed};
-use nicpoll_stats::race::{Race, RaceRule, RaceTrial};
+use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
 use nicpoll_stats::{Confidence, Contrast, Pair, compare};
 use rand_core::Rng;
 
@@ -230,7 +230,7 @@ impl Tuned<'_> {
             }
         }
         let [own, reference] = &again;
-        let is_broken = |race: &Race| race.standings()[0].dropped == Some(TuneDropped::BreaksLimit);
+        let is_broken = |race: &Race| race.dropped(0) == Some(TuneDropped::BreaksLimit);
         let is_left = is_broken(race)
             || is_broken(reference)
             || self.verdict(&pairs) == Some(Verdict::Better);

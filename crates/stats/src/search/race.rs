@@ -11,7 +11,7 @@
 //! one candidate that scatters widely says nothing of the others. What all candidates of a block have in common, the
 //! median of their deviations, is taken out before.
 
-use nicpoll_model::tune::TuneDropped;
+use nicpoll_model::tune::{TuneCandidate, TuneDropped};
 
 use crate::interval::{Confidence, Interval, student_quantile};
 use crate::summary::{mean, median};
@@ -42,19 +42,6 @@ pub struct RaceTrial {
     pub value: Option<f64>,
     /// The limited figures, at least 0, in the order of the limits.
     pub limited: Vec<Option<f64>>,
-}
-
-/// A candidate as it stands.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Standing {
-    /// Geometric mean of its values.
-    pub value: Option<f64>,
-    /// Blocks with a value.
-    pub blocks: usize,
-    /// Why it was dropped; `None` while it is in the race.
-    pub dropped: Option<TuneDropped>,
-    /// Its limited figures, with the ends of their intervals; `None` if they were not measured.
-    pub limited: Vec<Option<[f64; 3]>>,
 }
 
 /// A race.
@@ -114,20 +101,23 @@ impl Race {
         self.dropped[candidate] = Some(why);
     }
 
-    /// Returns every candidate as it stands.
-    pub fn standings(&self) -> Vec<Standing> {
-        let each = (0..self.trials.len()).map(|candidate| {
+    /// Adds to each candidate's row how it stands, with its ratio to the first one.
+    pub fn tell(&self, rows: &mut [TuneCandidate]) {
+        for (candidate, row) in rows.iter_mut().enumerate() {
             let logs = self.logs(candidate);
-            Standing {
-                value: mean(&logs).map(f64::exp),
-                blocks: logs.len(),
-                dropped: self.dropped[candidate],
-                limited: (0..self.rule.limits.len())
-                    .map(|limit| self.limited(candidate, limit))
-                    .collect(),
-            }
-        });
-        each.collect()
+            let limits = 0..self.rule.limits.len();
+            row.value = mean(&logs).map(f64::exp);
+            row.blocks = u32::try_from(logs.len()).unwrap_or(u32::MAX);
+            row.dropped = self.dropped[candidate];
+            row.limited = limits.map(|it| self.limited(candidate, it)).collect();
+            let ratio = (candidate > 0).then(|| self.ratio(candidate, 0)).flatten();
+            row.ratio = ratio.map(|it| [it.estimate, it.low, it.high]);
+        }
+    }
+
+    /// Returns why a candidate was dropped; `None` while it is in the race.
+    pub fn dropped(&self, candidate: usize) -> Option<TuneDropped> {
+        self.dropped[candidate]
     }
 
     /// Returns the best candidate of those left that are shown to keep every limit.
@@ -138,7 +128,7 @@ impl Race {
     }
 
     /// Returns how a candidate compares with another one, as a ratio of their values.
-    pub fn ratio(&self, candidate: usize, other: usize) -> Option<Interval> {
+    fn ratio(&self, candidate: usize, other: usize) -> Option<Interval> {
         let oriented = self.difference(candidate, other)?;
         match self.rule.more_is_better {
             true => oriented.exponentiated(),
@@ -361,9 +351,10 @@ mod tests {
         let mut lost = 0;
         for seed in 0..200 {
             let (race, _) = run(&[1.0, 1.06, 1.5, 2.0, 2.5, 3.0], RULE, seed, &[]);
-            let standings = race.standings();
-            lost += usize::from(standings[0].dropped.is_some());
-            for bad in &standings[3..] {
+            let mut rows = vec![TuneCandidate::default(); 6];
+            race.tell(&mut rows);
+            lost += usize::from(rows[0].dropped.is_some());
+            for bad in &rows[3..] {
                 assert_eq!((bad.dropped, bad.blocks), (Some(TuneDropped::Worse), 2));
             }
         }
@@ -383,7 +374,7 @@ mod tests {
             3,
             &[2.0, 0.999, 0.7, 0.5],
         );
-        assert_eq!(race.standings()[0].dropped, Some(TuneDropped::BreaksLimit));
+        assert_eq!(race.dropped(0), Some(TuneDropped::BreaksLimit));
         assert_eq!(race.choice(), Some(2));
         let (race, _) = run(&[1.0, 1.1], rule, 3, &[2.0, 3.0]);
         assert_eq!(race.choice(), None);
@@ -401,7 +392,7 @@ mod tests {
             limited: vec![Some(loss)],
         };
         race.add_block(vec![(0, with(1.0, 1e-6)), (1, with(2.0, 0.0))]);
-        assert_eq!(race.standings()[0].dropped, Some(TuneDropped::BreaksLimit));
+        assert_eq!(race.dropped(0), Some(TuneDropped::BreaksLimit));
         assert_eq!(race.choice(), Some(1));
     }
 
@@ -415,7 +406,7 @@ mod tests {
             };
             race.add_block(vec![(0, RaceTrial::default()), (1, value)]);
         }
-        assert_eq!(race.standings()[0].dropped, Some(TuneDropped::NoFigure));
+        assert_eq!(race.dropped(0), Some(TuneDropped::NoFigure));
         assert_eq!((race.next_block(), race.choice()), (None, Some(1)));
     }
 }

@@ -435,19 +435,14 @@ impl<'a> Running<'a> {
     /// Adds what the race found to the document.
     fn tell(&self, found: &mut Tune) {
         found.race_trials = self.trials.len() as u32;
-        let ends = |it: nicpoll_stats::Interval| [it.estimate, it.low, it.high];
-        let standings = self.race.standings().into_iter().zip(&mut found.candidates);
-        for (at, (standing, own)) in standings.enumerate() {
+        self.race.tell(&mut found.candidates);
+        for own in &mut found.candidates {
             let trials = || self.trials.iter().filter(|it| it.setting == own.name);
             let typical = |figures: Vec<f64>| nicpoll_stats::mean(&figures);
-            own.cpu = typical(trials().filter_map(|it| cost(self.request, it)).collect());
             let delays = trials().filter_map(|it| kept_figure(it, KeptFigure::DelayP50Ns));
-            own.delay_p50_ns = typical(delays.collect());
-            own.blocks = standing.blocks as u32;
-            own.value = standing.value;
-            own.limited = standing.limited;
-            own.dropped = standing.dropped;
-            own.ratio = self.race.ratio(at, 0).filter(|_| at > 0).map(ends);
+            let delays = delays.collect();
+            own.cpu = typical(trials().filter_map(|it| cost(self.request, it)).collect());
+            own.delay_p50_ns = typical(delays);
         }
     }
 }
@@ -530,7 +525,7 @@ fn decide(request: &TuneRequest, found: &mut Tune, study: &Study) {
         race
     };
     let is_kept = again(&winner).choice().is_some();
-    let broke = again(&found.reference).standings()[0].dropped;
+    let broke = again(&found.reference).dropped(0);
     found.candidates[0].dropped = found.candidates[0].dropped.or(broke);
     let mut compared = study.comparisons.iter();
     let compared = compared.find(|it| it.metric == request.metric);
