@@ -92,7 +92,7 @@ const NAMES: &str = "seed block sequence core sender_cpu receiver_cpu napi_id ne
     near_trial";
 /// Numbers whose unit is another field of the object, or that of the named knob.
 const BESIDE_THEIR_UNIT: &str = "value values mean median worst_decile min max interval_low interval_high standard_deviation measured \
-    measured_min measured_max measured_runs simulated simulated_range guessed error change";
+    measured_min measured_max measured_runs simulated simulated_range guessed error change at_most";
 #[test]
 fn every_number_has_its_unit_in_its_name() {
     let named = |part: &Value| part["properties"].as_object().cloned().unwrap_or_default();

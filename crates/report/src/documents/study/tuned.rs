@@ -247,3 +247,73 @@ fn frontier(tune: &Tune) -> Option<Figure> {
         rows,
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TextOptions, render_html, render_text};
+
+    fn candidate(name: &str, value: f64, dropped: Option<TuneDropped>) -> TuneCandidate {
+        TuneCandidate {
+            name: String::from(name),
+            command: format!("nicpoll set IF {name}"),
+            blocks: 4,
+            value: Some(value),
+            ratio: Some([value / 100.0, 0.3, 0.7]),
+            cpu: Some(value),
+            delay_p50_ns: Some(2e6 / value),
+            dropped,
+            ..TuneCandidate::default()
+        }
+    }
+
+    fn tune(choice: Option<&str>) -> Tune {
+        Tune {
+            interface: String::from("eth0"),
+            traffic: String::from("the traffic that it has"),
+            goal: TuneGoal::Cpu,
+            reference: String::from("as it is"),
+            candidates: vec![
+                candidate("as it is", 100.0, None),
+                candidate("polling", 50.0, None),
+                candidate("slow", 200.0, Some(TuneDropped::Worse)),
+            ],
+            is_finished: true,
+            winner: Some(String::from("polling")),
+            choice: choice.map(String::from),
+            because: String::from("so it was"),
+            ..Tune::default()
+        }
+    }
+
+    #[test]
+    fn the_first_line_says_what_to_do_whatever_was_found() {
+        let first = |tune: &Tune| {
+            let text = render_text(tune, &TextOptions::default());
+            text.lines().next().unwrap().trim().to_owned()
+        };
+        assert_eq!(first(&tune(Some("polling"))), "Set polling: so it was.");
+        assert_eq!(first(&tune(None)), "Keep what you have: so it was.");
+        let ended = Tune {
+            is_finished: false,
+            ..tune(Some("polling"))
+        };
+        assert_eq!(first(&ended), "Unfinished: so it was.");
+        let text = render_text(&tune(Some("polling")), &TextOptions::default());
+        assert!(text.contains("  nicpoll set eth0 polling\n"), "{text}");
+        let order: Vec<_> = ["polling", "as it is", "slow"]
+            .map(|name| text.rfind(&format!("  {name} ")).unwrap())
+            .to_vec();
+        assert!(order.is_sorted(), "the best first: {text}");
+    }
+
+    #[test]
+    fn the_frontier_is_drawn_where_two_candidates_have_both_figures() {
+        assert!(render_html(&tune(None)).contains("CPU time against delay"));
+        let mut bare = tune(None);
+        for own in &mut bare.candidates {
+            own.delay_p50_ns = None;
+        }
+        assert!(!render_html(&bare).contains("CPU time against delay"));
+    }
+}
