@@ -111,9 +111,12 @@ type TuneRun = Result<Ended<Tune, Failure>, Failure>;
 /// Runs `nicpoll tune`, and returns the exit code and the command that is to set the choice.
 pub fn tune(args: &TuneArgs) -> Result<(u8, Option<Vec<OsString>>), Failure> {
     output::require_place_for(args.report.as_deref())?;
+    // A study is read before there are threads.
+    let study = args.study.as_deref();
+    let request = study.map(|study| request_of(args, study)).transpose()?;
     let stop = Stop::on_signals().context("catching signals")?;
-    let ended = match &args.study {
-        Some(study) => under_study(args, study, &stop)?,
+    let ended = match request {
+        Some(request) => under_study(args, &request, &stop)?,
         None => under_traffic(args, &stop)?,
     };
     let failed = |error| stop.signal().map_or(error, Failure::Signal);
@@ -136,14 +139,14 @@ pub fn tune(args: &TuneArgs) -> Result<(u8, Option<Vec<OsString>>), Failure> {
     Ok((exit_code(&tune), set))
 }
 
-/// Tunes under a workload of a study.
-fn under_study(args: &TuneArgs, study: &Path, stop: &Stop) -> TuneRun {
+/// Reads the study, and requires what tuning under it takes.
+fn request_of(args: &TuneArgs, study: &Path) -> Result<TuneRequest, Failure> {
     let mut file = read_study(study, args.hosts.as_deref())?;
     if let Some(workload) = &args.workload {
         file = file.with_workloads(std::slice::from_ref(workload))?;
     }
-    let is_apart = file.design.topology.hosts.is_some();
-    let is_made = file.design.topology.kind.is_made();
+    let topology = &file.design.topology;
+    let (is_apart, is_made) = (topology.hosts.is_some(), topology.kind.is_made());
     let request = TuneRequest::new(
         file.design,
         file.lengths,
@@ -155,10 +158,15 @@ fn under_study(args: &TuneArgs, study: &Path, stop: &Stop) -> TuneRun {
     if !is_apart {
         require("tuning", "nicpoll tune")?;
     }
+    Ok(request)
+}
+
+/// Tunes under a workload of a study.
+fn under_study(args: &TuneArgs, request: &TuneRequest, stop: &Stop) -> TuneRun {
     let guard = guard_of_this_program().context("finding this program")?;
     let identity = Identity::new(output::origin(), args.seed());
     let (line, store) = (Spinner::new(), args.store()?);
-    let ended = tune_here(&request, identity, store, guard, stop.asked(), |it| {
+    let ended = tune_here(request, identity, store, guard, stop.asked(), |it| {
         show(&line, it)
     })?;
     Ok(Ended {

@@ -34,6 +34,40 @@ fn bounds_come_first_and_the_document_has_every_trial() {
 }
 
 #[test]
+fn tune_says_what_to_do_first_and_compares_the_winner_in_blocks_of_its_own() {
+    needs!(Time, Root, PerNapi);
+    let stage = Stage::new();
+    let file = written(&stage, &two_periods());
+    let try_two = ["--try", "interrupts", "--goal", "latency", "--no-store"];
+    let words = [
+        "tune", "--study", &file, "--seed", "5", "--keep", "loss<50%",
+    ];
+    let json = json_of(&stage.run(&[&words, &try_two[..], &["--json"]].concat()));
+    assert_eq!(json["schema"], "nicpoll.tune/1");
+    assert_eq!(json["is_finished"], true, "{json}");
+    assert_eq!(json["reference"], "short");
+    // Timer polling answers later than interrupts do.
+    assert_eq!(json["choice"], "interrupts", "{}", json["because"]);
+    assert!(json["study"]["trials"].as_array().unwrap().len() >= 12);
+    let shown = stage.run(&[&words, &["--try", "polling 1ms", "--goal", "latency"][..]].concat());
+    assert_code(&shown, 0);
+    assert_has_all(
+        stdout(&shown),
+        "Keep what you have: | polling 1ms, threaded | worse",
+    );
+    for (wrong, why) in [
+        ("--keep speed<5", "'speed<5' is no limit"),
+        ("--keep p99<500", "'p99<500' is no limit"),
+        ("--setting shrot", "no setting 'shrot'"),
+    ] {
+        let more: Vec<&str> = wrong.split(' ').collect();
+        let refused = stage.run(&[&words[..5], &more].concat());
+        assert_code(&refused, 2);
+        assert_has_all(stderr(&refused), why);
+    }
+}
+
+#[test]
 fn going_on_until_a_verdict_is_refused_with_the_reason() {
     let stage = Stage::new();
     let file = written(&stage, &two_periods());

@@ -6,6 +6,7 @@
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use nicpoll_lab::{INTERFACE, Lab, LabError, RECEIVER, ROUTER, Refused};
 use nicpoll_model::numbers::{counted, figure};
@@ -274,6 +275,11 @@ pub fn tune(
             Some(pair) => {
                 let (design, plan) = last(request, pair, blocks, identity.seed)?;
                 let store = store.map(|store| (store, StudyKind::Study));
+                // The time of the race is not the study's.
+                let identity = Identity {
+                    begin: Instant::now(),
+                    ..identity
+                };
                 let session = Session::new(design, plan, identity, store);
                 let study = session.run(lab, cancel, |it| progress(TuneProgress::Final(it)));
                 settled(request, found, study, cancel)
@@ -524,7 +530,7 @@ fn decide(request: &TuneRequest, found: &mut Tune, study: &Study) {
         }
         race
     };
-    let is_kept = again(&winner).choice().is_some();
+    let is_kept = request.limits.is_empty() || again(&winner).choice().is_some();
     let broke = again(&found.reference).dropped(0);
     found.candidates[0].dropped = found.candidates[0].dropped.or(broke);
     let mut compared = study.comparisons.iter();
