@@ -98,8 +98,8 @@ fn letters(source: &str, mut last: u8) -> impl Iterator<Item = (usize, u8)> {
                     next += usize::from(bytes.get(next) == Some(&b' '));
                     None
                 }
-                b'&' => {
-                    let (name, byte) = entity(&source[at..]).unwrap_or(("&", b'&'));
+                b'&' | b'<' => {
+                    let (name, byte) = entity(&source[at..]).unwrap_or(("&", first));
                     next = at + name.len();
                     Some(byte)
                 }
@@ -137,8 +137,10 @@ fn escape_end(text: &[u8]) -> usize {
     last.map_or(text.len(), |last| last + 3)
 }
 
-/// Matches an HTML entity; returns it and the character it stands for.
+/// Matches an HTML entity, or a tag that only says how text looks; returns it and the character it stands for.
 fn entity(text: &str) -> Option<(&'static str, u8)> {
+    const TAGS: &str =
+        "<code> </code> <pre> </pre> <tt> </tt> <b> </b> <i> </i> <em> </em> <strong> </strong>";
     const ENTITIES: [(&str, u8); 6] = [
         ("&nbsp;", b' '),
         ("&lt;", b'<'),
@@ -147,9 +149,9 @@ fn entity(text: &str) -> Option<(&'static str, u8)> {
         ("&quot;", b'"'),
         ("&#39;", b'\''),
     ];
-    ENTITIES
-        .into_iter()
-        .find(|(name, _)| text.starts_with(name))
+    let tags = TAGS.split(' ').map(|it| (it, b' '));
+    let mut all = ENTITIES.into_iter().chain(tags);
+    all.find(|(name, _)| text.starts_with(name))
 }
 
 /// The plain form of a character; `None` if it has no width.

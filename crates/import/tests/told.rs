@@ -1,4 +1,4 @@
-//! Twenty texts of different styles, each with what a careful reader takes from it: what is booked is right, most of
+//! Twenty-eight texts of different styles, each with what a careful reader takes from it: what is booked is right, most of
 //! what can be known is booked, and with sentences dropped or paragraphs moved little is booked wrongly.
 //!
 //! `NAME.truth` names results and screens of `NAME.txt` by their lines: the setting and the ends of each test, and
@@ -260,7 +260,7 @@ fn what_is_booked_is_right_and_most_of_what_can_be_known_is_booked() {
         "{} right; wrong: {:#?}; missed: {:#?}",
         score.right, score.wrong, score.missed
     );
-    assert!(score.right > 480, "{}", score.right);
+    assert!(score.right > 640, "{}", score.right);
     assert!(score.right_share() >= 0.99, "{}", score.right_share());
     assert!(score.known_share() >= 0.90, "{}", score.known_share());
 }

@@ -7,7 +7,7 @@ use crate::lines::prose::is_in;
 
 /// Words between a host's name and its address.
 const LINKS: &str = "is has the and at with address ip server client sender receiver inet on got was to from \
-    host machine box router left right as its = - as:";
+    took takes host machine box router left right as its = - as:";
 /// Drivers of interfaces, whose names end with a number.
 const DRIVERS: &str = "em igb ix ixl re rl fxp vr sis bge bce nfe msk sk dc xl ste age ale alc jme axe vtnet vmx eth \
     ens eno enp wlan lo lagg vlan bridge tun ue cxl nge ti hme gem le de ath cpu";

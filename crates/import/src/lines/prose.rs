@@ -58,8 +58,7 @@ const UNREAL: &str = "would should could if why can may might whether how expect
     guess wonder must unless when whenever until try than vs versus against instead or ago yesterday years believe \
     claimed claims recommend suggest advises what which need needs please";
 /// Verbs with which a clause begins that asks others.
-const ASKS: &str =
-    "enable disable turn switch activate deactivate run use set put type do add leave";
+const ASKS: &str = "enable disable turn switch activate deactivate run use set put type do add leave build compile";
 pub const SENDERS: &str = "sender client sending source blasting pushing transmitting transmitter generator tx blaster senders clients";
 pub const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
 const ALL: &str = "both everywhere anywhere nobody neither either";
@@ -71,7 +70,7 @@ const NOT_HOSTS: &str = "directions streams interfaces ports cards runs tests ca
 const CUTS: [char; 6] = [',', ';', ':', '(', ')', '/'];
 const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
-const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
+pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
     nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
     don t ask me|no longer know|not certain|not recorded";
 /// Phrases of what is of no test that the text shows.
@@ -80,18 +79,18 @@ const ELSEWHERE: &str = "from the try before|from the run before|from another|of
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
     without load|without traffic|not during|between the";
 /// Phrases with which a writer takes back what is said before.
-const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
+pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
     wrong interface|wrong card|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
     not really on|was not really|in fact|wrongly|after all|errata|erratum|in reality|was not polling|were not polling|\
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
 /// Phrases of what holds in all tests.
-const LASTING: &str = "ever|always|never|throughout|the whole|all the time|has no polling|no support|does not know|\
+pub const LASTING: &str = "ever|always|never|throughout|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
 /// Phrases after which a setting may be another, though they do not tell it.
 const MOVES: &str = "other way round|other way around|vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
 /// Words of top's screens, which are no prose.
-const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|interface traffic|interval transfer|total rate";
+const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate";
 
 /// Whether a word is in a list of words.
 pub fn is_in(word: &str, words: &str) -> bool {
@@ -184,7 +183,7 @@ impl ClauseMode {
             is_topic: !polls.is_empty() || interrupts || has("devicepolling"),
             is_named: interrupts || has(POLLS),
             polls: polls_now,
-            changes: has(CHANGES) || has(SWITCHES),
+            changes: has(CHANGES) || has(SWITCHES) || has("ifconfig"),
             is_unreal: has(UNREAL) || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
         }
     }
@@ -212,7 +211,8 @@ impl ClauseMode {
             return Some(last == "with");
         }
         let is_on = has("on") && !has("off");
-        (has(SWITCHES) && has("on off")).then_some(is_on && !has("nobody never not"))
+        (has(SWITCHES) && has("on off") && !clause.contains(" on a "))
+            .then_some(is_on && !has("nobody never not"))
     }
 }
 
@@ -225,10 +225,10 @@ impl Sentence {
         let bullet = text.trim_start_matches(['*', ' ']);
         let is_marked = CONCLUSIONS.split(' ').any(|mark| bullet.starts_with(mark));
         let mut letters = text.split(|it: char| !it.is_ascii_alphabetic());
-        let least = if introduces || is_marked || mark == SentenceMark::Comment {
-            2
-        } else {
-            3
+        let least = match mark {
+            SentenceMark::Heading => 1,
+            SentenceMark::None if !introduces && !is_marked => 3,
+            _ => 2,
         };
         // What is left of a screen are units and dashes.
         letters.find(|word| word.len() >= least)?;
@@ -286,24 +286,9 @@ impl Sentence {
         })
     }
 
-    /// Whether its writer does not know, either.
-    pub fn doubts(&self) -> bool {
-        self.has_any(DOUBTS)
-    }
-
     /// Whether it is of something that ran in no test of the text.
     pub fn is_elsewhere(&self) -> bool {
         self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
-    }
-
-    /// Whether it takes back something said before.
-    pub fn retracts(&self) -> bool {
-        self.has_any(RETRACTS)
-    }
-
-    /// Whether it holds in all tests.
-    pub fn is_lasting(&self) -> bool {
-        self.has_any(LASTING)
     }
 
     /// Whether settings may be others from here on.
@@ -327,11 +312,6 @@ impl Sentence {
             || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
     }
 
-    /// Whether it is of the host that was shown last.
-    pub fn is_of_same_host(&self) -> bool {
-        self.has_any("of it|on it|same box|same machine|same host")
-    }
-
     /// The position of a word, or of several.
     pub fn find(&self, word: &str) -> Option<usize> {
         self.words.find(&format!(" {word} "))
@@ -343,7 +323,7 @@ impl Sentence {
     }
 
     /// Whether it has one of these phrases, which `|` separates.
-    fn has_any(&self, phrases: &str) -> bool {
+    pub fn has_any(&self, phrases: &str) -> bool {
         phrases.split('|').any(|it| self.find(it).is_some())
     }
 
@@ -365,7 +345,7 @@ impl Sentence {
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
         const LABEL: &str = "i a it is to of in on at we as an my so be by the this that was were are run one first second \
-            third last same side sides end ends machine machines box boxes host hosts and too just any all yes ok first \
+            third last same kernel enter device busy sh side sides end ends machine machines box boxes host hosts and too just any all yes ok first \
             everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces for once more time everywhere anywhere";
         const LISTS: [&str; 14] = [

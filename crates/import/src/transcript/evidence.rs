@@ -11,7 +11,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind};
+use crate::lines::prose::{DOUBTS, RECEIVERS, SENDERS, Sentence, SentenceKind};
 use crate::transcript::found::{
     CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
@@ -228,7 +228,10 @@ impl Context<'_> {
             // A terminal that ran a test, or prose in between: the screen may be another's.
             let statements = &self.statements[scene.statements.clone()];
             let last = statements.last().filter(|it| Some(it.place) > scene.prompt);
-            let is_same = last.is_some_and(|it| it.sentence.is_of_same_host());
+            let is_same = last.is_some_and(|it| {
+                it.sentence
+                    .has_any("of it|on it|same box|same machine|same host")
+            });
             let weight = match scene.host.basis {
                 ImportedBasis::Mapped => 2 * ASKED,
                 ImportedBasis::Inferred if last.is_none() => EARLIER,
@@ -390,7 +393,7 @@ impl Screen<'_> {
             } else if Some(at) == next {
                 reasons.push(reason(AFTER, "it stands before this test", trial));
             }
-            if self.labels.iter().any(|it| it.sentence.doubts()) {
+            if self.labels.iter().any(|it| it.sentence.has_any(DOUBTS)) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
             let numbers = self.labels.iter().filter_map(|it| it.sentence.run_number());

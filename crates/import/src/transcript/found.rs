@@ -375,6 +375,12 @@ impl ToolBlock {
         self.command.is_none() && self.banners.is_empty() && !is_connected
     }
 
+    /// The server to which a client connects.
+    pub fn peer(&self) -> Option<&str> {
+        let told = self.banners.iter().find_map(|it| it.peer.as_deref());
+        told.or_else(|| self.command.as_ref()?.option('c'))
+    }
+
     /// Whether all of its streams have their last line.
     pub fn is_over(&self) -> bool {
         self.has_figures() && self.streams.iter().all(StreamLines::is_over)

@@ -159,12 +159,9 @@ impl<'a> HostSettings<'a> {
     pub fn of_trial(&self, ends: TrialEnds, place: &SourcePlace) -> StatedSetting {
         let (mut name, mut basis, mut said) = self.receiving(ends, place);
         for (words, of, at) in self.other_knobs(ends, place) {
-            match name.as_str() {
-                NOT_SAID => (name, basis) = (words, of),
-                _ => name += &format!("+{words}"),
-            }
-            if of != ImportedBasis::Said {
-                basis = ImportedBasis::Inferred;
+            name += &format!("+{words}");
+            if basis == ImportedBasis::Said {
+                basis = of;
             }
             said = said.max(Some(at));
         }

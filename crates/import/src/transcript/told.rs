@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
-use crate::lines::prose::{ClauseMode, Sentence, SentenceKind};
+use crate::lines::prose::{ClauseMode, DOUBTS, LASTING, RETRACTS, Sentence, SentenceKind};
 use crate::transcript::claims::{Claim, Reader};
 use crate::transcript::found::{self, Found, HostNames, PollingSwitch, Statement, SwitchScope};
 
@@ -109,7 +109,7 @@ impl Teller<'_> {
                     let claims = read.into_iter().flatten();
                     self.single.extend(claims.map(|it| (of.place, switch(it))));
                 }
-                None if sentence.doubts() => self.doubt(statement, before, near),
+                None if sentence.has_any(DOUBTS) => self.doubt(statement, before, near),
                 // A heading's setting ends with its section.
                 None => {
                     let is_heading = sentence.kind == SentenceKind::Heading && !sentence.introduces;
@@ -144,7 +144,7 @@ impl Teller<'_> {
             sentence.introduces && screen.is_some_and(|it| next.is_none_or(|next| *it < next));
         let is_head = sentence.kind == SentenceKind::Heading || index == 0;
         let is_first = is_head && before == 0 && place.line <= TITLE_LINES;
-        let is_title = is_first || sentence.find("subject").is_some();
+        let is_title = is_first || sentence.has("subject tags keywords categories filed synopsis");
         let is_conclusion = sentence.kind == SentenceKind::Conclusion;
         sentence.asks || is_of_screen || is_title && !sentence.introduces && !is_conclusion
     }
@@ -160,7 +160,7 @@ impl Teller<'_> {
 
     /// Leaves the tests before open if a sentence takes back what is said of them, and not of which.
     fn retract(&mut self, statement: &Statement, before: usize, is_of_any: bool) {
-        if is_of_any && statement.sentence.retracts() {
+        if is_of_any && statement.sentence.has_any(RETRACTS) {
             let file = self.trials[..before].iter().rev();
             let file = file.take_while(|it| it.place.file == statement.place.file);
             let open = |it: &ImportedTrial| {
@@ -227,7 +227,7 @@ fn switch(
         scope,
         is_polling: Some(polls),
         is_command: sentence.kind == SentenceKind::Plain && sentence.switches(),
-        is_lasting: sentence.is_lasting(),
+        is_lasting: sentence.has_any(LASTING),
         is_told: true,
     }
 }

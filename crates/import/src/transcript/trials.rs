@@ -313,12 +313,7 @@ pub fn trial(
     let way = pair.ends().find_map(PrintedEnd::way);
     let [from, to] = match &way {
         Some((from, to)) => [Some(from.0.as_str()), Some(to.0.as_str())],
-        None => [
-            None,
-            pair.sender
-                .as_ref()
-                .and_then(|it| it.block.banners.iter().find_map(|it| it.peer.as_deref())),
-        ],
+        None => [None, pair.sender.as_ref().and_then(|it| it.block.peer())],
     };
     let nobody = TerminalHost::default();
     let host = |end: &Option<PrintedEnd>| end.as_ref().map_or(&nobody, |it| it.host()).clone();

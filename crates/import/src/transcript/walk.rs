@@ -437,7 +437,7 @@ impl<'a> Walk<'a> {
             let server = (command.clone(), block.host.clone());
             self.servers[usize::from(block.is_udp())] = Some(server);
         }
-        let peer = block.banners.iter().find_map(|it| it.peer.clone());
+        let peer = block.peer().map(String::from);
         let peer = peer.filter(|it| it.parse::<IpAddr>().is_err() && !it.contains(['.', ':']));
         for stream in &block.streams {
             if let Some((connected, peer)) = stream.connected.as_ref().zip(peer.as_ref()) {
