@@ -35,6 +35,8 @@ const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top 
 /// Words that name polling, and interrupts as the way to receive.
 const POLLS: &str = "polling polled poll polls unpolled";
 const INTERRUPTS: &str = "interrupt interrupts irq irqs";
+/// Words of what polls in an explanation.
+const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
 const BEFORE_INTERRUPTS: &str =
     "on with plain in to using uses use used normal by pure stays only still";
@@ -83,6 +85,8 @@ pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong wind
     wrong interface|wrong card|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
     not really on|was not really|in fact|wrongly|after all|errata|erratum|in reality|was not polling|were not polling|\
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
+/// Phrases of the host that was shown last.
+pub const SAME_HOST: &str = "of it|on it|same box|same machine|same host";
 /// Phrases of what holds in all tests.
 pub const LASTING: &str = "ever|always|never|throughout|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
@@ -147,7 +151,12 @@ impl ClauseMode {
         let is_number = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
-        let is_poll = |at: &usize| is_in(words[*at], POLLS) || is_it && words[*at] == "it";
+        // `the kernel polls` explains how it works.
+        let is_poll = |at: &usize| match words[*at] {
+            "it" => is_it,
+            "polls" => !is_in(word(at.checked_sub(1)), WORKERS),
+            other => is_in(other, POLLS),
+        };
         let polls: Vec<usize> = (0..words.len()).filter(is_poll).collect();
         // Support for polling in a kernel is no setting.
         let is_built = has("compiled built support supports options");

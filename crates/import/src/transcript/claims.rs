@@ -133,6 +133,11 @@ impl<'a> Reader<'a> {
         if mode.is_unreal {
             return;
         }
+        // `that was with interrupts, now with polling`
+        if clause.starts_with(" now ") && mode.polls.is_some() {
+            reading.bare.clear();
+            reading.claims.clear();
+        }
         let was_near = std::mem::take(&mut reading.is_near);
         let label = std::mem::take(&mut reading.label);
         let size = clause.split_whitespace().count();

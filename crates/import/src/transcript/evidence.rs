@@ -11,7 +11,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::lines::prose::{DOUBTS, RECEIVERS, SENDERS, Sentence, SentenceKind};
+use crate::lines::prose::{DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
 use crate::transcript::found::{
     CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
@@ -151,7 +151,7 @@ impl Context<'_> {
 
     /// The host of a screen in a row, by a sentence right before or after them: `kestrel first, then heron`.
     fn listed(&self, place: &SourcePlace) -> Option<(Shown, SourcePlace)> {
-        const ORDER: &str = "first second then last upper lower respectively";
+        const ORDER: &str = "first second then last upper lower above below respectively";
         let is_apart = |one: &SourcePlace, other: &SourcePlace| {
             let at = |place: &SourcePlace| self.statements.partition_point(|it| it.place < *place);
             let of = |place: &SourcePlace| self.trials.partition_point(|it| it < place);
@@ -178,8 +178,9 @@ impl Context<'_> {
                 }
             }
             named.sort_by_key(|it| it.0);
-            let is_list = named.len() > 1 && named.len() == before + after && sentence.has(ORDER);
-            is_list.then(|| (named.swap_remove(before).1, statement.place))
+            let is_list = named.len() > 1 && named.len() == before + after;
+            let is_ordered = sentence.has(ORDER) || sentence.introduces;
+            (is_list && is_ordered).then(|| (named.swap_remove(before).1, statement.place))
         })
     }
 
@@ -197,10 +198,8 @@ impl Context<'_> {
         let mut weight = if scene.is_asked { EARLIER } else { SENTENCE };
         for statement in self.before(scene, place) {
             if let Some(shown) = self.about(&statement.sentence) {
-                found.push((
-                    shown,
-                    reason(weight, "the text before it names the host", statement.place),
-                ));
+                let text = "the text before it names the host";
+                found.push((shown, reason(weight, text, statement.place)));
                 weight = EARLIER.min(weight) - 1;
             } else {
                 weight = weight.min(EARLIER);
@@ -228,10 +227,7 @@ impl Context<'_> {
             // A terminal that ran a test, or prose in between: the screen may be another's.
             let statements = &self.statements[scene.statements.clone()];
             let last = statements.last().filter(|it| Some(it.place) > scene.prompt);
-            let is_same = last.is_some_and(|it| {
-                it.sentence
-                    .has_any("of it|on it|same box|same machine|same host")
-            });
+            let is_same = last.is_some_and(|it| it.sentence.has_any(SAME_HOST));
             let weight = match scene.host.basis {
                 ImportedBasis::Mapped => 2 * ASKED,
                 ImportedBasis::Inferred if last.is_none() => EARLIER,
@@ -328,11 +324,8 @@ fn word_weight(sentence: &Sentence, trial: &ImportedTrial) -> i32 {
         let is_size = words
             .peek()
             .is_some_and(|it| ["b", "byte", "bytes"].contains(it));
-        let number = if is_size {
-            Some(word)
-        } else {
-            word.strip_suffix('b')
-        };
+        let number = Some(word).filter(|_| is_size);
+        let number = number.or(word.strip_suffix('b'));
         sizes
             .extend(number.filter(|it| it.bytes().all(|it| it.is_ascii_digit()) && !it.is_empty()));
     }
@@ -340,11 +333,8 @@ fn word_weight(sentence: &Sentence, trial: &ImportedTrial) -> i32 {
         .split('-')
         .find(|it| it.bytes().all(|it| it.is_ascii_digit()) && !it.is_empty());
     if let (Some(own), [_, ..]) = (own, &sizes[..]) {
-        weight += if sizes.contains(&own) {
-            WORD
-        } else {
-            -2 * WORD
-        };
+        let is_own = sizes.contains(&own);
+        weight += if is_own { WORD } else { -2 * WORD };
     }
     weight
 }
@@ -404,18 +394,10 @@ impl Screen<'_> {
                 reasons.push(reason(weight, "the text before it numbers the test", place));
             }
             let after = context.after(&place);
-            if self
-                .labels
-                .iter()
-                .copied()
-                .chain(after)
-                .any(|it| it.sentence.is_elsewhere())
-            {
-                reasons.push(reason(
-                    -2 * BEFORE,
-                    "the text says that it is of another",
-                    place,
-                ));
+            let mut near = self.labels.iter().copied().chain(after);
+            if near.any(|it| it.sentence.is_elsewhere()) {
+                let text = "the text says that it is of another";
+                reasons.push(reason(-2 * BEFORE, text, place));
             }
             if self.line.states.value[4] >= IDLE {
                 reasons.push(reason(-BEFORE, "the host idles", place));
@@ -494,11 +476,8 @@ fn side_of(shown: &Shown, trial: &ImportedTrial, hosts: &HostNames) -> Option<Si
         Shown::End(side) => return Some(*side),
         Shown::Host(host) => host,
     };
-    let is = |side| end(trial, side) == Some(host);
-    if let Some(side) = [Side::Sender, Side::Receiver]
-        .into_iter()
-        .find(|side| is(*side))
-    {
+    let mut sides = [Side::Sender, Side::Receiver].into_iter();
+    if let Some(side) = sides.find(|side| end(trial, *side) == Some(host)) {
         return Some(side);
     }
     // Of two hosts in the text, the one that is not this end is the other.

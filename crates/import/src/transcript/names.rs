@@ -1,10 +1,12 @@
-//! The ends of trials that print no name: by elimination, and by sentences that say which host sends in all tests.
+//! The ends of trials that print no name: by elimination, by sentences that say which host sends in all tests, and by
+//! the tests that name theirs.
 
 use std::collections::HashMap;
 
 use nicpoll_model::ImportedTrial;
 
 use crate::lines::prose::{RECEIVERS, SENDERS, is_in};
+use crate::transcript::evidence::agreed;
 use crate::transcript::found::{HostNames, Statement};
 
 /// Most words between a host's name and its part.
@@ -35,6 +37,18 @@ pub fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {
             .flatten();
         of.filter(|it| **it == address)
             .for_each(|it| it.clone_from(&other));
+    }
+}
+
+/// Names the ends of trials that tell nothing, if the text names two hosts and all others agree on their parts.
+pub fn by_agreement(trials: &mut [ImportedTrial], hosts: &HostNames) {
+    let [sender, receiver] = agreed(trials);
+    let is_bare = |it: &&mut ImportedTrial| it.sender.is_none() && it.receiver.is_none();
+    for trial in trials
+        .iter_mut()
+        .filter(|it| hosts.count() == 2 && is_bare(it))
+    {
+        (trial.sender, trial.receiver) = (sender.clone(), receiver.clone());
     }
 }
 

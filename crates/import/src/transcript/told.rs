@@ -46,11 +46,13 @@ pub fn told(
         .flat_map(|it| [&it.sender, &it.receiver])
         .flatten();
     let is_one = set.all(|it| Some(it) == first) && ends.all(|it| Some(it) != first);
+    let commands = found.switches.iter().filter(|it| it.is_command);
     let mut teller = Teller {
         statements,
         hosts: &found.hosts,
         trials,
         screens,
+        commands: commands.map(|it| it.place).collect(),
         found: Vec::new(),
         single: Vec::new(),
     };
@@ -65,6 +67,8 @@ struct Teller<'a> {
     trials: &'a [ImportedTrial],
     /// The places of output that is of no trial.
     screens: Vec<SourcePlace>,
+    /// The places of commands that turn polling on or off.
+    commands: Vec<SourcePlace>,
     found: Vec<PollingSwitch>,
     single: Vec<SingleSwitch>,
 }
@@ -99,7 +103,9 @@ impl Teller<'_> {
                 continue;
             }
             let read = reader.read(sentence, of.is_some());
-            self.retract(statement, before, of.is_none() && reader.is_topic[1]);
+            // `No slot is free, sorry.` takes back nothing that another sentence says.
+            let is_topic = reader.is_topic[usize::from(!sentence.words.ends_with(" sorry "))];
+            self.retract(statement, before, of.is_none() && is_topic);
             let near = of
                 .or(self.trials.get(before))
                 .or(self.trials[..before].last());
@@ -149,13 +155,19 @@ impl Teller<'_> {
         sentence.asks || is_of_screen || is_title && !sentence.introduces && !is_conclusion
     }
 
-    /// Whether a statement leads to a test.
+    /// Whether a statement leads to a test, and no command says what it introduces.
     fn leads(&self, index: usize, before: usize) -> bool {
-        let sentence = &self.statements[index].sentence;
+        let Statement {
+            place, sentence, ..
+        } = &self.statements[index];
         let next = self.trials.get(before).map(|it| it.place);
+        let set = self.commands.partition_point(|it| it < place);
+        let set = self.commands.get(set).zip(next.as_ref());
+        let is_set = sentence.introduces && !sentence.moves() && set.is_some_and(|it| it.0 < it.1);
         let after = self.statements.get(index + LEAD);
         let is_last = after.is_none_or(|it| next.is_some_and(|next| it.place > next));
-        is_last || sentence.introduces || sentence.kind == SentenceKind::Heading
+        let is_head = sentence.introduces || sentence.kind == SentenceKind::Heading;
+        !is_set && (is_last || is_head)
     }
 
     /// Leaves the tests before open if a sentence takes back what is said of them, and not of which.
