@@ -260,7 +260,7 @@ fn what_is_booked_is_right_and_most_of_what_can_be_known_is_booked() {
         "{} right; wrong: {:#?}; missed: {:#?}",
         score.right, score.wrong, score.missed
     );
-    assert!(score.right > 640, "{}", score.right);
+    assert!(score.right > 660, "{}", score.right);
     assert!(score.right_share() >= 0.99, "{}", score.right_share());
     assert!(score.known_share() >= 0.90, "{}", score.known_share());
 }
@@ -358,7 +358,7 @@ fn with_sentences_dropped_or_paragraphs_moved_little_is_booked_wrongly() {
     }
     println!("{} right, {} wrong", score.right, score.wrong.len());
     assert!(
-        score.right_share() >= 0.97,
+        score.right_share() >= 0.98,
         "{}: {:#?}",
         score.right_share(),
         score.wrong
