@@ -233,7 +233,10 @@ fn frontier(tune: &Tune) -> Option<Figure> {
             best.push(point);
         }
     }
-    curves.curve(best, "fill=\"none\" stroke=\"#888\" stroke-dasharray=\"3 4\"");
+    curves.curve(
+        best,
+        "fill=\"none\" stroke=\"#888\" stroke-dasharray=\"3 4\"",
+    );
     let rows = named.iter().map(|(it, (delay, cpu))| {
         let is_out = it.dropped.map_or("", |_| "out");
         let cells = [it.name.clone(), figure(*delay), figure(*cpu)];
