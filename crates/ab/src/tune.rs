@@ -20,9 +20,9 @@ use nicpoll_model::tune::{
 use nicpoll_model::units::show_time;
 use nicpoll_model::{Origin, Unseen};
 use nicpoll_stats::ab::MARGIN;
+use nicpoll_stats::mean;
 use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
-use nicpoll_stats::mean;
 use nicpoll_store::{Ended, Store};
 use nicpoll_switch::{Candidate, Journal, KnobValues, Name, SwitchError};
 

@@ -55,7 +55,8 @@ fn plain(word: &str) -> &str {
     word.trim_matches(|it: char| !it.is_ascii_alphanumeric())
 }
 
-fn is_interface(word: &str) -> bool {
+/// Whether a word names an interface: `re0`.
+pub fn is_interface(word: &str) -> bool {
     let letters = word.trim_end_matches(|it: char| it.is_ascii_digit());
     letters.len() < word.len() && is_in(letters, DRIVERS)
 }

@@ -234,6 +234,7 @@ impl<'a> Walk<'a> {
             _ if at.is_some() => at.map(|name| String::from(*name)),
             ([], [.., before, name]) if is_label && ["on", "at", "host"].contains(before) => {
                 let is_name = NO_HOSTS.split(' ').all(|no| no != *name) && name.len() > 1;
+                let is_name = is_name && !address::is_interface(name);
                 is_name.then(|| String::from(*name))
             }
             _ => None,
@@ -661,8 +662,18 @@ impl<'a> Walk<'a> {
         if self.blast.as_ref().is_some_and(is_again) {
             self.end_blast();
         }
-        let (host, place) = (self.host(&figure.place), figure.place);
+        let (mut host, place) = (self.host(&figure.place), figure.place);
         let command = self.blast_command.clone();
+        // The prompt of another command says nothing: the tool still runs where it was started.
+        let own = command.as_ref().and_then(|it| it.host.as_ref());
+        if let Some(own) = own.filter(|own| host.name.as_ref() != Some(*own))
+            && host.basis != ImportedBasis::Mapped
+        {
+            host = TerminalHost {
+                name: Some(own.clone()),
+                basis: ImportedBasis::Inferred,
+            };
+        }
         add_to(&mut self.blast, (host, command), place, (field, figure));
     }
 
