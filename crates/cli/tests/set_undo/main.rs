@@ -67,7 +67,7 @@ const STORIES: &str = r#"
     # several interfaces are one change
     ip link add v0 type veth peer name v1; link set v0 up
     remember
-    0 set em0 v0 polling --fix --for 2s
+    0 set em0 v0 polling --fix --for 5s
     records 4
     soon clean
     same

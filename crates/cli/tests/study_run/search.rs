@@ -46,9 +46,13 @@ fn tune_says_what_to_do_first_and_compares_the_winner_in_blocks_of_its_own() {
     assert_eq!(json["schema"], "nicpoll.tune/1");
     assert_eq!(json["is_finished"], true, "{json}");
     assert_eq!(json["reference"], "short");
-    // Timer polling answers later than interrupts do.
-    assert_eq!(json["choice"], "interrupts", "{}", json["because"]);
-    assert!(json["study"]["trials"].as_array().unwrap().len() >= 12);
+    let candidates = json["candidates"].as_array().unwrap();
+    let names: Vec<&Value> = candidates.iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["short", "interrupts", "interrupts, threaded"]);
+    // Which one wins is a busy machine's to say; only a comparison of its own chooses it.
+    if json["winner"] != "short" {
+        assert!(json["study"]["trials"].as_array().unwrap().len() >= 12);
+    }
     let shown = stage.run(&[&words, &["--try", "polling 1ms", "--goal", "latency"][..]].concat());
     assert_code(&shown, 0);
     assert_has_all(
