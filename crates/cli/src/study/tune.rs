@@ -56,13 +56,13 @@ pub struct TuneArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "name")]
     pub study: Option<PathBuf>,
     /// The workload to tune for, if the study has several
-    #[arg(long, value_name = "NAME", requires = "study")]
+    #[arg(long, value_name = "NAME", requires = "study", conflicts_with = "name")]
     pub workload: Option<String>,
     /// The setting to begin with, and to compare with [default: the first one under which a NAPI polls]
-    #[arg(long, value_name = "NAME", requires = "study")]
+    #[arg(long, value_name = "NAME", requires = "study", conflicts_with = "name")]
     pub setting: Option<String>,
     /// Run it between the machines that this file names (docs/hosts.md)
-    #[arg(long, value_name = "FILE", requires = "study")]
+    #[arg(long, value_name = "FILE", requires = "study", conflicts_with = "name")]
     pub hosts: Option<PathBuf>,
     /// Time of all, on live traffic
     #[arg(long = "for", value_name = "TIME", value_parser = parse_seconds, default_value = "30m", requires = "name")]
