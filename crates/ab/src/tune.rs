@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 
 use nicpoll_inspect::host_facts;
 use nicpoll_lab::{LabError, Refused};
-use nicpoll_model::ab::{AbBlock, AbDelayKind, AbEndCause, AbPair, AbQuantile, LiveAb};
+use nicpoll_model::ab::{
+    AbBlock, AbDelayAnswer, AbDelayKind, AbEndCause, AbPair, AbQuantile, LiveAb,
+};
 use nicpoll_model::numbers::counted;
 use nicpoll_model::tune::{
     KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneDropped, TuneGoal, TuneLimit,
@@ -142,13 +144,17 @@ impl LiveTuneRequest {
     }
 }
 
-/// Returns a delay under the judged setting and under the reference.
-fn delay(run: &LiveAb, quantile: AbQuantile) -> Option<[f64; 2]> {
-    let mut found = DELAYS.iter().filter_map(|kind| {
+/// Returns the delay by which settings are compared.
+fn delay_answer(run: &LiveAb, quantile: AbQuantile) -> Option<&AbDelayAnswer> {
+    DELAYS.iter().find_map(|kind| {
         let mut all = run.answer.delays.iter();
         all.find(|it| it.kind == *kind && it.quantile == quantile)
-    });
-    found.next().map(|it| [it.judged_ns, it.reference_ns])
+    })
+}
+
+/// Returns that delay under the judged setting and under the reference.
+fn delay(run: &LiveAb, quantile: AbQuantile) -> Option<[f64; 2]> {
+    delay_answer(run, quantile).map(|it| [it.judged_ns, it.reference_ns])
 }
 
 /// Returns the share of received packets that was lost, under the judged setting and under the reference.
@@ -459,11 +465,10 @@ fn decide(request: &LiveTuneRequest, found: &mut Tune, compared: LiveAb) {
     let (result, _) = request.results(&compared);
     let mut limited = request.limits.iter().zip(&result.limited);
     let is_kept = limited.all(|(limit, it)| it.is_some_and(|it| it <= limit.at_most));
-    let is_shorter = compared.answer.delays.iter().any(|it| {
-        let is_delay = DELAYS.contains(&it.kind) && it.quantile == AbQuantile::P50;
-        let high = it.ratio.and_then(|it| it.ratio_high);
-        is_delay && high.is_some_and(|high| high < 1.0)
-    });
+    // The same delay as in the race.
+    let is_shorter = delay_answer(&compared, AbQuantile::P50)
+        .and_then(|it| it.ratio?.ratio_high)
+        .is_some_and(|high| high < 1.0);
     let is_better = match request.goal {
         TuneGoal::Latency => is_shorter,
         _ => compared.answer.is_recommended,

@@ -47,7 +47,10 @@ impl From<Goal> for TuneGoal {
 
 /// Options of `nicpoll tune`.
 #[derive(Args, Debug)]
-#[command(after_help = include_str!("../help/tune-examples.txt"))]
+#[command(
+    after_help = include_str!("../help/tune-examples.txt"),
+    override_usage = "nicpoll tune IF [OPTIONS]\n       nicpoll tune --study FILE [OPTIONS]"
+)]
 pub struct TuneArgs {
     /// Tune this interface under the traffic that it has
     #[arg(value_name = "IF", required_unless_present = "study")]
