@@ -68,19 +68,37 @@ pub struct TuneArgs {
     #[arg(long, value_name = "FILE", requires = "study", conflicts_with = "name")]
     pub hosts: Option<PathBuf>,
     /// Time of all, on live traffic
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_seconds, default_value = "30m", requires = "name")]
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        value_parser = parse_seconds,
+        default_value = "30m",
+        conflicts_with = "study"
+    )]
     pub duration: Duration,
     /// Mean length of a block of the race, on live traffic
-    #[arg(long, value_name = "TIME", value_parser = parse_block, default_value = "1s", requires = "name")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_block,
+        default_value = "1s",
+        conflicts_with = "study"
+    )]
     pub block: Duration,
     /// Drop a candidate that loses this many times the usual, on live traffic
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = number::<u32>(..), requires = "name")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 2,
+        value_parser = number::<u32>(..),
+        conflicts_with = "study"
+    )]
     pub loss_limit: u32,
     /// Network namespace of the interface, by its name for 'ip netns'
-    #[arg(long, value_name = "NAME", requires = "name")]
+    #[arg(long, value_name = "NAME", conflicts_with = "study")]
     pub netns: Option<String>,
     /// Set what was found, as the command that is printed does
-    #[arg(long, requires = "name", conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["study", "json"])]
     pub apply: bool,
     /// What to tune for
     #[arg(long, value_name = "GOAL", default_value = "cpu")]

@@ -60,9 +60,16 @@ fn tune_says_what_to_do_first_and_compares_the_winner_in_blocks_of_its_own() {
         "Keep what you have: | polling 1ms, threaded | worse",
     );
     // An option of a study next to an interface must not start on the interface.
-    let refused = stage.run(&["tune", "no-such0", "--workload", "rr"]);
-    assert_code(&refused, 2);
-    assert_has_all(stderr(&refused), "cannot be used with");
+    let one_of_each = [
+        vec!["tune", "no-such0", "--workload", "rr"],
+        [&words[..3], &["--apply"]].concat(),
+        [&words[..3], &["--for", "5m"]].concat(),
+    ];
+    for words in one_of_each {
+        let refused = stage.run(&words);
+        assert_code(&refused, 2);
+        assert_has_all(stderr(&refused), "cannot be used with");
+    }
     for (wrong, why) in [
         ("--keep speed<5", "'speed<5' is no limit"),
         ("--keep p99<500", "'p99<500' is no limit"),
