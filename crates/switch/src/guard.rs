@@ -6,7 +6,7 @@
 //! namespace and keeps none alive. [`Toggles`] are changes of a running program that a guard owns.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -50,7 +50,7 @@ pub fn guard_of_this_program() -> io::Result<Command> {
 /// A running guard, as its client sees it. Once this is dropped, the guard undoes the changes that are left and exits.
 #[derive(Debug)]
 pub struct Guard {
-    child: Child,
+    client: ChildStdin,
     owner: Owner,
 }
 
@@ -92,7 +92,10 @@ impl Guard {
             return Err(io::Error::other("it did not report that it is ready"));
         }
         let owner = Owner::of_process(child.id())?;
-        Ok(Guard { child, owner })
+        let client = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        // A client with many guards, one after another, would be left with as many zombies.
+        thread::spawn(move || child.wait());
+        Ok(Guard { client, owner })
     }
 
     /// Returns the guard as owner of the changes.
@@ -102,10 +105,7 @@ impl Guard {
 
     /// Leaves the guard to wait for the confirmation, after every change is made.
     pub fn leave(mut self) -> io::Result<()> {
-        match &mut self.child.stdin {
-            Some(stdin) => writeln!(stdin, "{STAY}"),
-            None => Ok(()),
-        }
+        writeln!(self.client, "{STAY}")
     }
 }
 

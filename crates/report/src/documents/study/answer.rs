@@ -21,9 +21,14 @@ const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
 
 /// Writes the screen.
 pub fn write(part: &mut Part, study: &Study) {
+    part.title(Rank::Title, &study.question);
+    write_below(part, study);
+}
+
+/// Writes the screen below the question.
+pub fn write_below(part: &mut Part, study: &Study) {
     let pairs = SettingPair::of(study);
     let first = pairs.first().copied();
-    part.title(Rank::Title, &study.question);
     for sentence in answer(study, first) {
         part.paragraph(Ink::Strong, sentence);
     }

@@ -35,7 +35,7 @@ impl Document for Tune {
             page.linked(Medium::All, ("final", "The final comparison"), |part| {
                 part.heading("The winner against what it had");
                 if let Some(study) = &self.study {
-                    answer::write(part, study);
+                    answer::write_below(part, study);
                 }
                 let compared = self.ab.iter().flat_map(words::answer);
                 compared.for_each(|it| part.say(it));
