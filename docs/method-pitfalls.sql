@@ -1,4 +1,4 @@
--- What other methods would have said of the trials of stored studies (docs/method-pitfalls.md).
+-- What other methods would have said of the trials of stored studies (docs/method-evidence.md).
 -- sqlite3 -box ~/.local/share/nicpoll/studies.db < docs/method-pitfalls.sql
 
 -- Sender only: packets that were sent, and packets that arrived.

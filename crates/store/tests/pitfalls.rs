@@ -1,4 +1,4 @@
-//! The queries of docs/method-pitfalls.md work on the current schema and documents.
+//! The queries of docs/method-evidence.md work on the current schema and documents.
 
 use std::time::Duration;
 
