@@ -293,20 +293,16 @@ fn possible(request: &LiveTuneRequest, found: &mut Tune) -> Result<Vec<Candidate
         Journal::of_this_machine(),
     )?;
     for candidate in request.candidates.clone() {
+        if found.candidate(&candidate.name).is_some() {
+            continue;
+        }
         let own = request.ab(&candidate, request.turn(), request.block);
         match prepare(own, Journal::of_this_machine()) {
             Ok(_) => {
-                found.candidates.push(TuneCandidate {
-                    name: candidate.name.clone(),
-                    command: format!("nicpoll set IF {}", candidate.words),
-                    ..TuneCandidate::default()
-                });
+                found.add_candidate(&candidate.name, &candidate.words);
                 all.push(candidate);
             }
-            Err(error) => found.not_tried.push(Unseen {
-                what: candidate.name,
-                why: error.with_causes(),
-            }),
+            Err(error) => found.refuse_candidate(&candidate.name, error.with_causes()),
         }
     }
     let least = all.len() as u32 * (request.turn() + BESIDES);

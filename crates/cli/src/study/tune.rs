@@ -230,7 +230,8 @@ fn under_traffic(args: &TuneArgs, stop: &Stop) -> TuneRun {
 fn tried(args: &TuneArgs, is_card: bool) -> Result<Vec<Candidate>, Failure> {
     let cpus = allowed_cpus().context("asking for the allowed CPUs")?;
     let mut all = candidates(is_card, &cpus[..cpus.len().min(2)]);
-    let known: Vec<String> = all.iter().map(|it| it.name.clone()).collect();
+    let mut known: Vec<String> = all.iter().map(|it| it.name.clone()).collect();
+    known.dedup();
     let is_known = |name: &&String| !known.iter().any(|it| it.starts_with(&***name));
     if let Some(name) = args.names.iter().find(is_known) {
         return Err(usage(format!(

@@ -7,6 +7,7 @@ use crate::is_asked_for;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cases.md");
 const BOUNDS: [&str; 2] = ["<!-- cases: begin -->\n", "<!-- cases: end -->"];
+const BOUNDS_OF_TUNE: [&str; 2] = ["<!-- tune: begin -->\n", "<!-- tune: end -->"];
 
 /// A case: its name, the driver of its card, what the other end of the cable runs, what runs here, and what is compared.
 type Case = (
@@ -89,8 +90,8 @@ far() {
 }
 "#;
 
-/// Runs a case, and returns its line of the table.
-fn line_of(test: &str, (name, driver, peer, here, compared): &Case) -> Option<String> {
+/// Runs a case with a command, whose JSON it returns.
+fn run(test: &str, (name, driver, peer, here, _): &Case, command: &str) -> Option<Value> {
     let up = |address: &str| {
         format!(
             "\nload virtio_pci; load {driver}; ip link set lo up; ip link set eth1 up; ip addr add {address}/24 dev eth1\n"
@@ -98,15 +99,21 @@ fn line_of(test: &str, (name, driver, peer, here, compared): &Case) -> Option<St
     };
     let script = format!(
         "{}{FAR}mkdir -p /run /root; export HOME=/root; load veth; load wireguard\n{here}\nsleep 4
-nicpoll ab {compared} --for 27s --block 0.4s --loss-limit 100000 --no-store --json >/out 2>/err
-echo \"said: $(tail -n 3 /err | tr '\\n' ' ')\"; echo \"ab: $(tr -d '\\n' </out)\"\n",
+nicpoll {command} --loss-limit 100000 --no-store --json >/out 2>/err
+echo \"said: $(tail -n 3 /err | tr '\\n' ' ')\"; echo \"json: $(tr -d '\\n' </out)\"\n",
         up("192.0.2.1")
     );
     let peer = format!("{}while :; do {peer}\nsleep 1; done\n", up("192.0.2.2"));
     let guest = Guest::of_kernel(test, "6.1", Need::Kernels)?.with_cpus(2);
     let console = guest.with_card(driver).run_with_peer(&script, &peer, &[]);
-    let ab: Value = serde_json::from_str(console.line("ab"))
-        .unwrap_or_else(|_| panic!("{name}: {}", console.0));
+    let json = serde_json::from_str(console.line("json"));
+    Some(json.unwrap_or_else(|_| panic!("{name}: {}", console.0)))
+}
+
+/// Compares live in a case, and returns its line of the table.
+fn line_of(test: &str, case: &Case) -> Option<String> {
+    let (name, .., compared) = case;
+    let ab = run(test, case, &format!("ab {compared} --for 27s --block 0.4s"))?;
     let pairs = ab["pairs"].as_array().unwrap();
     let rate = |side: &str, what: fn(&Value) -> &Value| {
         let blocks = pairs.iter().map(|pair| &pair[side]);
@@ -149,4 +156,54 @@ fn cases_on_linux_6_1() {
         table += &line;
     }
     rewrite_between(PAGE, BOUNDS, |_| table.clone());
+}
+
+/// Tunes a card in a case, and returns its line of the table.
+fn tuned(test: &str, case: &Case) -> Option<String> {
+    let command = "tune eth1 --try 'polling 200us,polling 1ms,moderation 0us,moderation 100us' --for 8m --block 0.4s";
+    let tune = run(test, case, command)?;
+    let candidates = tune["candidates"].as_array().unwrap();
+    let said = |value: &Value| value.as_str().map(String::from);
+    let of = |tried: &Value| {
+        let ratio = &tried["ratio"];
+        let ends = [0, 1, 2].map(|at| ratio[at].as_f64());
+        let ratio = match ends {
+            [Some(ratio), Some(low), Some(high)] => format!("{ratio:.2} [{low:.2}, {high:.2}]"),
+            _ => format!("- {}", tried["dropped"].as_str().unwrap_or_default()),
+        };
+        format!("{} {ratio}", tried["name"].as_str().unwrap())
+    };
+    let tried: Vec<_> = candidates.iter().skip(1).map(of).collect();
+    let choice = said(&tune["choice"]).unwrap_or_else(|| String::from("keep what it has"));
+    let because = said(&tune["because"]).unwrap();
+    println!("not tried: {}", tune["not_tried"]);
+    Some(format!(
+        "| {}, {} | {} | {choice}: {because} |\n",
+        case.1,
+        case.0,
+        tried.join("; ")
+    ))
+}
+
+#[test]
+fn tuned_cards_of_linux_6_1() {
+    if !is_asked_for(test_name!()) {
+        return;
+    }
+    let mut table = String::from(
+        "| card, case | CPU time a byte against what it had | answer |\n|---|---|---|\n",
+    );
+    let case = |driver: &str| {
+        CASES
+            .iter()
+            .rfind(|case| case.1 == driver && case.4.starts_with("eth1 polling"))
+    };
+    for driver in ["e1000e", "virtio_net"] {
+        let Some(line) = case(driver).and_then(|case| tuned(test_name!(), case)) else {
+            return;
+        };
+        print!("{line}");
+        table += &line;
+    }
+    rewrite_between(PAGE, BOUNDS_OF_TUNE, |_| table.clone());
 }

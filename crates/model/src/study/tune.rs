@@ -182,6 +182,24 @@ impl Tune {
         words.join(", ")
     }
 
+    /// Adds a candidate that `nicpoll set IF` sets by these words. Another one of its name could not be set.
+    pub fn add_candidate(&mut self, name: &str, words: &str) {
+        self.not_tried.retain(|it| it.what != name);
+        self.candidates.push(TuneCandidate {
+            name: String::from(name),
+            command: format!("nicpoll set IF {words}"),
+            ..TuneCandidate::default()
+        });
+    }
+
+    /// Notes why a candidate is not tried, unless one of its name was noted.
+    pub fn refuse_candidate(&mut self, name: &str, why: String) {
+        if !self.not_tried.iter().any(|it| it.what == name) {
+            let what = String::from(name);
+            self.not_tried.push(Unseen { what, why });
+        }
+    }
+
     /// Takes the result of the final comparison: whether the winner kept the limits and is better. It is chosen if it is
     /// better, or if it keeps the limits and the reference does not. `blocks` counts them in words.
     pub fn conclude(&mut self, is_kept: bool, is_better: bool, blocks: &str) {

@@ -11,9 +11,7 @@ use std::time::Instant;
 use nicpoll_lab::{INTERFACE, Lab, LabError, RECEIVER, ROUTER, Refused};
 use nicpoll_model::numbers::{counted, figure};
 use nicpoll_model::tune::{KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneGoal, TuneLimit};
-use nicpoll_model::{
-    Measure, Metric, Origin, Plan, Study, StudyKind, Trial, Unseen, Verdict, WorkUnit,
-};
+use nicpoll_model::{Measure, Metric, Origin, Plan, Study, StudyKind, Trial, Verdict, WorkUnit};
 use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
 use nicpoll_store::{Ended, Store};
@@ -344,6 +342,9 @@ fn possible(
         let Some(setting) = request.setting(candidate) else {
             continue;
         };
+        if found.candidate(&candidate.name).is_some() {
+            continue;
+        }
         if cancel.load(Ordering::Relaxed) {
             return Err(LabError::Cancelled);
         }
@@ -353,17 +354,10 @@ fn possible(
         match outcome {
             Ok(()) => {
                 settings.push(setting);
-                found.candidates.push(TuneCandidate {
-                    name: candidate.name.clone(),
-                    command: format!("nicpoll set IF {}", candidate.words),
-                    ..TuneCandidate::default()
-                });
+                found.add_candidate(&candidate.name, &candidate.words);
             }
             Err(error) if error.of_lost_host().is_some() => return Err(error),
-            Err(error) => found.not_tried.push(Unseen {
-                what: candidate.name.clone(),
-                why: error.with_causes(),
-            }),
+            Err(error) => found.refuse_candidate(&candidate.name, error.with_causes()),
         }
     }
     Ok(settings)

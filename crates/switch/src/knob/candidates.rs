@@ -30,15 +30,19 @@ const OTHERS: [(&str, &str); 4] = [
     ("busy polling", "--defer=0 --period=0s --busy-poll"),
 ];
 
-/// What people turn first on a card: its interrupt moderation.
-const OF_CARDS: [(&str, &str); 4] = [
+/// What people turn first on a card: its interrupt moderation. The second of a name is for drivers that adapt nothing.
+const OF_CARDS: [(&str, &str); 7] = [
     ("adaptive moderation", "adaptive=on"),
     ("moderation 0us", "adaptive=off,rx-usecs=0"),
+    ("moderation 0us", "rx-usecs=0"),
     ("moderation 20us", "adaptive=off,rx-usecs=20"),
+    ("moderation 20us", "rx-usecs=20"),
     ("moderation 100us", "adaptive=off,rx-usecs=100"),
+    ("moderation 100us", "rx-usecs=100"),
 ];
 
-/// Returns the settings to try on a card or another interface. `cpus` are those to which threads may be bound.
+/// Returns the settings to try on a card or another interface. `cpus` are those to which threads may be bound. Of
+/// several with one name the first that can be set is meant.
 pub fn candidates(is_card: bool, cpus: &[u32]) -> Vec<Candidate> {
     let mut all = Vec::new();
     for (suffix, threaded) in [("", ""), (", threaded", " --threaded")] {
