@@ -176,7 +176,7 @@ mod tests {
         assert!(missing(Scope::All, |_| true).is_empty());
         let without_iproute = missing(Scope::All, |program| !matches!(program, "ip" | "tc"));
         assert_eq!(packages(&without_iproute), ["iproute2"]);
-        let all = "chromium ethtool iperf iperf3 iproute2 iptables ministat nftables \
+        let all = "ansible-core chromium ethtool iperf iperf3 iproute2 iptables ministat nftables \
                    openssh-client openssh-server postgresql";
         let quick =
             "ethtool iperf iproute2 iptables ministat nftables openssh-client openssh-server";

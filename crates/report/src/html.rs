@@ -261,7 +261,7 @@ fn interval_group(intervals: &Intervals, group: &IntervalGroup, scale: Scale) ->
             caption { (group.title) }
             thead {
                 tr {
-                    @for head in ["traffic", "measure", "verdict", "ratio [interval]", "less | more"] { th scope="col" { (head) } }
+                    @for head in [intervals.names, "measure", "verdict", "ratio [interval]", "less | more"] { th scope="col" { (head) } }
                     @for head in &right { th scope="col" { (head) } }
                 }
             }

@@ -23,10 +23,10 @@ use nicpoll_model::traffic::{
 };
 use nicpoll_model::tune::{TUNE_SCHEMA, Tune};
 use nicpoll_model::{
-    COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, Compared, CpuTruth, DOCTOR_SCHEMA, Doctor, IMPORTED_SCHEMA,
-    Imported, SCHEMA, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA,
-    STUDY_SEARCH_SCHEMA, Show, Studies, Study, StudyPlan, StudySearch, SwitchRun, WATCH_SCHEMA,
-    WatchEnd, WatchSample, WatchStart,
+    COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, Compared, CpuTruth, DOCTOR_SCHEMA, Doctor, HOSTS_SCHEMA,
+    HostsCompared, IMPORTED_SCHEMA, Imported, SCHEMA, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA,
+    STUDY_PLAN_SCHEMA, STUDY_SEARCH_SCHEMA, Show, Studies, Study, StudyPlan, StudySearch,
+    SwitchRun, WATCH_SCHEMA, WatchEnd, WatchSample, WatchStart,
 };
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -126,7 +126,7 @@ pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
 pub type NamedSchema = (&'static str, fn(&str) -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 29] = [
+pub const SCHEMAS: [NamedSchema; 30] = [
     (AB_SCHEMA, schema_of::<LiveAb>),
     (BLAST_SCHEMA, schema_of::<BlastDocument>),
     (CPU_TRUTH_SCHEMA, schema_of::<CpuTruth>),
@@ -152,6 +152,7 @@ pub const SCHEMAS: [NamedSchema; 29] = [
     (SINK_SCHEMA, schema_of::<SinkDocument>),
     (STUDIES_SCHEMA, schema_of::<Studies>),
     (COMPARED_SCHEMA, schema_of::<Compared>),
+    (HOSTS_SCHEMA, schema_of::<HostsCompared>),
     (STUDY_PLAN_SCHEMA, schema_of::<StudyPlan>),
     (STUDY_SEARCH_SCHEMA, schema_of::<StudySearch>),
     (TUNE_SCHEMA, schema_of::<Tune>),

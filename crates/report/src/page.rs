@@ -391,6 +391,8 @@ impl Table {
 /// Ratios with their intervals, drawn as bars on one scale.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
+    /// What the names of the lines are.
+    pub names: &'static str,
     /// The names of the columns right of the bars, in two lines of text, and their widths.
     pub right: Vec<([&'static str; 2], usize)>,
     pub groups: Vec<IntervalGroup>,

@@ -24,6 +24,7 @@ pub use nicpoll_import::Correction;
 pub use plan::{DEFAULT_PERIOD, Lengths, plan_of};
 pub use results::compare::{CompareOptions, compare_results};
 pub use results::gate::{FailOn, Gate};
+pub use results::hosts::compare_hosts;
 pub use results::import::{import_transcripts, read_transcript_files};
 pub use results::read::{OpenResult, ResultError, ResultName, ResultSource, shown};
 pub use run::search::{SearchProgress, SearchRequest, search, search_here};

@@ -41,6 +41,8 @@ pub enum Need {
     Kernels,
     /// A PostgreSQL server that a test can start.
     Postgres,
+    /// ansible-playbook(1) of ansible-core.
+    Ansible,
     /// Chromium, to look at a page as a reader does.
     Chromium,
     /// axe-core, which finds what keeps readers with disabilities from a page.
@@ -84,7 +86,7 @@ const SYSTEMD: &str = "install systemd; it need not run";
 const DEBUG: &str = "run the tests without --release";
 
 #[rustfmt::skip]
-const TABLE: [NeedRow; 23] = [
+const TABLE: [NeedRow; 24] = [
     (Need::Root, "root", Look(privileges), "run the tests as root"),
     (Need::PerNapi, "per-napi", Look(per_napi), "use a newer kernel"),
     (Need::ReceiveBuffer, "receive-buffer", Look(receive_buffer), BUFFER),
@@ -100,6 +102,7 @@ const TABLE: [NeedRow; 23] = [
     (Need::Qemu, "qemu", Program("qemu-system-x86_64"), INSTALL),
     (Need::Kernels, "kernels", InTest, "`cargo xtask guests` gets them"),
     (Need::Postgres, "postgres", Look(postgres::missing), INSTALL),
+    (Need::Ansible, "ansible", Program("ansible-playbook"), INSTALL_ALL),
     (Need::Chromium, "chromium", Program(chromium::PROGRAM), INSTALL_ALL),
     (Need::Axe, "axe", Look(chromium::missing_axe), AXE),
     (Need::Systemd, "systemd", Program("systemd-analyze"), SYSTEMD),

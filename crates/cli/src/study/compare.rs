@@ -1,10 +1,15 @@
 //! `nicpoll study compare`: two results side by side.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
-use nicpoll_model::Verdict;
+use nicpoll_model::{HostsCompared, Verdict};
 use nicpoll_report::ministat::{Edition, WIDTH, render_ministat};
+use nicpoll_report::{Document, render_html};
 use nicpoll_store::OpenStore;
-use nicpoll_study::{CompareOptions, FailOn, OpenResult, ResultSource, compare_results};
+use nicpoll_study::{
+    CompareOptions, FailOn, OpenResult, ResultSource, compare_hosts, compare_results,
+};
 use nicpoll_sys::tell;
 
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
@@ -21,6 +26,13 @@ pub enum MinistatEdition {
     Freebsd,
 }
 
+/// What `--by` puts side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// The results of one study at several hosts: two or more studies of a store
+    Host,
+}
+
 /// Options of `nicpoll study compare`.
 #[derive(Args, Debug)]
 #[command(after_help = include_str!("../help/study-compare-examples.txt"))]
@@ -31,6 +43,12 @@ pub struct CompareArgs {
     /// The result to judge, likewise
     #[arg(value_name = "RESULT")]
     pub judged: String,
+    /// With --by host: the studies of further hosts
+    #[arg(value_name = "STUDY", requires = "by")]
+    pub more: Vec<String>,
+    /// Put the results of several hosts side by side, each from its own study
+    #[arg(long, value_enum, conflicts_with_all = ["ministat", "less_is_better", "column"])]
+    pub by: Option<By>,
     /// Exit with 3 when this is proven: worse, worse:5%, different or different:5%
     #[arg(long, value_name = "LIMIT", conflicts_with = "ministat")]
     pub fail_on: Option<FailOn>,
@@ -56,44 +74,75 @@ pub struct CompareArgs {
     /// Where the studies are.
     #[command(flatten)]
     pub file: StoreFile,
+    /// Also write one page that a browser shows; what FILE holds is replaced
+    #[arg(long, value_name = "FILE", conflicts_with = "ministat")]
+    pub report: Option<PathBuf>,
     /// Print one JSON object instead of text (docs/compare.md)
     #[arg(long)]
     pub json: bool,
 }
 
-/// Compares the two and returns the exit code.
+/// Compares the results and returns the exit code.
 pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     let open = |name: &str| OpenResult::named(name, || OpenStore::of(args.file.place()?));
     let (text_options, width) = (output::text_options(), output::terminal_width());
-    let (text, (code, said)) = confined(
-        || Ok((open(&args.reference)?, open(&args.judged)?)),
-        |(reference, judged)| {
-            let (reference, judged) = (reference.read(args.column)?, judged.read(args.column)?);
+    let page = |document: &dyn Document| {
+        let page = document.page();
+        args.report.as_ref().map(|_| render_html(&page))
+    };
+    let (text, page, (code, said)) = confined(
+        || {
+            let names = [&args.reference, &args.judged].into_iter();
+            let opened = names.chain(&args.more).map(|name| open(name));
+            opened.collect::<Result<Vec<_>, _>>().map_err(Failure::from)
+        },
+        |opened| {
+            let read = opened.into_iter().map(|one| one.read(args.column));
+            let results = read.collect::<Result<Vec<ResultSource>, _>>()?;
+            if args.by.is_some() {
+                let compared = compare_hosts(&results, args.anyway, &output::origin())?;
+                let text = output::rendered(&compared, args.json, &text_options);
+                return Ok((text, page(&compared), of_hosts(args, &compared)));
+            }
+            let (reference, judged) = (&results[0], &results[1]);
             if let Some(edition) = args.ministat {
-                return Ok((
-                    ministat(args, &reference, &judged, edition, width)?,
-                    (0, None),
-                ));
+                let text = ministat(args, reference, judged, edition, width)?;
+                return Ok((text, None, (0, None)));
             }
             let options = CompareOptions {
                 less_is_better: args.less_is_better,
                 anyway: args.anyway,
             };
-            let compared = compare_results(&reference, &judged, options, &output::origin())?;
+            let compared = compare_results(reference, judged, options, &output::origin())?;
             let mut verdicts = compared.comparisons.iter().map(|one| one.verdict);
             let code = match &args.fail_on {
                 Some(limit) => gated(&limit.of_results(&compared)),
                 None if verdicts.any(Verdict::is_decided) => (0, None),
                 None => (EXIT_INCONCLUSIVE, None),
             };
-            Ok((output::rendered(&compared, args.json, &text_options), code))
+            let text = output::rendered(&compared, args.json, &text_options);
+            Ok((text, page(&compared), code))
         },
     )?;
     output::print(&text)?;
+    if let (Some(file), Some(page)) = (&args.report, page) {
+        output::write_report(file, &page)?;
+    }
     if let Some(said) = said {
         tell!("{said}");
     }
     Ok(code)
+}
+
+/// Returns the exit code of a comparison by host, with its reason.
+fn of_hosts(args: &CompareArgs, compared: &HostsCompared) -> (u8, Option<String>) {
+    let results = compared.comparisons.iter().flat_map(|one| &one.of_hosts);
+    let mut verdicts = results.flatten().map(|result| result.verdict);
+    match &args.fail_on {
+        Some(limit) => gated(&limit.of_hosts(compared)),
+        None if verdicts.any(Verdict::is_decided) => (0, None),
+        None => (EXIT_INCONCLUSIVE, None),
+    }
 }
 
 fn ministat(

@@ -3,6 +3,7 @@
 mod broken;
 #[path = "../common/mod.rs"]
 mod common;
+mod fleet;
 mod place;
 mod refused;
 mod site;

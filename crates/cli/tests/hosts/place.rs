@@ -130,6 +130,19 @@ impl SshHosts {
         hosts
     }
 
+    /// Makes `box1` and so on, each with a link of its own: its interfaces eth1 and eth2 are the two ends.
+    pub fn alone(count: u8) -> Self {
+        let hosts = Self::new(count);
+        for host in &hosts.hosts {
+            let link = "ip link add eth1 type veth peer name eth2";
+            shell(
+                &host.inside,
+                &format!("{link}\nip link set eth1 up\nip link set eth2 up"),
+            );
+        }
+        hosts
+    }
+
     fn new(count: u8) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let controller = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
@@ -364,7 +377,9 @@ impl SshHost {
         let log = File::options().create(true).append(true).open(&self.log);
         let mut command = Command::new("setpriv");
         // It ends with the thread that has started it.
-        command.args(["--pdeathsig", "KILL"]);
+        command.args(["--pdeathsig", "KILL", "unshare", "--uts", "sh", "-c"]);
+        let named = "echo \"$0\" > /proc/sys/kernel/hostname; exec \"$@\"";
+        command.args([named, &self.name]);
         command.arg(program("sshd")).args(["-D", "-e"]);
         command
             .env_clear()

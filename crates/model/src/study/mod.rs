@@ -1,15 +1,17 @@
 //! Documents of studies: the plan, the facts of hosts and settings, findings, sweeps, and the list of a store.
 //!
-//! [`Study`] has a whole study. `trial` has one run and its figures, `comparison` has verdicts, `imported` has runs of
-//! other tools, `search` and `tune` have what was sought by trials.
+//! [`Study`] has a whole study. `trial` has one run and its figures, `comparison` has verdicts, `hosts` has those of several
+//! hosts, `imported` has runs of other tools, `search` and `tune` have what was sought by trials.
 
 pub(crate) mod comparison;
+mod hosts;
 mod imported;
 mod search;
 pub(crate) mod trial;
 pub mod tune;
 
 pub use comparison::*;
+pub use hosts::*;
 pub use imported::*;
 pub use search::*;
 pub use trial::*;

@@ -1,7 +1,9 @@
 //! Two results side by side: the verdict first, then its interval as a bar, then the values.
 //!
 //! Unpaired comparisons are labelled. Outliers and changes in a series are named with their positions, but no value
-//! is left out.
+//! is left out. `hosts` has one study on several hosts.
+
+mod hosts;
 
 use nicpoll_model::numbers::{aligned, figure, figure_or_missing};
 use nicpoll_model::{

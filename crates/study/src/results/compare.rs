@@ -195,20 +195,43 @@ fn differences_of(
     let (Some(one), Some(other)) = (&reference.study, &judged.study) else {
         return Ok(Vec::new());
     };
-    let told = |(what, there, here): ConditionChange| {
-        let (reference, judged) = (reference.id, judged.id);
-        format!("{what} is {there} in {reference} and {here} in {judged}")
+    let mut found = other_meanings(reference, judged, anyway)?;
+    let differing = differences(conditions_of(one), conditions_of(other));
+    found.extend(differing.map(|change| told(reference, judged, change)));
+    Ok(found)
+}
+
+fn told(
+    reference: &StudySource,
+    judged: &StudySource,
+    (what, there, here): ConditionChange,
+) -> String {
+    let (reference, judged) = (reference.id, judged.id);
+    format!("{what} is {there} in {reference} and {here} in {judged}")
+}
+
+/// Returns what a name means in each of two measured studies, a sentence for each that means two things.
+///
+/// # Errors
+/// When there is such a name, unless they are compared `anyway`.
+pub fn other_meanings(
+    reference: &StudySource,
+    judged: &StudySource,
+    anyway: bool,
+) -> Result<Vec<String>, ResultError> {
+    let (Some(one), Some(other)) = (&reference.study, &judged.study) else {
+        return Ok(Vec::new());
     };
     let meanings = meanings(reference, judged, one, other).into_iter();
-    let mut found: Vec<String> = meanings.map(told).collect();
+    let found: Vec<String> = meanings
+        .map(|change| told(reference, judged, change))
+        .collect();
     if !anyway && !found.is_empty() {
         let (found, id) = (found.join("; "), judged.id);
         return Err(ResultError::Named(format!(
             "{found}: no comparison of the same thing; --anyway compares them, or name others, as in {id}:SETTING:WORKLOAD"
         )));
     }
-    let differing = differences(conditions_of(one), conditions_of(other));
-    found.extend(differing.map(told));
     Ok(found)
 }
 
@@ -246,7 +269,7 @@ fn meanings(
 }
 
 /// Returns the conditions of a study besides its settings and workloads.
-fn conditions_of(study: &Study) -> BTreeMap<String, String> {
+pub fn conditions_of(study: &Study) -> BTreeMap<String, String> {
     let trial = format!("{} s", study.plan.trial_seconds);
     let mut all = conditions(&study.host);
     all.extend(

@@ -6,7 +6,7 @@
 use std::str::FromStr;
 
 use nicpoll_lab::Refused;
-use nicpoll_model::{Compared, Measure, MetricKind, Study, Verdict};
+use nicpoll_model::{Compared, HostsCompared, Measure, MetricKind, Study, Verdict};
 
 /// The difference that must not be proven: `worse`, `worse:5%`, `different`, `different:5%`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -110,6 +110,25 @@ impl FailOn {
             kind: one.kind,
             ends: [one.interval.low, one.interval.high],
             more_is_better: one.more_is_better,
+        }))
+    }
+
+    /// Returns the gate's state for several hosts: what one of them proves shuts it.
+    pub fn of_hosts(&self, compared: &HostsCompared) -> Gate {
+        let comparisons = compared.comparisons.iter();
+        self.of(comparisons.flat_map(|one| {
+            let own = compared.hosts.iter().zip(&one.of_hosts);
+            own.filter_map(move |(host, result)| {
+                let result = result.as_ref()?;
+                let judged = format!("{} at {}", one.setting, host.host);
+                Some(Judged {
+                    name: name(Some(&one.workload), Some(one.metric.measure()), &judged),
+                    verdict: result.verdict,
+                    kind: one.metric.kind(),
+                    ends: [result.interval.low, result.interval.high],
+                    more_is_better: one.metric.more_is_better(),
+                })
+            })
         }))
     }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use nicpoll_import::{MeasuredQuantity, ResultFormat, ToolRun};
 use nicpoll_lab::still_runs;
+use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{
     ComparedAlone, FileError, Imported, ImportedTrial, Measure, Metric, MetricKind, Study,
     StudyKind, StudyState, Trial, Warning, WarningName, WorkloadFacts,
@@ -111,6 +112,8 @@ impl ResultName {
 pub enum ResultSource {
     /// A study of the store.
     Study(Box<StudySource>),
+    /// A comparison under live traffic, by its number in the store.
+    Live(i64, Box<LiveAb>),
     /// A file.
     File(FileSource),
 }
@@ -324,6 +327,7 @@ impl fmt::Display for ResultSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ResultSource::Study(study) => study.name.fmt(f),
+            ResultSource::Live(id, _) => id.fmt(f),
             ResultSource::File(file) => file.path.display().fmt(f),
         }
     }
@@ -379,6 +383,10 @@ impl ResultSource {
         let entry = store.entry(name.which, still_runs)?;
         let which = Which::Id(entry.id);
         let source = match entry.kind {
+            StudyKind::Ab => {
+                let live = store.read(which, still_runs)?.document;
+                return Ok(ResultSource::Live(entry.id, Box::new(live)));
+            }
             StudyKind::Imported => {
                 let imported = store.read(which, still_runs)?.document;
                 StudySource::of_import(entry.id, name, &imported)
@@ -401,6 +409,12 @@ impl ResultSource {
         let study = match self {
             ResultSource::File(file) => return Ok(file.values.clone()),
             ResultSource::Study(study) => study,
+            ResultSource::Live(id, _) => {
+                return Err(ResultError::Unfit(format!(
+                    "{id} is of 'nicpoll ab', which compares two settings itself: 'nicpoll study show {id}'; --by host \
+                     puts those of several hosts side by side"
+                )));
+            }
         };
         let setting = study.setting()?;
         let workloads = study.workloads.iter();

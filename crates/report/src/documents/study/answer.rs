@@ -38,6 +38,7 @@ pub fn write_below(part: &mut Part, study: &Study) {
     let groups = pairs.iter().enumerate();
     let groups = groups.map(|(index, pair)| group(study, *pair, index == 0));
     part.blocks.push(Block::Intervals(Intervals {
+        names: "traffic",
         groups: groups.collect(),
         right: columns(study)
             .map(|column| (column.head, column.width))

@@ -3,7 +3,7 @@
 //! Verdicts and intervals are the document's own, so an old study has the same page again. Read `answer` first (the
 //! first screen), then `workload` and `comparisons` (a part for each workload); `trials` says which trials count.
 
-mod answer;
+pub(super) mod answer;
 pub(super) mod comparisons;
 mod notes;
 mod phrases;

@@ -121,7 +121,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nicpoll.polling.plugins.module_utils.nicpoll import COMMAND, SETTING, Nicpoll, options, setting
 
 
-
 def of_all(documents, field):
     """What all documents have in a list."""
     return [one for document in documents for one in document[field]]
@@ -131,7 +130,7 @@ def differing(documents):
     """The values that differ before and after, by interface and name, and the files that do."""
     before, after = {}, {}
     for write in of_all(documents, 'writes'):
-        if write['before'] != write['after']:
+        if write['before'] != write['after'] and not write['is_implied']:
             napi = '' if write['napi_id'] is None else ' of NAPI %d' % write['napi_id']
             name = '%s: %s%s' % (write['interface'], write['name'], napi)
             # What is put back after a failed change comes second.
