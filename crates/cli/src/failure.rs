@@ -102,7 +102,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
         match error.chain().next() {
             _ if error.chain().any(stdio::reader_is_gone) => Failure::Unread,
             Some(first) if is_usage(first) => Failure::Usage(error.to_string()),
-            Some(first) if is_missing(first) => Failure::Missing(error.to_string()),
+            Some(first) if is_missing(first) => Failure::Missing(text_with_causes(&error)),
             _ => Failure::Failed(error),
         }
     }
@@ -122,12 +122,8 @@ fn is_missing(error: &(dyn Error + 'static)) -> bool {
         (Some(StudyError::Lab(lab)), _) | (_, Some(AbError::Lab(lab))) => Some(lab),
         _ => error.downcast_ref(),
     };
-    let switch = match lab {
-        Some(LabError::Missing(_)) => return true,
-        Some(LabError::Switch(switch)) => Some(switch),
-        _ => error.downcast_ref(),
-    };
-    switch.is_some_and(SwitchError::is_missing)
+    lab.is_some_and(LabError::is_missing)
+        || error.downcast_ref().is_some_and(SwitchError::is_missing)
         || error.downcast_ref().is_some_and(InspectError::is_missing)
         || matches!(error.downcast_ref(), Some(EngineError::Privileges { .. }))
 }
@@ -148,7 +144,23 @@ fn text_with_causes(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nicpoll_lab::{Doing, HostFailure};
+
     use super::*;
+
+    #[test]
+    fn what_a_host_lacks_is_missing() {
+        let lacks = LabError::NoExactCpu(String::from("no BTF"));
+        let doing = Err::<(), _>(HostFailure::of(&lacks)).doing(|| "at the receiver");
+        let failure = Failure::from(StudyError::Lab(doing.unwrap_err()));
+        assert_eq!(failure.code(), 5);
+        assert!(
+            failure.to_string().ends_with("exactly here: no BTF"),
+            "{failure}"
+        );
+        let other = Err::<(), _>(HostFailure::new("no answer came")).doing(|| "at the receiver");
+        assert_eq!(Failure::from(other.unwrap_err()).code(), EXIT_FAILED);
+    }
 
     #[test]
     fn a_cause_is_told_once() {

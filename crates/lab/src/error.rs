@@ -97,6 +97,18 @@ impl LabError {
         }
     }
 
+    /// Returns whether a privilege or a kernel feature is missing.
+    pub fn is_missing(&self) -> bool {
+        match self {
+            LabError::Missing(_) | LabError::NoExactCpu(_) | LabError::Bpf(_) => true,
+            LabError::Engine(error) => matches!(error, EngineError::Privileges { .. }),
+            LabError::Switch(error) => error.is_missing(),
+            LabError::Host(failure) => failure.is_missing,
+            LabError::Doing { source, .. } => source.is_missing(),
+            _ => false,
+        }
+    }
+
     /// Returns whether the only failure is that time ran out.
     pub fn is_out_of_time(&self) -> bool {
         match self {
@@ -131,6 +143,9 @@ pub struct HostFailure {
     /// Whether the host itself is lost: its agent no longer answers.
     #[serde(skip)]
     pub is_lost: bool,
+    /// Whether it lacks a privilege or a kernel feature.
+    #[serde(default)]
+    pub is_missing: bool,
 }
 
 impl HostFailure {
@@ -139,13 +154,17 @@ impl HostFailure {
         HostFailure {
             message: message.into(),
             is_lost: false,
+            is_missing: false,
         }
     }
 
     /// Makes a failure of an error and its causes.
-    pub fn of(error: &dyn std::error::Error) -> Self {
+    pub fn of(error: &(dyn std::error::Error + 'static)) -> Self {
         let causes = std::iter::successors(Some(error), |error| error.source());
         let causes: Vec<String> = causes.map(ToString::to_string).collect();
-        HostFailure::new(causes.join(": "))
+        HostFailure {
+            is_missing: error.downcast_ref().is_some_and(LabError::is_missing),
+            ..HostFailure::new(causes.join(": "))
+        }
     }
 }

@@ -334,8 +334,8 @@ impl AgentConnection {
             let _ = write!(message, " ({said})");
         }
         HostFailure {
-            message,
             is_lost: true,
+            ..HostFailure::new(message)
         }
     }
 
