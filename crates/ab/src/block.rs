@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nicpoll_model::Drops;
 use nicpoll_model::ab::{AbBlock, AbCpu, AbDelay, AbDelayKind, AbQueue, AbStamps, AbWindow};
+use nicpoll_model::{CpuSource, CpuStates, Drops};
 use nicpoll_observe::{
-    Account, Histogram, InterruptLine, LinkCounters, PollRhythm, TaskTimes, ThreadTimes,
+    Account, CpuTimes, Histogram, InterruptLine, LinkCounters, PollRhythm, TaskTimes, ThreadTimes,
 };
 use nicpoll_switch::Target;
 
-use crate::meter::{ExactReading, Instance, Queues, Reading, is_receiver};
+use crate::meter::{Instance, Queues, Reading, is_receiver};
 
 /// Number of delays below which a block has no median.
 const FOR_MEDIAN: u64 = 10;
@@ -208,43 +208,71 @@ pub fn window(
         };
         members.iter().map(of).sum()
     };
-    let cpu = first.exact.as_ref().zip(last.exact.as_ref());
     AbWindow {
         seconds,
         rx_packets: sum(|link| link.rx_packets),
         tx_packets: sum(|link| link.tx_packets),
         rx_bytes: sum(|link| link.rx_bytes),
         tx_bytes: sum(|link| link.tx_bytes),
-        cpu: cpu.map(|(before, after)| AbCpu {
+        cpu: Some(AbCpu {
             counting_seconds: counting_cores * seconds,
             steal_seconds: steal_seconds(first, last, seconds),
-            ..cpu_between(before, after)
+            ..cpu_between(first, last, seconds)
         }),
     }
 }
 
-fn cpu_between(before: &ExactReading, after: &ExactReading) -> AbCpu {
-    let cores = after.cores.since(&before.cores, &after.cores.cores());
-    let of_traffic: Option<BTreeSet<u32>> = before
-        .of_traffic
-        .as_ref()
-        .zip(after.of_traffic.as_ref())
-        .map(|(before, after)| before.union(after).copied().collect());
-    let foreign: TaskTimes = foreign_time(
-        &before.threads,
-        &after.threads,
+fn cpu_between(first: &Reading, last: &Reading, seconds: f64) -> AbCpu {
+    let (before, after) = (&first.threads, &last.threads);
+    let of_traffic = before.of_traffic.as_ref().zip(after.of_traffic.as_ref());
+    let of_traffic: Option<BTreeSet<u32>> =
+        of_traffic.map(|(before, after)| before.union(after).copied().collect());
+    let foreign = foreign_time(
+        &before.times,
+        &after.times,
         after.own_process,
         of_traffic.as_ref(),
     );
-    let sum = |ns: fn(&nicpoll_observe::CpuTimes) -> u64| cores.iter().map(ns).sum::<u64>();
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    let user = sum(|core| core.user_ns + core.nice_ns);
+    let in_seconds = |ns: u64| ns as f64 / 1e9;
+    let foreign_user = in_seconds(foreign.user_ns + foreign.nice_ns);
+    let foreign_system = in_seconds(foreign.system_ns);
+    let foreign_seconds = in_seconds(foreign.total_ns());
+    let Some((before, after)) = first.exact.as_ref().zip(last.exact.as_ref()) else {
+        let sampled = sampled_between(first, last, seconds);
+        // Samples divide the two otherwise than the scheduler's clock does, which knows their sum.
+        let own = sampled.user_seconds + sampled.system_seconds - foreign_seconds;
+        let user_seconds = (sampled.user_seconds - foreign_user).clamp(0.0, own.max(0.0));
+        return AbCpu {
+            user_seconds,
+            system_seconds: own - user_seconds,
+            foreign_seconds,
+            ..sampled
+        };
+    };
+    let cores = after.since(before, &after.cores());
+    let sum = |ns: fn(&CpuTimes) -> u64| in_seconds(cores.iter().map(ns).sum());
     AbCpu {
-        user_seconds: seconds(user.saturating_sub(foreign.user_ns + foreign.nice_ns)),
-        system_seconds: seconds(sum(|core| core.system_ns).saturating_sub(foreign.system_ns)),
-        irq_seconds: seconds(sum(|core| core.irq_ns)),
-        softirq_seconds: seconds(sum(|core| core.softirq_total_ns())),
-        foreign_seconds: seconds(foreign.total_ns()),
+        source: CpuSource::Exact,
+        user_seconds: (sum(|core| core.user_ns + core.nice_ns) - foreign_user).max(0.0),
+        system_seconds: (sum(|core| core.system_ns) - foreign_system).max(0.0),
+        irq_seconds: sum(|core| core.irq_ns),
+        softirq_seconds: sum(CpuTimes::softirq_total_ns),
+        foreign_seconds,
+        ..AbCpu::default()
+    }
+}
+
+/// Time that was not idle, divided among the states as the ticks found them.
+fn sampled_between(first: &Reading, last: &Reading, seconds: f64) -> AbCpu {
+    let delta = last.sampled.since(&first.sampled, &last.sampled.cores());
+    let cores = delta.states_in(seconds);
+    let sum = |ratio: fn(&CpuStates) -> f64| cores.iter().map(ratio).sum::<f64>() * seconds;
+    AbCpu {
+        source: CpuSource::TickSampled,
+        user_seconds: sum(|core| core.user_ratio + core.nice_ratio),
+        system_seconds: sum(|core| core.system_ratio),
+        irq_seconds: sum(|core| core.irq_ratio),
+        softirq_seconds: sum(|core| core.softirq_ratio),
         ..AbCpu::default()
     }
 }

@@ -34,7 +34,6 @@ mod tests {
         for reason in [
             "too few blocks",
             "no traffic",
-            "cannot be counted",
             "below what counting costs",
             "carry-over",
         ] {

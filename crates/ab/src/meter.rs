@@ -18,7 +18,7 @@ use nicpoll_model::ab::AbDelayKind;
 use nicpoll_observe::{
     BpfError, CardClock, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, Histogram,
     HostCounters, HostSnapshot, InterruptLine, PacketDelays, PollRhythm, Programs, RhythmWatch,
-    RunQueue, Stamped, ThreadTimes, parse_interrupts, queue_counters,
+    RunQueue, Stamped, ThreadTimes, parse_interrupts, processes, queue_counters,
 };
 use nicpoll_stats::ab::{PollCount, STEP_SECONDS};
 use nicpoll_switch::Control;
@@ -38,13 +38,11 @@ pub struct Instance {
     pub queue: Option<u32>,
 }
 
-/// CPU time by events.
+/// Who used CPU time.
 #[derive(Clone, Debug)]
-pub struct ExactReading {
-    /// Of each core.
-    pub cores: ExactSample,
-    /// Of each thread.
-    pub threads: Vec<ThreadTimes>,
+pub struct Threads {
+    /// Each thread; whole processes where CPU time is not counted by events.
+    pub times: Vec<ThreadTimes>,
     /// Processes with a socket of the namespace; `None` if they cannot be determined.
     pub of_traffic: Option<BTreeSet<u32>>,
     /// This process.
@@ -59,9 +57,11 @@ pub struct Reading {
     /// Interfaces and protocols.
     pub host: HostSnapshot,
     /// CPU time by events; `None` if the kernel does not allow it.
-    pub exact: Option<ExactReading>,
+    pub exact: Option<ExactSample>,
     /// CPU time by the clock tick.
     pub sampled: CpuSample,
+    /// CPU time by thread.
+    pub threads: Threads,
     /// Polls by NAPI instance; `None` where they cannot be watched.
     pub rhythms: Option<BTreeMap<u32, PollRhythm>>,
     /// Hardware interrupts.
@@ -186,19 +186,16 @@ impl Meter {
 
     /// Reads everything now.
     pub fn read(&mut self) -> Result<Reading, LabError> {
-        let exact = match &self.exact {
-            Some((exact, own)) => Some(ExactReading {
-                threads: exact.threads()?,
-                // Read last: the duration of the other reads is not in it.
-                cores: exact.read()?,
-                of_traffic: (*own == std::process::id()).then(with_sockets),
-                own_process: *own,
-            }),
-            None => None,
+        let (times, exact, own_process) = match &self.exact {
+            Some((exact, own)) => (exact.threads()?, Some(exact.read()?), *own),
+            None => (processes()?, None, std::process::id()),
         };
-        if let Some(exact) = &exact {
-            self.delays.watch_programs(exact)?;
-        }
+        let threads = Threads {
+            times,
+            of_traffic: (own_process == std::process::id()).then(with_sockets),
+            own_process,
+        };
+        self.delays.watch_programs(&threads)?;
         let rhythms = match &self.rhythms {
             Some(watch) => {
                 let of = |instance: &Instance| {
@@ -209,7 +206,7 @@ impl Meter {
             }
             None => None,
         };
-        let at = Instant::now();
+        let (at, sampled) = (Instant::now(), CpuSample::now()?);
         let host = self.counters.snapshot();
         let name = |ifindex: &u32| {
             let interfaces = host.interfaces.as_ref()?;
@@ -220,7 +217,8 @@ impl Meter {
         Ok(Reading {
             at,
             exact,
-            sampled: CpuSample::now()?,
+            sampled,
+            threads,
             rhythms,
             interrupts: interrupts(),
             receive_softirqs: receive_softirqs(),
@@ -244,7 +242,10 @@ impl Meter {
     }
 
     fn cannot_see(&mut self, what: &str, error: &dyn Error) {
-        self.unseen.push(unseen(what, error.to_string()));
+        // Instances are watched more than once.
+        if self.unseen.iter().all(|unseen| unseen.what != what) {
+            self.unseen.push(unseen(what, error.to_string()));
+        }
     }
 }
 
@@ -356,11 +357,11 @@ impl DelayMeters {
     }
 
     /// Times the threads of programs that now handle the traffic.
-    pub fn watch_programs(&mut self, now: &ExactReading) -> Result<(), BpfError> {
+    pub fn watch_programs(&mut self, now: &Threads) -> Result<(), BpfError> {
         let (Some(waits), Some(of_traffic)) = (&mut self.waits, &now.of_traffic) else {
             return Ok(());
         };
-        let receivers = now.threads.iter().filter(|thread| is_receiver(thread));
+        let receivers = now.times.iter().filter(|thread| is_receiver(thread));
         let all = of_traffic.iter().copied();
         waits.watch(all.chain(receivers.map(|thread| thread.pid)))
     }

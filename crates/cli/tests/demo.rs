@@ -196,11 +196,6 @@ fn what_the_machine_lacks_is_named_with_code_5() {
     for (before, state, words) in [
         ("taskset -p -c 0 $$ > /dev/null", state.as_str(), "two CPUs"),
         ("umount -l /proc", &state, "mount -t proc"),
-        (
-            "mount -t tmpfs none /sys/kernel/btf",
-            &state,
-            "CONFIG_DEBUG_INFO_BTF",
-        ),
         ("true", "/sys/nicpoll", "NICPOLL_STATE_DIR=/run/nicpoll"),
     ] {
         let mut command = Command::new("unshare");
@@ -218,6 +213,33 @@ fn what_the_machine_lacks_is_named_with_code_5() {
             stderr(&output)
         );
     }
+}
+
+#[test]
+fn without_bpf_settings_are_read_back_and_cpu_time_is_sampled() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let output = without_bpf(stage.nicpoll(&[&SHORT[..], &["--json"]].concat()));
+    assert_code(&output, 0);
+    let study = json_of(&output);
+    assert_described(&study, "demo");
+    let warnings = study["warnings"].to_string();
+    assert_has_all(&warnings, "not proven by polls | sampled by the clock tick");
+    let trials = study["trials"].as_array().unwrap();
+    assert!(!trials.is_empty());
+    for trial in trials {
+        let validity = &trial["validity"];
+        assert!(validity["failure"].is_null(), "{validity}");
+        assert_has(&validity["unproven"], "not proven by polls");
+        let figures = &trial["figures"];
+        assert!(figures["polls"].is_null() && figures["polls_per_second"].is_null());
+        let cpu = &figures["cpu"];
+        assert_eq!(cpu["source"], "tick_sampled");
+        assert!(cpu["busy_ns_per_packet"].as_f64().unwrap() > 0.0, "{cpu}");
+    }
+    let text = stdout(&stage.run(&["study", "show", "last"]));
+    assert_has_all(&text, "read back only | not proven by polls");
+    assert!(!text.contains("out of rhythm"), "{text}");
 }
 
 #[test]

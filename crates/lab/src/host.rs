@@ -216,7 +216,7 @@ pub enum HostRequest {
         /// The hardware address.
         mac: [u8; 6],
     },
-    /// Load the BPF programs that count. The answer is why CPU time cannot be accounted for exactly; null when it can.
+    /// Load the BPF programs that count: [`RefusedCounters`].
     LoadCounters,
     /// Attach or detach a counter's programs.
     Count {
@@ -368,13 +368,29 @@ pub struct HostInterface {
     pub netns_inode: u64,
 }
 
+/// Why counters of a host do not count; `None` where they do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedCounters {
+    /// Polls.
+    pub polls: Option<String>,
+    /// Exact CPU time.
+    pub exact_cpu: Option<String>,
+}
+
 /// Polls so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Polls {
     /// When, by the host's monotonic clock.
     pub at_ns: u64,
-    /// How many.
-    pub counts: PollCounts,
+    /// How many; `None` if they cannot be counted.
+    pub counts: Option<PollCounts>,
+}
+
+impl Polls {
+    /// Returns the polls since an earlier reading; `None` if they cannot be counted.
+    pub fn since(&self, earlier: &Polls) -> Option<PollCounts> {
+        Some(self.counts.as_ref()?.since(earlier.counts.as_ref()?))
+    }
 }
 
 /// Counters at an edge of the measured window.

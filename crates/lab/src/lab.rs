@@ -23,7 +23,7 @@ use crate::host::local::LocalHost;
 use crate::host::protocol::SILENCE_MAX;
 use crate::host::{
     Counter, Cpus, Host, HostClient, HostInterface, HostRequest, MACHINE, MACHINE_INTERFACE,
-    RECEIVER, ROUTER, SENDER,
+    RECEIVER, ROUTER, RefusedCounters, SENDER,
 };
 use crate::join::FurtherHost;
 use crate::link::hosts::Hosts;
@@ -45,8 +45,8 @@ pub struct Lab {
     further: Vec<FurtherHost>,
     /// The link between them.
     pub link: Arc<Link>,
-    /// Why CPU time cannot be accounted for exactly; trials then report sampled time.
-    pub exact_cpu_refused: Option<String>,
+    /// What cannot be counted: trials then report sampled CPU time, and no polls.
+    pub refused: RefusedCounters,
     /// The core of the sending thread.
     pub sender_cpu: u32,
     /// The core of the receiving thread.
@@ -185,7 +185,7 @@ impl Lab {
             further: Vec::new(),
             machine: None,
             link,
-            exact_cpu_refused: None,
+            refused: RefusedCounters::default(),
             sender_cpu,
             receiver_cpu,
             own_cpus: cpus,
@@ -197,7 +197,7 @@ impl Lab {
             receiver_ahead_ns: 0,
             apart: None,
         };
-        lab.exact_cpu_refused = lab.studied().ask(HostRequest::LoadCounters)?;
+        lab.refused = lab.studied().ask(HostRequest::LoadCounters)?;
         Ok(lab)
     }
 
@@ -249,7 +249,7 @@ impl Lab {
             }
             if let (Some(machine), Some(client)) = (machine, &mut self.machine) {
                 client.replace(Box::new(machine));
-                self.exact_cpu_refused = self.studied().ask(HostRequest::LoadCounters)?;
+                self.refused = self.studied().ask(HostRequest::LoadCounters)?;
             }
         }
         Ok(())

@@ -32,7 +32,7 @@ pub use host::threads::{RECEIVER_THREAD, SENDER_THREAD};
 pub use host::{
     ClockOffset, Commands, Counter, Cpus, Edge, Facts, Host, HostClient, HostCommand, HostEvent,
     HostMessage, HostRequest, INTERFACE, MACHINE, MACHINE_INTERFACE, Polls, RECEIVER, ROUTER,
-    SENDER, Timed,
+    RefusedCounters, SENDER, Timed,
 };
 pub use join::open_existing;
 pub use lab::{Lab, watched};

@@ -1,13 +1,11 @@
-//! The requirements of a lab: privileges, two CPUs, a description of the kernel's types and a folder for the journal.
+//! The requirements of a lab: privileges, two CPUs and a folder for the journal.
 //! Also names this process, by which a store tells later whether a study's runner still lives.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::Path;
 use std::time::SystemTime;
 use std::{fs, io};
 
 use nicpoll_switch::{Journal, Owner, Recovered, boot_id};
-use nicpoll_sys::bpf_maps::KERNEL_TYPES;
 use nicpoll_sys::{privilege, schedule};
 use serde::{Deserialize, Serialize};
 
@@ -30,14 +28,6 @@ pub fn require_lab(what: &str, command: &str) -> Result<(), LabError> {
     let missing = privilege::missing_for_lab().doing(|| "asking for privileges")?;
     if missing.is_empty() {
         two_cpus()?;
-        if !Path::new(KERNEL_TYPES).exists() {
-            return Err(LabError::Missing(format!(
-                "{what} counts the kernel's polls, which takes a description of the kernel's types: \
-                 {KERNEL_TYPES} is missing; a kernel with CONFIG_DEBUG_INFO_BTF=y has it"
-            )));
-        }
-        // Values of single NAPI instances are not needed: a lab sets whole interfaces.
-        nicpoll_switch::napi_list().map_err(|error| LabError::Missing(error.to_string()))?;
         return Ok(());
     }
     Err(LabError::Missing(format!(

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::CpuSource;
 use crate::document::{HostFacts, Origin, named};
 use crate::interface::{SwitchRestored, SwitchValue, SwitchWrite, Unseen};
 use crate::loss::Drops;
@@ -237,7 +238,7 @@ pub struct AbWindow {
     pub rx_bytes: u64,
     /// Bytes sent, likewise.
     pub tx_bytes: u64,
-    /// CPU time; null when it could not be counted exactly.
+    /// CPU time; null where it could not be counted exactly by earlier versions.
     pub cpu: Option<AbCpu>,
 }
 
@@ -266,6 +267,9 @@ impl AbWindow {
 /// Busy CPU time by state, of all CPUs, without threads unrelated to the traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbCpu {
+    /// How it was measured.
+    #[serde(default)]
+    pub source: CpuSource,
     /// User programs, at any priority.
     pub user_seconds: f64,
     /// The kernel on behalf of programs.
@@ -274,7 +278,7 @@ pub struct AbCpu {
     pub irq_seconds: f64,
     /// Soft interrupts.
     pub softirq_seconds: f64,
-    /// Threads unrelated to the traffic. In none of the other figures.
+    /// Threads unrelated to the traffic. In none of the other figures: sampled ones may be below 0 without it.
     pub foreign_seconds: f64,
     /// Estimated cost of counting the window's events, at most: extrapolated from the cost in the part left out. It is
     /// included in the states above, and may exceed them when little happens.
@@ -480,6 +484,9 @@ pub struct AbCpuCost {
     /// `cost`; null in runs of earlier versions.
     #[serde(default)]
     pub measure: Option<Measure>,
+    /// How it was measured.
+    #[serde(default)]
+    pub source: CpuSource,
     /// Pairs with CPU time on both sides.
     pub pairs: u32,
     /// Mean of the pairs, under the reference.

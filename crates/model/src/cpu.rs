@@ -8,12 +8,15 @@ use crate::document::named;
 
 named! {
     /// How CPU time was measured.
+    #[derive(Default)]
     #[serde(rename_all = "snake_case")]
     pub enum CpuSource {
         /// Every thread switch and interrupt was an event counted by BPF: exact to the event.
+        #[default]
         Exact = "exact",
         /// `/proc/stat`. Kernels without interrupt time accounting sample the state at each clock tick, so work in step
-        /// with the tick is misjudged, timer polling most of all.
+        /// with the tick is misjudged, timer polling most of all. Where a total is named, it is the time that was not
+        /// idle, which kernels that stop the tick while they idle (`CONFIG_NO_HZ`) know by the clock.
         TickSampled = "tick-sampled",
     }
 }

@@ -38,5 +38,5 @@ pub use polls::{PollCounter, PollCounts, PollReader, PollRhythm, RhythmWatch};
 pub use proc::{
     CoreTicks, CpuDelta, CpuSample, InterruptLine, LinkCounters, ProcError, Softnet,
     TICKS_PER_SECOND, parse_allowed_cpus, parse_interrupts, parse_net_dev, parse_snmp, parse_snmp6,
-    parse_softnet, parse_stat, parse_task_stat, thread,
+    parse_softnet, parse_stat, parse_task_stat, processes, thread,
 };

@@ -10,6 +10,8 @@ use nicpoll_model::{CpuStates, ThreadShow};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::exact_cpu::{TaskTimes, ThreadTimes};
+
 /// Why a kernel file does not parse.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}, line {line}: {expected}; is this kernel newer than this nicpoll?")]
@@ -409,6 +411,36 @@ pub fn parse_task_stat(text: &str) -> Result<(&str, char), ProcError> {
     parse().ok_or_else(|| ProcLine("/proc/PID/stat", 1).lacks(expected))
 }
 
+/// Returns the CPU time of every process by the scheduler's clock, all its threads together, in whole ticks.
+pub fn processes() -> io::Result<Vec<ThreadTimes>> {
+    let each = fs::read_dir("/proc")?.flatten().filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        // One that ends meanwhile has no more.
+        parse_process(pid, &fs::read_to_string(entry.path().join("stat")).ok()?)
+    });
+    Ok(each.collect())
+}
+
+fn parse_process(pid: u32, stat: &str) -> Option<ThreadTimes> {
+    let (name, _) = parse_task_stat(stat).ok()?;
+    // Fields 14 and 15 of proc_pid_stat(5); the third is the first after the name.
+    let (_, after) = stat.rsplit_once(')')?;
+    let mut ticks = after.split_ascii_whitespace().skip(11);
+    let mut ns = || Some(ticks.next()?.parse::<u64>().ok()? * NS_PER_TICK);
+    Some(ThreadTimes {
+        tid: pid,
+        pid,
+        starter_pid: None,
+        name: String::from(name),
+        times: TaskTimes {
+            user_ns: ns()?,
+            nice_ns: 0,
+            system_ns: ns()?,
+        },
+        slices: 0,
+    })
+}
+
 /// Returns `Cpus_allowed_list` of `/proc/PID/status`.
 pub fn parse_allowed_cpus(text: &str) -> Option<&str> {
     let mut lines = text.lines();
@@ -418,14 +450,15 @@ pub fn parse_allowed_cpus(text: &str) -> Option<&str> {
 
 /// `USER_HZ`: ticks per second in `/proc/stat`, fixed by the kernel's ABI on every architecture that nicpoll supports.
 pub const TICKS_PER_SECOND: f64 = 100.0;
+const NS_PER_TICK: u64 = 10_000_000;
 
 /// Changes between two samples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuDelta {
     /// Shares by core, in the requested order.
     pub states: Vec<CpuStates>,
-    /// Busy seconds, summed over these cores.
-    pub busy_seconds: f64,
+    /// The ticks of each.
+    pub ticks: Vec<CoreTicks>,
     /// Context switches of the whole machine.
     pub context_switches: u64,
     /// Interrupts of the whole machine; `None` if the kernel does not report them.
@@ -449,7 +482,7 @@ impl CpuSample {
         let interrupts = self.interrupts.zip(earlier.interrupts);
         let mut delta = CpuDelta {
             states: Vec::new(),
-            busy_seconds: 0.0,
+            ticks: Vec::new(),
             context_switches: self
                 .context_switches
                 .saturating_sub(earlier.context_switches),
@@ -461,43 +494,71 @@ impl CpuSample {
         };
         for &core in cores {
             if let (Some(before), Some(after)) = (find(earlier, core), find(self, core)) {
-                let (states, busy_ticks) = between(before, after);
+                let (states, ticks) = between(before, after);
                 delta.states.push(states);
-                delta.busy_seconds += busy_ticks as f64 / TICKS_PER_SECOND;
+                delta.ticks.push(ticks);
             }
         }
         delta
     }
 }
 
-/// Shares of the time between two samples, and busy ticks. The kernel's idle and iowait counts can step back slightly,
-/// so subtraction saturates.
-fn between(before: CoreTicks, after: CoreTicks) -> (CpuStates, u64) {
+impl CpuDelta {
+    /// Returns the states of each core in a window of this length. A kernel that stops the tick of idle CPUs knows idle
+    /// time by the clock, and misses ticks of what they do meanwhile: what was neither idle nor stolen is busy, and ticks
+    /// only divide that.
+    pub fn states_in(&self, seconds: f64) -> Vec<CpuStates> {
+        let all = (seconds * TICKS_PER_SECOND).max(1.0);
+        let of_core = |core: &CoreTicks| {
+            let [idle_ratio, steal_ratio] =
+                [core.idle, core.steal].map(|ticks| (ticks as f64 / all).min(1.0));
+            let busy = (1.0 - idle_ratio - steal_ratio).max(0.0);
+            let part = |ticks: u64| busy * ticks as f64 / core.busy().max(1) as f64;
+            let [user_ratio, nice_ratio] = [core.user, core.nice].map(part);
+            let [irq_ratio, softirq_ratio] = [core.irq, core.softirq].map(part);
+            CpuStates {
+                core: core.core,
+                user_ratio,
+                nice_ratio,
+                // The kernel's, too, where no tick found anything.
+                system_ratio: (busy - user_ratio - nice_ratio - irq_ratio - softirq_ratio).max(0.0),
+                irq_ratio,
+                softirq_ratio,
+                idle_ratio,
+                steal_ratio,
+            }
+        };
+        self.ticks.iter().map(of_core).collect()
+    }
+}
+
+/// Shares of the ticks between two samples, and their numbers. The kernel's idle and iowait counts can step back
+/// slightly, so subtraction saturates.
+fn between(before: CoreTicks, after: CoreTicks) -> (CpuStates, CoreTicks) {
     let grown = |of: fn(CoreTicks) -> u64| of(after).saturating_sub(of(before));
-    let [user, nice, system] = [
-        grown(|it| it.user),
-        grown(|it| it.nice),
-        grown(|it| it.system),
-    ];
-    let [irq, softirq] = [grown(|it| it.irq), grown(|it| it.softirq)];
-    let [idle, steal] = [grown(|it| it.idle), grown(|it| it.steal)];
-    let busy = user + nice + system + irq + softirq;
-    let total = busy + idle + steal;
-    let share = |part: u64| match total {
-        0 => 0.0,
-        total => part as f64 / total as f64,
+    let ticks = CoreTicks {
+        core: after.core,
+        user: grown(|it| it.user),
+        nice: grown(|it| it.nice),
+        system: grown(|it| it.system),
+        idle: grown(|it| it.idle),
+        irq: grown(|it| it.irq),
+        softirq: grown(|it| it.softirq),
+        steal: grown(|it| it.steal),
     };
+    let total = (ticks.busy() + ticks.idle + ticks.steal).max(1);
+    let share = |part: u64| part as f64 / total as f64;
     let states = CpuStates {
         core: after.core,
-        user_ratio: share(user),
-        nice_ratio: share(nice),
-        system_ratio: share(system),
-        irq_ratio: share(irq),
-        softirq_ratio: share(softirq),
-        idle_ratio: share(idle),
-        steal_ratio: share(steal),
+        user_ratio: share(ticks.user),
+        nice_ratio: share(ticks.nice),
+        system_ratio: share(ticks.system),
+        irq_ratio: share(ticks.irq),
+        softirq_ratio: share(ticks.softirq),
+        idle_ratio: share(ticks.idle),
+        steal_ratio: share(ticks.steal),
     };
-    (states, busy)
+    (states, ticks)
 }
 
 #[cfg(test)]
@@ -559,6 +620,16 @@ mod tests {
         assert!(!lines[1].is_of("eth00", None));
     }
 
+    #[test]
+    fn a_process_has_the_time_of_all_its_threads() {
+        let text = "812 (a) b) S 1 2 3 4 5 6 7 8 9 10 150 25 7 7 20 0 1 0 9";
+        let process = parse_process(812, text).unwrap();
+        assert_eq!((process.pid, process.name.as_str()), (812, "a) b"));
+        assert_eq!(process.times.user_ns, 1_500_000_000);
+        assert_eq!(process.times.system_ns, 250_000_000);
+        assert_eq!(parse_process(812, "812 (a) S 1"), None);
+    }
+
     fn sample(text: &str) -> CpuSample {
         parse_stat(text).unwrap()
     }
@@ -571,7 +642,13 @@ mod tests {
         let delta = after.since(&before, &[0]);
         assert_eq!(delta.context_switches, 100);
         assert_eq!(delta.interrupts, Some(2));
-        assert_eq!(delta.busy_seconds, 0.4);
+        // In 2 s: 0.6 idle, 0.1 stolen, and the ticks that there were divide the rest.
+        let states = delta.states_in(2.0)[0];
+        let near = |ratio: f64, expected: f64| (ratio - expected).abs() < 1e-9;
+        assert!(near(states.idle_ratio, 0.3) && near(states.steal_ratio, 0.05));
+        assert!(near(states.busy(), 0.65));
+        assert!(near(states.user_ratio, 0.65 * 10.0 / 40.0));
+        assert_eq!(delta.states_in(0.5)[0].busy(), 0.0);
         let states = delta.states[0];
         assert_eq!(
             (states.user_ratio, states.system_ratio, states.softirq_ratio),

@@ -6,6 +6,7 @@
 //! passed: libtest has no such result, so each skip goes to standard error, past libtest's capture, and
 //! to the file that `NICPOLL_SKIPPED` names, which `cargo xtask test` counts.
 
+mod bpf;
 mod chromium;
 mod golden;
 mod hex;
@@ -19,6 +20,7 @@ use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 
+pub use bpf::without_bpf;
 pub use chromium::{Chromium, Screen};
 pub use golden::{golden, golden_cases};
 pub use hex::hex;

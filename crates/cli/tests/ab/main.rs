@@ -7,9 +7,9 @@ mod traffic;
 
 use crate::common::prelude::*;
 use crate::traffic::{Traffic, under_connections};
-use nicpoll_model::ab::{AbDelayKind, AbEndCause, LiveAb};
+use nicpoll_model::ab::{AbDelayKind, AbEndCause, AbNoVerdict, LiveAb};
 use nicpoll_model::tune::Tune;
-use nicpoll_model::{Studies, StudyKind, StudyState};
+use nicpoll_model::{CpuSource, Studies, StudyKind, StudyState};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Kernel, Knob};
 
@@ -160,6 +160,35 @@ fn a_setting_is_compared_with_itself_and_nothing_is_changed() {
         ("the same", "")
     );
     assert_eq!(told.judged.values, told.reference.values);
+    pair.assert_restored(&before);
+}
+
+#[test]
+fn without_bpf_cpu_time_is_sampled_and_named_so() {
+    needs!(Time, Root, PerNapi, Iperf, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let _traffic = Traffic::iperf(&pair);
+    // Five pairs or more, of which costs can be told.
+    let line = "ab em0 --for 8s --block 0.4s --loss-limit 100000 --json";
+    let output = without_bpf(pair.command(line));
+    assert_code(&output, 4);
+    let told = document(&output);
+    for block in told.pairs.iter().flat_map(|it| [&it.reference, &it.judged]) {
+        let cpu = block.window.cpu.unwrap();
+        assert_eq!(
+            (cpu.source, cpu.counting_seconds),
+            (CpuSource::TickSampled, 0.0)
+        );
+        // No more than all CPUs have, and a tick's resolution.
+        let cores = thread::available_parallelism().unwrap().get() as f64;
+        assert!(cpu.busy_seconds().unwrap_or(0.0) < cores * (block.window.seconds + 0.02));
+        assert!(block.polls.is_none() && block.delays.is_empty());
+    }
+    assert_eq!(told.answer.cpu.unwrap().source, CpuSource::TickSampled);
+    assert!(told.answer.no_verdict.contains(&AbNoVerdict::TooFewPairs));
+    let text = pair.done("study show last");
+    assert_has(&text, "cost, CPU time sampled by ticks");
     pair.assert_restored(&before);
 }
 

@@ -31,7 +31,7 @@ pub mod prelude {
     pub use nicpoll_observe::{HostCounters, HostSnapshot};
     pub use nicpoll_sys::netns::NetnsThread;
     pub use nicpoll_testkit::{
-        Need, assert_has, free_port, free_ports, needs, shell, skip, test_name,
+        Need, assert_has, free_port, free_ports, needs, shell, skip, test_name, without_bpf,
     };
     pub use rustix::process::{Pid, Signal, kill_process};
     pub use serde_json::{Value, json};

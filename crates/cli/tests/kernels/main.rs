@@ -190,7 +190,9 @@ fn ab(console: &Console) -> String {
             some if some == all => format!("{what} counted"),
             _ => format!("{what} partly counted"),
         };
-        let cpu = counted("exact CPU time", |block| !block["window"]["cpu"].is_null());
+        let cpu = counted("exact CPU time", |block| {
+            block["window"]["cpu"]["source"] == "exact"
+        });
         let polls = counted("polls", |block| !block["polls"].is_null());
         format!("{cpu}, {polls}")
     }))

@@ -135,7 +135,7 @@ const FEATURES: [Feature; 16] = [
     Feature {
         name: "exact CPU time", since: "5.10", probe: "its programs are loaded", is_needed: true,
         look: || bpf("each change of a CPU's state is timed", ExactCpu::load(&ExactCpuOptions::default())),
-        without: "studies sample CPU time by ticks, and say so; ab gives no verdict",
+        without: "ab, demo and study sample CPU time by ticks, and say so",
     },
     Feature {
         name: "polls", since: "5.10", probe: "its programs are loaded", is_needed: true,
@@ -145,7 +145,7 @@ const FEATURES: [Feature; 16] = [
     Feature {
         name: "polls of trials", since: "5.10", probe: "its programs are loaded", is_needed: true,
         look: || bpf("how many there are", PollCounter::load()),
-        without: "demo and study do not run",
+        without: "demo and study read settings back, and prove none by its polls",
     },
     Feature {
         name: "packet delays", since: "5.10", probe: "its programs are loaded", is_needed: true,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use nicpoll_model::{SwitchValue, SwitchWrite};
-use nicpoll_switch::Control;
+use nicpoll_switch::{Control, supported};
 use nicpoll_traffic::workload::WorkloadError;
 
 use crate::error::{HostFailure, LabError};
@@ -274,7 +274,8 @@ fn values_of(control: &mut Control, interface: &str) -> Result<BTreeMap<String, 
         }
     }
     values.insert(String::from(QDISC), qdiscs(ifindex)?);
-    for (index, napi) in control.napis(ifindex)?.into_iter().enumerate() {
+    let napis = supported(control.napis(ifindex))?.unwrap_or_default();
+    for (index, napi) in napis.into_iter().enumerate() {
         values.insert(format!("NAPI {index}"), format!("{napi:?}"));
     }
     Ok(values)

@@ -18,7 +18,7 @@ use nicpoll_observe::{
 use nicpoll_switch::knob::table::GRO;
 use nicpoll_switch::{
     Control, GRO_FEATURE, Held, Interface, InterfacePart, Journal, KnobValues, Needs, Order, Owner,
-    Request, Switch, Target, VETH_RING_SLOTS,
+    Request, Switch, Target, VETH_RING_SLOTS, supported,
 };
 use nicpoll_sys::ethtool;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
@@ -36,7 +36,7 @@ use crate::host::threads::{
 };
 use crate::host::{
     Counter, Edge, Facts, Host, HostCommand, HostEvent, HostInterface, HostMessage, HostRequest,
-    Polls, Timed,
+    Polls, RefusedCounters, Timed,
 };
 use crate::link::veth::add_neighbour;
 use crate::receive::{EngineReceiver, EngineRequest, Inlet, XdpProgram};
@@ -250,7 +250,7 @@ impl Resident {
             HostRequest::Neighbour { address, mac } => {
                 answer(add_neighbour(self.first()?.ifindex, address, &mac)?)
             }
-            HostRequest::LoadCounters => answer(self.load_counters()?),
+            HostRequest::LoadCounters => answer(self.load_counters()),
             HostRequest::Count { counter, is_on } => answer(self.count(counter, is_on)?),
             HostRequest::WatchPolls { napi_id } => answer(self.watch_polls(napi_id)?),
             HostRequest::Polls => answer(self.polls()?),
@@ -410,7 +410,8 @@ impl Resident {
 
     fn napis(&mut self) -> Result<Vec<u32>, LabError> {
         let ifindex = self.first()?.ifindex;
-        let napis = self.control.napis(ifindex)?;
+        // Kernels before 6.8 list them to BPF alone.
+        let napis = supported(self.control.napis(ifindex))?.unwrap_or_default();
         Ok(napis.iter().map(|napi| napi.id).collect())
     }
 
@@ -428,7 +429,7 @@ impl Resident {
             let gro = |on| BTreeMap::from([(String::from(GRO_FEATURE), on)]);
             let was = control.features(ifindex)?.wanted.get(GRO_FEATURE) == Some(&true);
             control.set_features(ifindex, &gro(true))?;
-            lacks = control.napis(ifindex)?.is_empty();
+            lacks = supported(control.napis(ifindex))?.is_some_and(|napis| napis.is_empty());
             control.set_features(ifindex, &gro(was))?;
         }
         self.lacks_napi = Some(lacks);
@@ -535,16 +536,18 @@ impl Resident {
         Ok(left.unwrap_or_default())
     }
 
-    /// Returns why CPU time cannot be accounted for exactly, if it cannot.
-    fn load_counters(&mut self) -> Result<Option<String>, LabError> {
-        self.polls = Some(PollCounter::load()?);
+    fn load_counters(&mut self) -> RefusedCounters {
+        let polls = PollCounter::load();
         let loaded = ExactCpu::load(&ExactCpuOptions {
             has_threads: true,
             ..ExactCpuOptions::default()
         });
-        let refused = loaded.as_ref().err().map(ToString::to_string);
-        self.exact_cpu = loaded.ok();
-        Ok(refused)
+        let refused = RefusedCounters {
+            polls: polls.as_ref().err().map(ToString::to_string),
+            exact_cpu: loaded.as_ref().err().map(ToString::to_string),
+        };
+        (self.polls, self.exact_cpu) = (polls.ok(), loaded.ok());
+        refused
     }
 
     fn changes(&mut self) -> Result<Changes, LabError> {
@@ -557,8 +560,10 @@ impl Resident {
     }
 
     fn watch_polls(&mut self, napi_id: Option<u32>) -> Result<(), LabError> {
-        let netns_inode = self.netns_inode;
-        Ok(self.poll_counter()?.watch(netns_inode, napi_id)?)
+        match &mut self.polls {
+            Some(polls) => Ok(polls.watch(self.netns_inode, napi_id)?),
+            None => Ok(()),
+        }
     }
 
     fn poll_counter(&mut self) -> Result<&mut PollCounter, LabError> {
@@ -582,7 +587,7 @@ impl Resident {
     fn polls(&mut self) -> Result<Polls, LabError> {
         Ok(Polls {
             at_ns: clock_ns(ClockId::Monotonic) as u64,
-            counts: self.poll_counter()?.read()?,
+            counts: self.polls.as_ref().map(PollCounter::read).transpose()?,
         })
     }
 

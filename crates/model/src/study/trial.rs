@@ -141,7 +141,7 @@ impl RoundTrip {
 }
 
 /// napi_poll events of the receiver's NAPI during the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PollEvidence {
     /// Inode number of the receiver's network namespace, to which the count is restricted.
     pub netns_inode: u64,
@@ -199,8 +199,9 @@ pub struct Validity {
     /// instance was replaced, nothing was delivered, an end failed. The run has no figure and takes part in no
     /// comparison, unless nothing was delivered: then its rate is 0.
     pub failure: Option<String>,
-    /// Why the setting is not proven to have been in force: the evidence is missing, or the rounds were not one per
-    /// period. Only a run whose timer started the rounds, even off their period, has a figure.
+    /// Why the setting is not proven to have been in force: the evidence is missing, the rounds were not one per period,
+    /// or polls could not be counted. Only a run whose timer started the rounds, even off their period, has a figure, and
+    /// one without counts of polls.
     pub unproven: Option<String>,
     /// Why the account of losses does not close: the drain did not finish, or the residual is too large. It voids the
     /// ledger and the loss, not the receiver's rates.
@@ -406,12 +407,19 @@ pub struct Trial {
 const TIMED_DEVIATION_MAX: f64 = 0.5;
 
 impl Trial {
-    /// Returns whether its setting was in force. A late timer counts: on an idle virtual core its latency is a tenth of
+    /// Returns whether its setting was in force, as far as anything shows. A late timer counts: on an idle virtual core its latency is a tenth of
     /// a period and more.
     pub fn is_in_force(&self) -> bool {
         let deviation = self.findings.rhythm_deviation_ratio;
         self.validity.unproven.is_none()
+            || self.is_unwatched()
             || deviation.is_some_and(|deviation| deviation.abs() < TIMED_DEVIATION_MAX)
+    }
+
+    /// Returns whether no polls could be counted: then its setting was read back, and nothing else shows it.
+    pub fn is_unwatched(&self) -> bool {
+        let figures = self.figures.as_ref();
+        figures.is_some_and(|figures| figures.polls.is_none())
     }
 
     /// Returns the figures if the trial gave a result under a setting that was in force, and nothing external voids it.

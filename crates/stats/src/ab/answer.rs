@@ -148,6 +148,7 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
     let per_packet = [delta.estimate, delta.low, delta.high].map(|it| it / fit.mean_load * 1e9);
     Some(AbCpuCost {
         measure: Some(Measure::Cost),
+        source: measured[0].reference.window.cpu?.source,
         pairs: length(measured.len()),
         reference_cores,
         judged_cores: mean_of(&measured, |pair| cores(&pair.judged.window))?,

@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    Comparison, CountingCost, CpuSource, EventCounter, MainEffect, Measure, Metric, MetricKind,
-    Plan, Trial, Validity,
+    Comparison, CountingCost, EventCounter, MainEffect, Measure, Metric, MetricKind, Plan, Trial,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -163,9 +162,7 @@ impl<'a> ComparedTrials<'a> {
         is_primary: bool,
         seed: Seed,
     ) -> Result<Comparison, InvalidMargin> {
-        // No verdict rests on samples: timer polling is in step with the clock tick that samples.
-        let value =
-            |trial: &Trial| value(trial, metric).filter(|_| !is_primary || is_sure(trial, metric));
+        let value = |trial: &Trial| value(trial, metric);
         let blocks = self.blocks.iter();
         let pairs: Vec<Pair> = blocks
             .map(|[setting, reference]| Pair {
@@ -176,7 +173,7 @@ impl<'a> ComparedTrials<'a> {
         let margin = margin_of(metric.kind(), plan.margin_ratio);
         let blocks = self.blocks.iter();
         let is_proven: Vec<bool> = blocks
-            .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.validity)))
+            .map(|arms| arms.iter().flatten().all(|it| is_as_asked(it)))
             .collect();
         let confidence = if is_primary {
             Confidence::for_family(plan.family_comparisons)
@@ -254,9 +251,6 @@ pub(crate) fn what_happened(trials: &[&Trial], metric: Metric) -> Option<String>
     Some(format!("{count} of {all} trials {what}{colon}{why}"))
 }
 
-/// The remedy for CPU time that is not counted.
-const NOT_COUNTED: &str = "the clock tick's samples are no measure of polling, and counting takes BPF ('nicpoll doctor' says what is missing)";
-
 /// Returns why a trial has no figure: what happened to it, and the reason.
 fn unmeasured(trial: &Trial, metric: Metric) -> Option<(&'static str, &str)> {
     let validity = &trial.validity;
@@ -265,7 +259,6 @@ fn unmeasured(trial: &Trial, metric: Metric) -> Option<(&'static str, &str)> {
     let cpu = figures.and_then(|it| it.cpu.as_ref());
     let cpu = cpu.filter(|_| metric.measure() == Measure::Cost);
     let window = cpu.map(|it| &it.validity);
-    let is_sampled = cpu.is_some_and(|it| it.source != CpuSource::Exact);
     let found = [
         ("were disturbed", validity.external.as_deref()),
         ("failed", validity.failure.as_deref()),
@@ -280,7 +273,6 @@ fn unmeasured(trial: &Trial, metric: Metric) -> Option<(&'static str, &str)> {
             "delivered nothing",
             (is_nothing && of_nothing(metric).is_none()).then_some("it has no such figure"),
         ),
-        ("have no exact CPU time", is_sampled.then_some(NOT_COUNTED)),
         (
             "were disturbed while their CPU time was counted",
             window.and_then(|it| it.external.as_deref()),
@@ -334,9 +326,11 @@ fn mean_value(
     })
 }
 
-/// Returns whether a trial ran as its setting asks, in rhythm if it has one. A failure counts for the setting.
-fn is_as_asked(validity: &Validity) -> bool {
-    validity.is_kept() && validity.unproven.is_none()
+/// Returns whether a trial ran as its setting asks, in rhythm if it has one, as far as anything shows. A failure counts
+/// for the setting.
+fn is_as_asked(trial: &Trial) -> bool {
+    let validity = &trial.validity;
+    validity.is_kept() && (validity.unproven.is_none() || trial.is_unwatched())
 }
 
 /// Returns a trial's value of a metric; `None` if it was not measured. A trial that failed, was disturbed from
@@ -368,12 +362,6 @@ fn of_nothing(metric: Metric) -> Option<f64> {
         Metric::RoundTripP50Ns => Some(f64::INFINITY),
         _ => None,
     }
-}
-
-/// Returns whether a figure of a trial may decide a verdict.
-pub(crate) fn is_sure(trial: &Trial, metric: Metric) -> bool {
-    let mut cpu = trial.result().into_iter().filter_map(|it| it.cpu.as_ref());
-    metric.measure() != Measure::Cost || cpu.all(|it| it.source == CpuSource::Exact)
 }
 
 #[cfg(test)]

@@ -110,13 +110,14 @@ pub fn judge(mut trial: Trial, known: TrialFigures, measured: &MeasuredTrial<'_>
     };
     let polls = poll_evidence(measured, seconds);
     let rate = |count: u64| count as f64 / seconds;
-    let rhythm = (rate(polls.polls), rate(polls.rounds));
+    let rhythm = rhythm(&opened.polls, &closed.polls);
     let evidence = measured.setting.evidence;
     trial.validity = validity(evidence, &measured.napis, window, Some(&ledger));
     let stepped = stepped_clock(&known.hosts, seconds);
     trial.validity.external = trial.validity.external.or(stepped);
     trial.findings = findings(measured, &sampled, rhythm);
-    trial.placement.poll_cpus = cpus_with_polls(&polls.polls_by_cpu);
+    let by_cpu = polls.as_ref().map(|polls| &polls.polls_by_cpu[..]);
+    trial.placement.poll_cpus = cpus_with_polls(by_cpu.unwrap_or_default());
     trial.figures = Some(Box::new(TrialFigures {
         offered_packets: books.packets.map(|(offered, _)| offered),
         delivered_packets: books.packets.map(|(_, delivered)| delivered),
@@ -139,10 +140,11 @@ pub fn judge(mut trial: Trial, known: TrialFigures, measured: &MeasuredTrial<'_>
         out_of_order_packets: books.out_of_order_packets,
         round_trip: books.round_trip,
         round_trip_distribution: books.round_trip_distribution.clone(),
-        polls_per_second: Some(rhythm.0),
-        rounds_per_second: Some(rhythm.1),
-        packets_per_poll: (polls.polls > 0).then(|| polls.frames as f64 / polls.polls as f64),
-        polls: Some(polls),
+        polls_per_second: rhythm.map(|(polls, _)| polls),
+        rounds_per_second: rhythm.map(|(_, rounds)| rounds),
+        packets_per_poll: (polls.as_ref().filter(|polls| polls.polls > 0))
+            .map(|polls| polls.frames as f64 / polls.polls as f64),
+        polls,
         cpu: Some(cpu),
         cpu_tick_sampled: sampled.states,
         context_switches_per_second: rate(sampled.context_switches),
@@ -154,7 +156,11 @@ pub fn judge(mut trial: Trial, known: TrialFigures, measured: &MeasuredTrial<'_>
     trial
 }
 
-fn findings(measured: &MeasuredTrial<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> Findings {
+fn findings(
+    measured: &MeasuredTrial<'_>,
+    sampled: &CpuDelta,
+    rhythm: Option<(f64, f64)>,
+) -> Findings {
     let period_ns = measured.setting.period_ns();
     Findings {
         steal_ratio: sampled
@@ -163,7 +169,9 @@ fn findings(measured: &MeasuredTrial<'_>, sampled: &CpuDelta, rhythm: (f64, f64)
             .map(|core| core.steal_ratio)
             .reduce(f64::max),
         foreign_cpu: (measured.cpu_window.as_ref()).map_or_else(Vec::new, CpuWindow::foreign),
-        rhythm_deviation_ratio: period_ns.map(|period_ns| rhythm_deviation(period_ns, rhythm.1)),
+        rhythm_deviation_ratio: period_ns
+            .zip(rhythm)
+            .map(|(period_ns, (_, rounds))| rhythm_deviation(period_ns, rounds)),
         load_average_1min: measured.window.edges[0].load_average_1min,
     }
 }
@@ -200,10 +208,10 @@ fn ledger(measured: &MeasuredTrial<'_>) -> Ledger {
 }
 
 /// Returns the evidence of polls, counted at the window's edges: polls outside them are not the workload's.
-fn poll_evidence(measured: &MeasuredTrial<'_>, seconds: f64) -> PollEvidence {
+fn poll_evidence(measured: &MeasuredTrial<'_>, seconds: f64) -> Option<PollEvidence> {
     let [opened, closed] = &measured.window.edges;
-    let polls = closed.polls.counts.since(&opened.polls.counts);
-    PollEvidence {
+    let polls = closed.polls.since(&opened.polls)?;
+    Some(PollEvidence {
         netns_inode: measured.netns_inode,
         napi_id: watched(&measured.napis),
         seconds,
@@ -212,7 +220,7 @@ fn poll_evidence(measured: &MeasuredTrial<'_>, seconds: f64) -> PollEvidence {
         empty_polls: polls.empty_polls,
         frames: polls.frames,
         polls_by_cpu: polls.polls_by_cpu,
-    }
+    })
 }
 
 fn cpus_with_polls(polls_by_cpu: &[u64]) -> Vec<u32> {
@@ -287,12 +295,12 @@ pub fn validity(
     }
 }
 
-/// Returns polls and rounds a second between two readings.
-pub fn rhythm(before: &Polls, after: &Polls) -> (f64, f64) {
-    let counts = after.counts.since(&before.counts);
+/// Returns polls and rounds a second between two readings; `None` if they cannot be counted.
+pub fn rhythm(before: &Polls, after: &Polls) -> Option<(f64, f64)> {
+    let counts = after.since(before)?;
     let seconds = (after.at_ns - before.at_ns) as f64 / 1e9;
     let rate = |count: u64| count as f64 / seconds.max(1e-9);
-    (rate(counts.polls()), rate(counts.rounds))
+    Some((rate(counts.polls()), rate(counts.rounds)))
 }
 
 fn external(window: &Window) -> Option<String> {
@@ -357,7 +365,11 @@ pub(crate) const AROUND: &str = "packets of a veth whose sender has TSO on go ar
     or sender = { tso = \"off\" } under [common]";
 
 /// Returns why NAPI instances, polls and rounds a second do not prove that a setting was in force.
-pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -> Option<String> {
+pub fn unproven(evidence: Evidence, napis: usize, rhythm: Option<(f64, f64)>) -> Option<String> {
+    let Some((polls, rounds)) = rhythm else {
+        let why = "it was read back, and not proven by polls, which cannot be counted here";
+        return (evidence != Evidence::AsItIs).then(|| String::from(why));
+    };
     match evidence {
         Evidence::NoNapi if napis > 0 || polls > 0.0 => Some(format!(
             "the receiver has {napis} NAPI instances and {polls:.0} polls/s where it should have none"
@@ -457,11 +469,14 @@ pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu
 
 /// Makes sampled figures of the trial's own window.
 pub fn tick_sampled(sampled: &CpuDelta, seconds: f64, unit: WorkUnit, books: &Books) -> TrialCpu {
+    let cores = sampled.states_in(seconds);
+    let busy: f64 = cores.iter().map(CpuStates::busy).sum();
+    let busy_ns = 1e9 * busy * seconds;
     cpu_of(
         CpuSource::TickSampled,
         seconds,
-        sampled.states.clone(),
-        1e9 * sampled.busy_seconds,
+        cores,
+        busy_ns,
         (unit, books),
     )
 }
@@ -494,7 +509,7 @@ fn cpu_of(
 #[cfg(test)]
 mod tests {
     use nicpoll_model::WindowRates;
-    use nicpoll_observe::{CpuSample, CpuTimes, PollCounts};
+    use nicpoll_observe::{CoreTicks, CpuSample, CpuTimes, PollCounts};
 
     use super::*;
 
@@ -564,11 +579,11 @@ mod tests {
         let edge = |seconds: u64| Edge {
             polls: Polls {
                 at_ns: seconds * 1_000_000_000,
-                counts: PollCounts {
+                counts: Some(PollCounts {
                     polls_by_cpu: vec![2 * rounds * seconds],
                     rounds: rounds * seconds,
                     ..PollCounts::default()
-                },
+                }),
             },
             cpu: CpuSample::now().unwrap(),
             wall_ahead_ns: 0,
@@ -638,6 +653,17 @@ mod tests {
     }
 
     #[test]
+    fn without_polls_nothing_but_how_it_is_needs_no_proof() {
+        let unwatched = |window: &mut Window| window.edges[1].polls.counts = None;
+        for evidence in [ROUNDS, Evidence::Polls, Evidence::NoNapi] {
+            let validity = of(evidence, 4600, unwatched);
+            assert!(validity.is_kept() && !validity.is_proven());
+            assert!(validity.unproven.unwrap().contains("not proven by polls"));
+        }
+        assert_eq!(of(Evidence::AsItIs, 4600, unwatched), Validity::default());
+    }
+
+    #[test]
     fn the_residual_may_be_a_thousandth_of_the_offered_either_way() {
         assert_eq!(residual(&ledger(1000, -1)), None);
         let reason = residual(&ledger(1000, -2)).unwrap();
@@ -668,7 +694,12 @@ mod tests {
                 idle_ratio: 0.48,
                 ..CpuStates::default()
             }],
-            busy_seconds: 0.75,
+            ticks: vec![CoreTicks {
+                core: 3,
+                user: 75,
+                idle: 75,
+                ..CoreTicks::default()
+            }],
             context_switches: 0,
             interrupts: None,
         }

@@ -77,14 +77,14 @@ impl Load<'_> {
         self.lab.watch_polls()?;
         self.delivered()?;
         let mut costs = Vec::new();
-        if self.lab.exact_cpu_refused.is_none() {
+        if self.lab.refused.exact_cpu.is_none() {
             self.lab.count(Counter::Cpu, true)?;
             let timed = self.timed(Counter::Cpu);
             self.lab.count(Counter::Cpu, false)?;
             costs.push(self.cost(EventCounter::CpuTime, timed?));
         }
         // Without a NAPI there are no polls to count.
-        if self.setting.evidence != Evidence::NoNapi {
+        if self.setting.evidence != Evidence::NoNapi && self.lab.refused.polls.is_none() {
             let timed = self.timed(Counter::Polls)?;
             let mut cost = self.cost(EventCounter::Polls, timed);
             let pairs = self.pairs(begin + time);

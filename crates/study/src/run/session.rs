@@ -437,11 +437,18 @@ fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
         let text = "the sender has no nicpoll: nothing is set there, and its counters and CPU time are unknown";
         warnings.push(warning(WarningName::CounterMissing, text));
     }
-    let refused = lab.exact_cpu_refused.as_ref();
-    warnings.extend(refused.map(|why| {
-        let text = format!("CPU time is sampled at the clock tick: {why}");
-        warning(WarningName::CounterMissing, text)
-    }));
+    let polls = lab.refused.polls.iter().map(|why| {
+        format!(
+            "settings are read back, but not proven by polls, and no timer is adjusted until its period is the one asked              for: {why}"
+        )
+    });
+    let exact_cpu = lab.refused.exact_cpu.iter().map(|why| {
+        format!(
+            "CPU time is sampled by the clock tick, with what other programs took: its intervals are wider, and do not              show errors in step with the tick: {why}"
+        )
+    });
+    let texts = polls.chain(exact_cpu);
+    warnings.extend(texts.map(|text| warning(WarningName::CounterMissing, text)));
     warnings
 }
 

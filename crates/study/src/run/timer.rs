@@ -137,7 +137,7 @@ pub fn calibrate(
 
 /// Mean time from round to round between two readings; `None` without rounds.
 pub fn gap_ns(before: &Polls, after: &Polls) -> Option<u64> {
-    let rounds = after.counts.since(&before.counts).rounds;
+    let rounds = after.since(before)?.rounds;
     (after.at_ns - before.at_ns).checked_div(rounds)
 }
 

@@ -354,9 +354,8 @@ impl<'a> Trials<'a> {
         let evidence = subject.setting.evidence;
         for attempt in 1.. {
             let warmed = self.warm_up(subject, memory)?;
-            let missing = warmed
-                .rhythm
-                .and_then(|rhythm| unproven(evidence, napis.len(), rhythm));
+            let missing =
+                (warmed.rhythm).and_then(|rhythm| unproven(evidence, napis.len(), Some(rhythm)));
             if missing.is_none() || attempt == PROOF_ATTEMPTS_MAX {
                 return Ok((warmed, attempt));
             }
@@ -375,7 +374,7 @@ impl<'a> Trials<'a> {
 
     /// Runs the trial's traffic briefly with CPU accounting. `None` if CPU time cannot be counted exactly.
     fn cpu_window(&mut self, subject: Subject<'_>) -> Result<Option<CpuWindow>, LabError> {
-        if self.lab.exact_cpu_refused.is_some() {
+        if self.lab.refused.exact_cpu.is_some() {
             return Ok(None);
         }
         let before = self.readings()?;
@@ -443,7 +442,8 @@ impl<'a> Trials<'a> {
         let traffic_ends = Instant::now() + duration;
         let setting = subject.setting;
         let calibrate = |period_ns| calibrate(self.lab, setting, period_ns, memory, traffic_ends);
-        let calibration = setting.period_ns().map(calibrate).transpose()?;
+        let period_ns = setting.period_ns().filter(|_| opened.counts.is_some());
+        let calibration = period_ns.map(calibrate).transpose()?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let closed = self.lab.studied().polls()?;
         let books = running.drain(self.lab, self.quiet_time())?;
@@ -454,7 +454,7 @@ impl<'a> Trials<'a> {
                 let rounds = 1e9 / *gap_ns as f64;
                 (rounds, rounds)
             }),
-            None => Some(rhythm(&opened, &closed)),
+            None => rhythm(&opened, &closed),
         };
         Ok(Warmed {
             warmup: Warmup {

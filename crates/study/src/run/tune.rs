@@ -18,7 +18,7 @@ use nicpoll_store::{Ended, Store};
 use nicpoll_switch::{Candidate, KnobValues, Request};
 
 use crate::design::{Design, Evidence, NamedSetting, Versus, drop_order, measures};
-use crate::judge::comparisons::{is_sure, value};
+use crate::judge::comparisons::value;
 use crate::judge::trial::TrialPlace;
 use crate::plan::{Lengths, MARGIN, outline, plan_of};
 use crate::run::session::{Identity, Session, StudyError, StudyProgress, in_lab};
@@ -172,10 +172,9 @@ impl TuneRequest {
     }
 
     fn result(&self, trial: &Trial) -> RaceTrial {
-        let sure = value(trial, self.metric).filter(|_| is_sure(trial, self.metric));
         let limits = self.limits.iter();
         RaceTrial {
-            value: sure.filter(|it| *it > 0.0 && it.is_finite()),
+            value: value(trial, self.metric).filter(|it| *it > 0.0 && it.is_finite()),
             limited: limits.map(|it| kept_figure(trial, it.figure)).collect(),
         }
     }
@@ -201,10 +200,7 @@ fn kept_figure(trial: &Trial, figure: KeptFigure) -> Option<f64> {
         KeptFigure::DelayP50Ns => delay(0.5),
         KeptFigure::DelayP99Ns => delay(0.99),
         KeptFigure::LossRatio => trial.loss_ratio(),
-        KeptFigure::BusyCores => {
-            let cpu = figures.cpu.as_ref();
-            Some(cpu.filter(|_| is_sure(trial, Metric::CpuBusy))?.busy())
-        }
+        KeptFigure::BusyCores => Some(figures.cpu.as_ref()?.busy()),
     }
 }
 
@@ -454,7 +450,7 @@ fn cost(request: &TuneRequest, trial: &Trial) -> Option<f64> {
         WorkUnit::Bytes => Metric::CpuNsPerByte,
         WorkUnit::Datagrams | WorkUnit::Transactions => Metric::CpuNsPerPacket,
     };
-    value(trial, metric).filter(|_| is_sure(trial, metric))
+    value(trial, metric)
 }
 
 /// Plans the comparison of the winner with the base.

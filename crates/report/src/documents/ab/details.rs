@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use nicpoll_model::CpuSource;
 use nicpoll_model::ab::{AbBlock, AbCpu, AbPair, AbQueue, AbStamps, AbWindow, LiveAb};
 use nicpoll_model::numbers::{self, MISSING, counted, duration_text, figure, figure_or_missing};
 
@@ -287,15 +288,23 @@ fn write_changes(part: &mut Part, compared: &LiveAb) {
         part.paragraph(ink, format!("{} {how}.{notes}", restored.interface));
     }
     let answer = &compared.answer;
+    let is_sampled = answer
+        .cpu
+        .is_some_and(|cpu| cpu.source == CpuSource::TickSampled);
+    let below = match is_sampled {
+        true => {
+            "with a block in which other programs had all that was sampled: it counts as 0 cores."
+        }
+        false => {
+            "with a block in which counting probably costs more than all that was counted: it counts as 0 cores."
+        }
+    };
     for (pairs, what) in [
         (
             answer.set_aside_pairs,
             "set aside for an event from outside.",
         ),
-        (
-            answer.cpu.map_or(0, |cpu| cpu.pairs_below_counting),
-            "with a block in which counting probably costs more than all that was counted: it counts as 0 cores.",
-        ),
+        (answer.cpu.map_or(0, |cpu| cpu.pairs_below_counting), below),
     ] {
         if pairs > 0 {
             part.warn(format!("{} {what}", counted(pairs, "pair")));

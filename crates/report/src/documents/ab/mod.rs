@@ -133,7 +133,11 @@ fn write_intervals(part: &mut Part, compared: &LiveAb) {
     let mut above = None;
     for (measure, label, figures, ratio, ink) in lines {
         if above.replace(measure) != Some(measure) {
-            part.line(vec![(measure.name().to_owned(), Ink::Faint)]);
+            let named = match measure {
+                Measure::Cost => words::cost(&compared.answer),
+                _ => measure.name().to_owned(),
+            };
+            part.line(vec![(named, Ink::Faint)]);
         }
         let value = ratio.map_or(String::from(MISSING), value);
         let bar = ratio.map_or(String::new(), |ratio| scale.bar(ratio));

@@ -4,10 +4,10 @@
 //! price of a saving in delay follows.
 
 use nicpoll_model::ab::{
-    AbCpuCost, AbDelayAnswer, AbDelayKind, AbLoad, AbNoVerdict, AbQuantile, LiveAb,
+    AbAnswer, AbCpuCost, AbDelayAnswer, AbDelayKind, AbLoad, AbNoVerdict, AbQuantile, LiveAb,
 };
 use nicpoll_model::numbers::{aligned, duration_text, figure, percent, span};
-use nicpoll_model::{Measure, Verdict};
+use nicpoll_model::{CpuSource, Measure, Verdict};
 
 use super::plan::stands_for;
 use crate::documents::study::comparisons::surely;
@@ -26,8 +26,8 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
     match (answer.verdict, &answer.load, &answer.cpu) {
         (Some(verdict), Some(load), Some(cpu)) => {
             let said = verdict_sentence(compared, verdict, load, cpu);
-            let measure = answer.measure.unwrap_or(Measure::Cost).name();
-            sentences.push(format!("{}: {said}", capital(measure)));
+            let measure = capital(&cost(answer));
+            sentences.push(format!("{measure}: {said}"));
             sentences.extend(about_load(compared, verdict, load));
         }
         _ => sentences.extend(answer.no_verdict.iter().map(|why| reason(compared, *why))),
@@ -42,6 +42,15 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
     sentences.extend(more_time(compared));
     sentences.extend(stands_for(compared));
     sentences
+}
+
+/// Names the cost, with how its CPU time was measured unless it was counted.
+pub fn cost(answer: &AbAnswer) -> String {
+    let measure = answer.measure.unwrap_or(Measure::Cost).name();
+    match answer.cpu.map(|cpu| cpu.source) {
+        Some(CpuSource::TickSampled) => format!("{measure}, CPU time sampled by ticks"),
+        _ => String::from(measure),
+    }
 }
 
 fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &AbCpuCost) -> String {
@@ -134,8 +143,12 @@ fn reason(compared: &LiveAb, why: AbNoVerdict) -> String {
         AbNoVerdict::NoTraffic => String::from("the interface carried nothing"),
         AbNoVerdict::BelowCounting => {
             let below = cpu.map_or(0, |cpu| cpu.pairs_below_counting);
+            let floor = match cpu.map(|cpu| cpu.source) {
+                Some(CpuSource::TickSampled) => "what other programs cost",
+                _ => "what counting costs",
+            };
             format!(
-                "what the traffic costs is below what counting costs, in {below} of {pairs} pairs of blocks: such a \
+                "what the traffic costs is below {floor}, in {below} of {pairs} pairs of blocks: such a \
                  comparison takes more traffic"
             )
         }

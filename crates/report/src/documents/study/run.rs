@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::numbers::{MISSING, counted, figure, span};
-use nicpoll_model::{HostFacts, LabHost, Plan, SettingFacts, Study, StudyPlan};
+use nicpoll_model::{HostFacts, LabHost, Plan, SettingFacts, Study, StudyPlan, Trial};
 
 use super::notes;
 use super::trials::TrialGroup;
@@ -154,6 +154,7 @@ fn placement(study: &Study) -> String {
     let polls = polled.iter();
     let polls = polls.map(|(cpus, of)| format!("on CPU {} ({})", listed(cpus), listed(of)));
     let polls = match polled.is_empty() {
+        true if study.trials.iter().any(Trial::is_unwatched) => String::from("polls not counted"),
         true => String::from("no polls were seen"),
         false => format!("polls ran {}", listed(polls)),
     };

@@ -6,7 +6,7 @@ use std::iter;
 use nicpoll_model::numbers::{MISSING, aligned, count, figure, figure_or_missing, percent};
 use nicpoll_model::{
     CpuSource, CpuStates, LossPlace, Measure, Metric, MetricFacts, RateOverTime, SettingFindings,
-    Shares, Side, Study, TrialFigures, Unevenness, WorkUnit, WorkloadFacts,
+    Shares, Side, Study, Trial, TrialFigures, Unevenness, WorkUnit, WorkloadFacts,
 };
 use nicpoll_stats::Summary;
 
@@ -382,12 +382,14 @@ fn findings_rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
 /// A label, and how the number of such trials is read.
 type Trouble = (&'static str, fn(&Study, &SettingFindings) -> u32);
 
-const TROUBLES: [Trouble; 7] = [
+const TROUBLES: [Trouble; 8] = [
     ("  of them disturbed", |_, it| it.external_trials),
     ("  of them failed", |_, it| it.failed_trials),
     ("  of them not in force", not_in_force),
+    ("  of them read back only", read_back_only),
     ("  of them out of rhythm", |study, it| {
-        it.unproven_trials.saturating_sub(not_in_force(study, it))
+        let known = not_in_force(study, it) + read_back_only(study, it);
+        it.unproven_trials.saturating_sub(known)
     }),
     ("  losses do not add up", |_, it| it.ledger_void_trials),
     ("  with losses", |_, it| it.loss_trials),
@@ -396,12 +398,19 @@ const TROUBLES: [Trouble; 7] = [
 
 /// Counts the trials without their setting in force, which have no figure. One that is merely out of rhythm has.
 fn not_in_force(study: &Study, found: &SettingFindings) -> u32 {
-    let own = study.trials.iter().filter(|it| {
-        (&it.workload, &it.setting) == (&found.workload, &found.setting)
-            && it.validity.is_kept()
-            && !it.is_in_force()
-    });
-    own.count() as u32
+    kept(study, found).filter(|it| !it.is_in_force()).count() as u32
+}
+
+/// Counts the trials whose setting polls could not prove.
+fn read_back_only(study: &Study, found: &SettingFindings) -> u32 {
+    let unproven = kept(study, found).filter(|it| it.validity.unproven.is_some());
+    unproven.filter(|it| it.is_unwatched()).count() as u32
+}
+
+fn kept<'a>(study: &'a Study, found: &'a SettingFindings) -> impl Iterator<Item = &'a Trial> {
+    study.trials.iter().filter(|it| {
+        (&it.workload, &it.setting) == (&found.workload, &found.setting) && it.validity.is_kept()
+    })
 }
 
 /// A label, and how its figure is read.

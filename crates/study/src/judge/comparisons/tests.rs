@@ -1,6 +1,6 @@
 use nicpoll_model::{
-    Findings, ForeignCpu, Ledger, Placement, RoundTrip, RoundTripQuantiles, TrialCpu, TrialFigures,
-    Verdict, Warmup, WindowRates,
+    CpuSource, Findings, ForeignCpu, Ledger, Placement, PollEvidence, RoundTrip,
+    RoundTripQuantiles, TrialCpu, TrialFigures, Validity, Verdict, Warmup, WindowRates,
 };
 use nicpoll_testkit::assert_has;
 
@@ -29,6 +29,7 @@ fn figures(bits_per_second: f64) -> TrialFigures {
         receiver: window,
         jitter_seconds: Some(1e-6),
         out_of_order_packets: Some(0),
+        polls: Some(PollEvidence::default()),
         cpu: Some(TrialCpu {
             source: CpuSource::Exact,
             seconds: 0.1,
@@ -543,17 +544,23 @@ fn a_paced_load_is_judged_by_what_arrives_and_by_what_it_costs() {
 }
 
 #[test]
-fn what_has_no_cost_has_no_verdict_on_it_and_the_reason() {
-    let sampled = judged(PACED, |trial| {
+fn a_setting_that_polls_cannot_prove_is_compared_by_what_was_read_back() {
+    let all = judged(PACED, |trial| {
+        trial.validity.unproven = Some(String::from("not proven by polls"));
+        own(trial).polls = None;
         own(trial).cpu.as_mut().unwrap().source = CpuSource::TickSampled;
     });
-    assert_eq!(sampled[0].verdict, Some(Verdict::Equivalent));
-    assert_eq!(sampled[1].verdict, Some(Verdict::Inconclusive));
-    let why = sampled[1].no_verdict.as_deref().unwrap();
-    assert!(
-        why.starts_with("32 of 32 trials have no exact CPU time: "),
-        "{why}"
-    );
+    for one in &all {
+        assert_eq!(one.verdict, Some(Verdict::Equivalent), "{one:?}");
+    }
+    let seen = judged(PACED, |trial| {
+        trial.validity.unproven = Some(String::from("never polled"));
+    });
+    assert_eq!(seen[0].verdict, Some(Verdict::Inconclusive));
+}
+
+#[test]
+fn what_has_no_cost_has_no_verdict_on_it_and_the_reason() {
     let nothing = judged(PACED, |trial| {
         if trial.setting == "polling" {
             let figures = own(trial);
