@@ -115,16 +115,15 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
 fn rows(text: &str) -> Vec<Vec<&str>> {
     let mut all = vec![Vec::new()];
     for line in text.lines() {
-        let Some(row) = line
-            .trim()
-            .trim_start_matches('|')
-            .split_once('|')
-            .filter(|_| line.trim().starts_with('|'))
-        else {
+        let trimmed = line.trim().trim_start_matches(['|', '*', ' ']);
+        let is_table = line.trim().starts_with('|');
+        // Columns of a table without marks stand apart.
+        let row = trimmed.split_once(if is_table { "|" } else { "  " });
+        let row = row.filter(|(name, _)| is_table || !name.contains(' ') && is_name(plain(name)));
+        let Some((name, rest)) = row else {
             all[0].extend(line.split_whitespace());
             continue;
         };
-        let (name, rest) = row;
         let rest = rest.split(|it: char| it.is_whitespace() || "(),;".contains(it));
         for address in rest.filter(|it| it.parse::<IpAddr>().is_ok()) {
             all.push(name.split_whitespace().chain([address]).collect());

@@ -119,7 +119,7 @@ fn others(word: &str, known: &str) -> u32 {
 }
 
 /// Options of iperf that take a number.
-const NUMERIC: &[u8] = b"tipPlwbnLMT";
+const NUMERIC: &[u8] = b"tipPlwbnLMTOA";
 /// Options of iperf that take a word.
 const WORDY: &[u8] = b"cBfyxZFoS";
 

@@ -91,7 +91,7 @@ pub const SAME_HOST: &str = "of it|on it|same box|same machine|same host";
 pub const LASTING: &str = "ever|always|never|throughout|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
 /// Phrases after which a setting may be another, though they do not tell it.
-const MOVES: &str = "other way round|other way around|vice versa|reboot|rebooted|rebooting|reset|power cycle|\
+const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
 /// Words of top's screens, which are no prose.
 const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate";
@@ -300,6 +300,11 @@ impl Sentence {
         self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
     }
 
+    /// Whether it says that something is the other way round.
+    pub fn turns_round(&self) -> bool {
+        self.has_any("other way|other way round|other way around|other direction|opposite direction|reverse direction")
+    }
+
     /// Whether settings may be others from here on.
     pub fn moves(&self) -> bool {
         let is_stock = |it: &&String| {
@@ -318,6 +323,7 @@ impl Sentence {
             || self.has_any("same as in|like in|as in");
         is_like
             || self.has_any(MOVES)
+            || self.turns_round() && !self.has("sends send sending receives direction pushes traffic")
             || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
     }
 
@@ -387,7 +393,8 @@ pub fn parts(text: &str) -> NamedParts {
     let has = |list: &str| words.iter().any(|it| is_in(it, list));
     let all = words.iter().enumerate().any(|(at, word)| {
         let next = words.get(at + 1).copied().unwrap_or("");
-        let is_group = is_in(word, "all two each every") && is_in(next, MACHINES);
+        let is_of_them = next == "of" && words.get(at + 2) == Some(&"them");
+        let is_group = is_in(word, "all two each every") && (is_in(next, MACHINES) || is_of_them);
         is_group || is_in(word, ALL) && !is_in(next, NOT_HOSTS)
     });
     NamedParts {

@@ -478,20 +478,18 @@ impl ToolBlock {
             self.stream(&id).report = Some(line);
             return LineTaken::Yes;
         }
-        let (is_client, reverses) = (self.is_server == Some(false), self.reverses());
+        let (is_server, reverses) = (self.is_server == Some(true), self.reverses());
+        // A client that receives prints the other end's line first.
+        if reverses && line.value.is_receivers == Some(false) {
+            self.stream(&id).report = Some(line);
+            return LineTaken::Yes;
+        }
         let known = self.streams.iter_mut().rev().find(|it| it.id == id);
         if let Some(stream) = known {
             // iperf3 ends with a line of each end.
-            match line.value.is_receivers {
-                Some(true) if is_client && !reverses => {
-                    stream.report = Some(line);
-                    return LineTaken::Yes;
-                }
-                Some(false) if reverses => {
-                    stream.again.push(line.place);
-                    return LineTaken::Yes;
-                }
-                _ => {}
+            if line.value.is_receivers == Some(true) && !is_server && !reverses {
+                stream.report = Some(line);
+                return LineTaken::Yes;
             }
             let is_same = |it: &IntervalLine| it.value.is_same_as(&line.value);
             let mut last = stream.lines.iter().rev().take(TOLD_AGAIN_WITHIN);
@@ -536,7 +534,7 @@ impl ToolBlock {
             }
         }
         if stream.report.is_some() {
-            return Some(true);
+            return Some(!reverses);
         }
         if stream.lines.iter().any(|it| it.value.datagrams.is_some()) {
             return Some(false);

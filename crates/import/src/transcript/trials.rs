@@ -313,7 +313,7 @@ pub fn trial(
     let way = pair.ends().find_map(PrintedEnd::way);
     let [from, to] = match &way {
         Some((from, to)) => [Some(from.0.as_str()), Some(to.0.as_str())],
-        None => [None, pair.sender.as_ref().and_then(|it| it.block.peer())],
+        None => [&pair.receiver, &pair.sender].map(|end| end.as_ref()?.block.peer()),
     };
     let nobody = TerminalHost::default();
     let host = |end: &Option<PrintedEnd>| end.as_ref().map_or(&nobody, |it| it.host()).clone();
@@ -439,6 +439,10 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &EndPair) {
         _ => {}
     }
     let sent = pair.sender.as_ref().and_then(|it| it.stream.total());
+    let told = pair.receiver.as_ref().and_then(|it| it.stream.report.as_ref());
+    if let Some(told) = told {
+        of_line(trial, Some(Side::Sender), told);
+    }
     let decides = own.or(copy).or(sent);
     trial.value = decides.map(|line| line.value.bits_per_second);
     trial.duration_seconds = decides.map(|line| line.value.end - line.value.start);
