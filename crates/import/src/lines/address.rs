@@ -119,7 +119,9 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
         let is_table = line.trim().starts_with('|');
         // Columns of a table without marks stand apart.
         let row = trimmed.split_once(if is_table { "|" } else { "  " });
-        let row = row.filter(|(name, _)| is_table || !name.contains(' ') && is_name(plain(name)));
+        let row = row.filter(|(name, rest)| {
+            is_table || !name.contains(' ') && is_name(plain(name)) && !rest.contains("--")
+        });
         let Some((name, rest)) = row else {
             all[0].extend(line.split_whitespace());
             continue;

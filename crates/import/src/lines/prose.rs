@@ -96,6 +96,11 @@ const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
 /// Words of top's screens, which are no prose.
 const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate";
 
+/// Variables that turn polling on unless they are 0.
+const POLLING_SWITCHES: [&str; 3] = ["polling.enable", "busy_poll", "busy_read"];
+/// Words before the number or the letter of a test.
+const RUNS: &str = "run runs test tests try case";
+
 /// Whether a word is in a list of words.
 pub fn is_in(word: &str, words: &str) -> bool {
     words.split(' ').any(|it| it == word)
@@ -117,6 +122,8 @@ pub struct Sentence {
     pub words: String,
     /// The same, cut at commas, brackets and conjunctions.
     pub clauses: Vec<String>,
+    /// The cells, if it is a row of a table.
+    pub cells: Vec<String>,
 }
 
 /// Which hosts a sentence is of, by their part in a test.
@@ -235,7 +242,7 @@ impl Sentence {
         let is_marked = CONCLUSIONS.split(' ').any(|mark| bullet.starts_with(mark));
         let mut letters = text.split(|it: char| !it.is_ascii_alphabetic());
         let least = match mark {
-            SentenceMark::Heading => 1,
+            SentenceMark::Heading | SentenceMark::Row => 1,
             SentenceMark::None if !introduces && !is_marked => 3,
             _ => 2,
         };
@@ -263,6 +270,10 @@ impl Sentence {
             level: text.bytes().take_while(|it| b"=#".contains(it)).count(),
             words,
             clauses,
+            cells: match mark {
+                SentenceMark::Row => cells(text).into_iter().map(String::from).collect(),
+                _ => Vec::new(),
+            },
         };
         // netstat begins a protocol's counters with its name.
         let is_protocol = ["udp:", "tcp:", "ip:", "icmp:", "ip6:"]
@@ -274,7 +285,6 @@ impl Sentence {
 
     /// The number of the test that it names, and whether it is of that: `for the second one`, `in run 2`.
     pub fn run_number(&self) -> Option<(usize, bool)> {
-        const RUNS: &str = "run runs test tests try case";
         const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
         const OF: &str = "for in of during from";
         const NONE: &str = "time place half minute minutes seconds column line screen";
@@ -293,6 +303,17 @@ impl Sentence {
                 None => None,
             }
         })
+    }
+
+    /// Whether it names a case of a table: `Run B`, `B, from alpha to beta`, or a longer name anywhere.
+    pub fn is_of_case(&self, label: &str) -> bool {
+        if label.len() > 2 && label.parse::<u32>().is_err() {
+            return self.find(label).is_some();
+        }
+        let first = self.clauses.first().map_or("", |it| it.trim());
+        let is_number = label.parse::<u32>().is_ok();
+        let mut kinds = RUNS.split(' ').chain(["setup", "config", "variant", "scenario"]);
+        first == label && !is_number || kinds.any(|it| self.find(&format!("{it} {label}")).is_some())
     }
 
     /// Whether it is of something that ran in no test of the text.
@@ -419,7 +440,8 @@ fn words_of(text: &str) -> (String, Vec<String>) {
         let name = lower.trim_matches(is_edge);
         // A variable is one word, whatever its parts mean.
         let is_variable = name.contains("poll") && name.contains(['_', '.']);
-        if let Some(value) = name.strip_prefix("kern.polling.enable=") {
+        let is_switch = |it: &str| POLLING_SWITCHES.iter().any(|end| it.ends_with(end));
+        if let Some((_, value)) = name.split_once('=').filter(|it| is_switch(it.0)) {
             add_word(&mut read, "polling");
             add_word(&mut read, if value == "0" { "off" } else { "on" });
         } else if is_variable {
@@ -485,6 +507,8 @@ pub enum SentenceMark {
     Comment,
     /// It says something of what comes before.
     Caption,
+    /// A row of a table.
+    Row,
     None,
 }
 
@@ -525,6 +549,28 @@ pub fn is_caption(text: &str) -> bool {
     is_in(&what, "listing figure fig table example output screen") && is_number
 }
 
+/// The cells of a row: between bars, or apart by several spaces. Empty if it is none.
+pub fn cells(line: &str) -> Vec<&str> {
+    let line = line.trim();
+    let is_barred = line.starts_with(['|', '!']);
+    let is_mark = |it: char| it.is_whitespace() || "'*`".contains(it);
+    if is_barred {
+        let bars = ["||", "!!"].into_iter().find(|it| line[1..].contains(it)).unwrap_or("|");
+        let inner = line.trim_matches(['|', '!']);
+        return inner.split(bars).map(|it| it.trim_matches(is_mark)).collect();
+    }
+    let parts: Vec<&str> = line.split("  ").map(|it| it.trim_matches(is_mark)).filter(|it| !it.is_empty()).collect();
+    let is_row = parts.len() >= 3 && parts.iter().all(|it| it.len() < 40 && !it.ends_with(['.', ';']));
+    if is_row { parts } else { Vec::new() }
+}
+
+/// Whether a line is a row of a table, by the lines before and after it.
+fn is_row(line: &str, near: [Option<&str>; 2]) -> bool {
+    let is_barred = |line: &str| line.starts_with(['|', '!']);
+    let is_one = |line: &str| !cells(line).is_empty();
+    is_barred(line) || is_one(line) && near.iter().flatten().any(|it| is_one(it))
+}
+
 /// Whether a line is a rule, or the head of a screen of top.
 fn is_rule(line: &str) -> bool {
     let is_ruled = line.len() > 2 && line.bytes().all(|it| b"=-~*#".contains(&it));
@@ -542,6 +588,7 @@ fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> Sent
     let is_marked = line.starts_with(['=', '#', '*']) || is_textile(line);
     let is_conclusion = ["=>", "==>"].iter().any(|it| line.starts_with(it));
     match () {
+        () if is_row(line, [before, after]) => SentenceMark::Row,
         // Markup has blank lines around its headings; a listing has none around its comments.
         () if line.starts_with("# ") && !is_alone(after) => SentenceMark::Comment,
         () if is_short && is_marked && !is_conclusion => SentenceMark::Heading,

@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The hosts or ends that a clause names, and whether no others are meant.
-    fn scopes(&self, clause: &str) -> (Vec<SwitchScope>, bool) {
+    pub fn scopes(&self, clause: &str) -> (Vec<SwitchScope>, bool) {
         let named = self.hosts.named_in(clause);
         let parts = parts(clause);
         let scopes = match (parts.sender, parts.receiver) {

@@ -119,7 +119,7 @@ impl Context<'_> {
         };
         of.iter()
             .rev()
-            .filter(|it| it.sentence.kind != SentenceKind::Conclusion)
+            .filter(|it| it.sentence.kind != SentenceKind::Conclusion && it.sentence.cells.is_empty())
             .filter(is_near)
             .take(3)
     }

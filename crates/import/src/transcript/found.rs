@@ -493,7 +493,7 @@ impl ToolBlock {
             }
             let is_same = |it: &IntervalLine| it.value.is_same_as(&line.value);
             let mut last = stream.lines.iter().rev().take(TOLD_AGAIN_WITHIN);
-            if last.any(is_same) || stream.report.as_ref().is_some_and(is_same) {
+            if last.any(is_same) || !reverses && stream.report.as_ref().is_some_and(is_same) {
                 stream.again.push(line.place);
                 return LineTaken::Yes;
             }

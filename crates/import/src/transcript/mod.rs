@@ -170,6 +170,7 @@ fn put_together(
     let statements = std::mem::take(&mut walked.statements);
     names::by_elimination(&mut trials, &walked.hosts);
     names::by_parts(&mut trials, &statements, &walked.hosts);
+    names::by_direction(&mut trials, &statements, &walked.hosts);
     names::by_agreement(&mut trials, &walked.hosts);
     let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);

@@ -1,14 +1,17 @@
-//! The ends of trials that print no name: by elimination, by sentences that say which host sends in all tests, and by
-//! the tests that name theirs.
+//! The ends of trials that print no name: by elimination, by sentences that say which host sends in all tests or in
+//! the next one, and by the tests that name theirs.
 
 use std::collections::HashMap;
 
-use nicpoll_model::ImportedTrial;
+use nicpoll_model::{ImportedTrial, SourcePlace};
 
-use crate::lines::prose::{RECEIVERS, SENDERS, is_in};
+use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
 use crate::transcript::evidence::agreed;
 use crate::transcript::found::{HostNames, Statement};
 
+/// Most sentences before a test that may say which way it ran, and how far before it.
+const LEAD: usize = 4;
+const LEAD_BYTES: u64 = 1000;
 /// Most words between a host's name and its part.
 const PART_WITHIN: usize = 5;
 
@@ -52,6 +55,79 @@ pub fn by_agreement(trials: &mut [ImportedTrial], hosts: &HostNames) {
     }
 }
 
+/// Whether a test does not print the name of an end.
+fn is_open(end: &Option<String>) -> bool {
+    end.as_ref().is_none_or(|it| it.contains(['.', ':']))
+}
+
+/// Names the ends of trials of which the sentences before them, or their heading, say which way they ran: `birch to
+/// alder`, `quince sends`, `the other way round`.
+pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
+    // Tests that name no end have the sentence before them in common.
+    let mut told = SourcePlace::default();
+    for at in 0..trials.len() {
+        let (before, rest) = trials.split_at_mut(at);
+        let trial = &mut rest[0];
+        if !is_open(&trial.sender) && !is_open(&trial.receiver) {
+            told = trial.place;
+            continue;
+        }
+        let last = before.iter().rev().find(|it| it.test != trial.test);
+        let until = statements.partition_point(|it| it.place < trial.place);
+        let near = statements[..until].iter().rev().filter(|it| it.place.file == trial.place.file);
+        let is_heading = |it: &&Statement| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
+        let heading = near.clone().take(64).find(is_heading);
+        let since = |it: &&Statement| {
+            it.place > told && it.place.end_byte + LEAD_BYTES >= trial.place.start_byte
+        };
+        let lead = near.take(LEAD).take_while(since).chain(heading);
+        let way = lead.filter(|it| !it.sentence.asks).find_map(|it| {
+            let way = direction(&it.sentence, hosts);
+            way.or_else(|| {
+                let last = last.filter(|_| it.sentence.turns_round())?;
+                Some([last.receiver.clone(), last.sender.clone()])
+            })
+        });
+        let Some(way) = way else {
+            continue;
+        };
+        let fits = |end: &Option<String>, said: &Option<String>| is_open(end) || said.is_none() || end == said;
+        if fits(&trial.sender, &way[0]) && fits(&trial.receiver, &way[1]) {
+            let [sender, receiver] = way;
+            trial.sender = sender.or(trial.sender.take());
+            trial.receiver = receiver.or(trial.receiver.take());
+        }
+    }
+}
+
+/// The sender and the receiver of which a sentence tells.
+fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 2]> {
+    const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing";
+    const RECEIVES: &str = "receives receive receiving";
+    let words: Vec<&str> = sentence.words.split_whitespace().collect();
+    let host = |at: usize| {
+        let word = words.get(at)?;
+        hosts.named_in(&format!(" {word} ")).first().map(|it| String::from(*it))
+    };
+    let other = |it: &String| hosts.other(it).map(String::from);
+    (0..words.len()).find_map(|at| {
+        let one = host(at)?;
+        let next = words.get(at + 1).copied().unwrap_or("");
+        if is_in(next, "to into towards toward") {
+            let to = host(at + 2).filter(|to| *to != one);
+            let is_from = at > 0 && words[at - 1] == "from" && words.get(at + 2) == Some(&"the");
+            let to = to.or_else(|| other(&one).filter(|_| is_from))?;
+            return Some([Some(one), Some(to)]);
+        }
+        let part = if is_in(next, "is as was") { words[at + 2..].iter().take(3).find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS)).copied().unwrap_or("") } else { next };
+        match () {
+            () if is_in(part, SENDS) || part != next && is_in(part, SENDERS) => Some([Some(one.clone()), other(&one)]),
+            () if is_in(part, RECEIVES) || part != next && is_in(part, RECEIVERS) => Some([other(&one), Some(one)]),
+            () => None,
+        }
+    })
+}
+
 /// Names the ends of trials that tell none, if sentences say which host sends and which receives.
 pub fn by_parts(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
     let mut parts: HashMap<&str, [bool; 2]> = HashMap::new();
@@ -67,7 +143,8 @@ pub fn by_parts(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &
             };
             let after = sentence.words[at + named.len()..].split_whitespace();
             let after = after.filter(|it| !it.starts_with(|it: char| it.is_ascii_digit()));
-            let after = after.take(PART_WITHIN).take_while(|it| {
+            let within = if sentence.cells.is_empty() { PART_WITHIN } else { after.clone().count() };
+            let after = after.take(within).take_while(|it| {
                 !hosts.has(it) && !is_in(it, "to from with against than not on of for")
             });
             for word in after {

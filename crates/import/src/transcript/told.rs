@@ -7,7 +7,9 @@ use std::collections::HashSet;
 
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
-use crate::lines::prose::{ClauseMode, DOUBTS, LASTING, RETRACTS, Sentence, SentenceKind};
+use crate::lines::prose::{
+    self, ClauseMode, DOUBTS, LASTING, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
+};
 use crate::transcript::claims::{Claim, Reader};
 use crate::transcript::found::{self, Found, HostNames, PollingSwitch, Statement, SwitchScope};
 
@@ -53,11 +55,90 @@ pub fn told(
         trials,
         screens,
         commands: commands.map(|it| it.place).collect(),
+        cases: Cases::default(),
         found: Vec::new(),
         single: Vec::new(),
     };
     teller.tell(first.filter(|_| is_one).map(String::as_str));
     (teller.found, teller.single)
+}
+
+/// The cases that tables give names, and what each says of hosts or ends: `B | polling | interrupts`.
+#[derive(Default)]
+struct Cases {
+    head: Vec<String>,
+    all: Vec<(String, Vec<Claim>)>,
+}
+
+impl Cases {
+    /// Most cases.
+    const MAX: usize = 64;
+
+    /// Reads a row: of cases in columns of hosts, or of a host in columns of cases.
+    fn row(&mut self, cells: &[String], reader: &mut Reader) {
+        let text = |cell: &str| Sentence::of(cell, SentenceMark::Row, false);
+        let said: Vec<Option<bool>> = (0..cells.len()).map(|at| self.said(cells, at)).collect();
+        if said.iter().all(Option::is_none) {
+            if cells.iter().any(|it| it.contains(|it: char| it.is_ascii_alphabetic())) {
+                self.head = cells.to_vec();
+            }
+            return;
+        }
+        let scope = |reader: &Reader, cell: Option<&String>| {
+            let named = reader.scopes(&text(cell?)?.words).0;
+            <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
+        };
+        let of_row = scope(reader, cells.first()).filter(|_| said[0].is_none());
+        for (at, said) in said.iter().enumerate().skip(1) {
+            let (case, scope) = match (&of_row, scope(reader, self.head.get(at))) {
+                (_, Some(scope)) => (&cells[0], Some(scope)),
+                (Some(host), None) => (self.head.get(at).unwrap_or(&cells[0]), Some(host.clone())),
+                (None, None) => (&cells[0], None),
+            };
+            let Some(case) = text(case).map(|it| String::from(it.words.trim())) else {
+                continue;
+            };
+            let known = |name: &str| self.all.iter().rev().find(|it| it.0 == name);
+            let claims = match (scope, said) {
+                (Some(scope), Some(polls)) => vec![(scope, *polls)],
+                // `as in A`, `same`
+                (Some(scope), None) => {
+                    let words = text(&cells[at]).map_or(String::new(), |it| it.words);
+                    let is_same = words.contains(" same ") || words.contains(" as ");
+                    let other = words.split(' ').find_map(known).or(self.all.iter().rev().find(|it| it.0 != case));
+                    let other = other.filter(|_| is_same);
+                    let of_it = other.iter().flat_map(|it| &it.1).filter(|it| it.0 == scope);
+                    of_it.cloned().collect()
+                }
+                (None, _) => text(&cells[at]).and_then(|it| reader.read(&it, true)).unwrap_or_default(),
+            };
+            if !claims.is_empty() && self.all.len() < Self::MAX {
+                match self.all.iter_mut().find(|it| it.0 == case) {
+                    Some(known) => known.1.extend(claims),
+                    None => self.all.push((case, claims)),
+                }
+            }
+        }
+    }
+
+    /// The setting that a cell names, by itself or under a heading that names polling.
+    fn said(&self, cells: &[String], at: usize) -> Option<bool> {
+        let cell = cells[at].as_str();
+        prose::setting(cell).or_else(|| {
+            let is_topic = prose::setting(self.head.get(at)?) == Some(true);
+            let word = cell.to_ascii_lowercase();
+            let is = |words: &str| is_topic && is_in(&word, words);
+            is("on yes x 1").then_some(true).or(is("off no - 0").then_some(false))
+        })
+    }
+
+    /// What a heading, a label or a caption says that names one case.
+    fn named(&self, sentence: &Sentence) -> Option<Vec<Claim>> {
+        let is_head = sentence.introduces || sentence.kind != SentenceKind::Plain;
+        let mut named = self.all.iter().filter(|it| is_head && sentence.is_of_case(&it.0));
+        let first = named.next()?;
+        named.all(|it| it.1 == first.1).then(|| first.1.clone())
+    }
 }
 
 /// Reads the sentences of all texts.
@@ -69,6 +150,7 @@ struct Teller<'a> {
     screens: Vec<SourcePlace>,
     /// The places of commands that turn polling on or off.
     commands: Vec<SourcePlace>,
+    cases: Cases,
     found: Vec<PollingSwitch>,
     single: Vec<SingleSwitch>,
 }
@@ -84,6 +166,10 @@ impl Teller<'_> {
             let Statement {
                 place, sentence, ..
             } = statement;
+            if !sentence.cells.is_empty() {
+                self.cases.row(&sentence.cells, &mut reader);
+                continue;
+            }
             let is_conclusion = sentence.kind == SentenceKind::Conclusion;
             let before = self.trials.partition_point(|it| it.place < *place);
             let of = match is_conclusion {
@@ -103,6 +189,8 @@ impl Teller<'_> {
                 continue;
             }
             let read = reader.read(sentence, of.is_some());
+            let of_case = self.cases.named(sentence);
+            let read = read.filter(|it| !it.is_empty() || of_case.is_none()).or(of_case);
             // `No slot is free, sorry.` takes back nothing that another sentence says.
             let is_topic = reader.is_topic[usize::from(!sentence.words.ends_with(" sorry "))];
             self.retract(statement, before, of.is_none() && is_topic);
