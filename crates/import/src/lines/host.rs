@@ -3,6 +3,7 @@
 //! CPU states that do not sum to 100 % are refused: a screen redraw has overwritten some.
 
 use crate::cursor::Cursor;
+use crate::lines::prose::POLLING_SWITCHES;
 use crate::lines::seen::{Anchor, Seen};
 use crate::lines::statistics::reading;
 
@@ -40,7 +41,10 @@ pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         cursor.at += 1;
     }
     cursor.spaces();
-    cursor.byte(b':').or_else(|| cursor.byte(b'='))?;
+    // A sentence that turns polling on says where and when.
+    let is_set = cursor.byte(b':').is_none();
+    let is_told = is_set && POLLING_SWITCHES.iter().any(|it| name.ends_with(it));
+    (!is_told && (!is_set || cursor.byte(b'=').is_some())).then_some(())?;
     cursor.spaces();
     let mut value = cursor.word(24, |it| it.is_ascii_digit() || it == b'-')?;
     let mut was = None;
@@ -123,7 +127,7 @@ pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
     if is_kernel && !cursor.peek().is_ascii_digit() {
         return None;
     }
-    let line = cursor.word(VALUE_MAX, |it| it != b'\n')?;
+    let line = cursor.word(VALUE_MAX, |it| !b"\n|".contains(&it))?;
     if (is_kernel && !line.contains(['-', '#', '('])) || (name == "CPU" && !line.contains("Hz")) {
         return None;
     }

@@ -97,7 +97,7 @@ const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
 const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate";
 
 /// Variables that turn polling on unless they are 0.
-const POLLING_SWITCHES: [&str; 3] = ["polling.enable", "busy_poll", "busy_read"];
+pub const POLLING_SWITCHES: [&str; 3] = ["polling.enable", "busy_poll", "busy_read"];
 /// Words before the number or the letter of a test.
 const RUNS: &str = "run runs test tests try case";
 
@@ -424,6 +424,11 @@ pub fn parts(text: &str) -> NamedParts {
         all,
         only: has("only alone just"),
     }
+}
+
+/// Whether a clause says what is not so.
+pub fn negates(clause: &str) -> bool {
+    clause.split_whitespace().any(|it| is_in(it, NEGATES))
 }
 
 /// The words of a text between single spaces, and the same cut into clauses.

@@ -1,6 +1,6 @@
 //! Attaches counters to the nearest trials.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use nicpoll_model::{
     ImportedBasis, ImportedFigure, ImportedReading, ImportedTrial, Side, SourcePlace,
@@ -50,6 +50,18 @@ impl<'a> Near<'a> {
 
 /// Most trials of one test between two readings.
 const TRIALS_OF_TEST: usize = 64;
+
+/// Gives counters whose host is not said that of all others with the same names.
+pub fn like_others(readings: &mut [ImportedReading]) {
+    let mut known: HashMap<String, Option<String>> = HashMap::new();
+    for reading in readings.iter().filter(|it| it.is_cumulative && it.host.is_some()) {
+        let host = known.entry(reading.name.clone()).or_insert_with(|| reading.host.clone());
+        host.take_if(|it| Some(&*it) != reading.host.as_ref());
+    }
+    for reading in readings.iter_mut().filter(|it| it.host.is_none()) {
+        reading.host = known.get(&reading.name).cloned().flatten();
+    }
+}
 
 /// Attaches counter differences: for a counter that runs from boot, the growth between readings before and
 /// after a test is a figure of that test. Skipped if another test is between them, or the counter fell.

@@ -11,7 +11,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::lines::prose::{DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
+use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
 use crate::transcript::found::{
     CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
@@ -38,7 +38,7 @@ const AFTER: i32 = 2;
 /// Weight of a word that fits a test or its setting; one that does not weighs twice as much against it.
 const WORD: i32 = 3;
 /// A host that idles for more than this runs no test.
-const IDLE: f64 = 0.97;
+const IDLE: f64 = 0.98;
 /// Most tests before and after a screen that are weighed without a clock.
 const REACH: usize = 8;
 /// Most screens in a row.
@@ -83,8 +83,11 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The host or end that a sentence is about.
     fn about(&self, sentence: &Sentence) -> Option<Shown> {
-        let named = self.hosts.named_in(&sentence.words);
-        let parts = sentence.parts();
+        // `tui (top of kea was not saved):`
+        let said = sentence.clauses.iter().filter(|it| !prose::negates(it));
+        let said: String = said.map(String::as_str).collect();
+        let named = self.hosts.named_in(&said);
+        let parts = prose::parts(&said);
         // "client" may be a host's name, too.
         let at = |name: &&&str| {
             let small = name.to_ascii_lowercase();
@@ -196,7 +199,9 @@ impl Context<'_> {
     fn hosts_of(&self, scene: &Scene, place: &SourcePlace) -> Vec<(Shown, Reason)> {
         let mut found = Vec::new();
         let mut weight = if scene.is_asked { EARLIER } else { SENTENCE };
-        for statement in self.before(scene, place) {
+        let listed = self.listed(place);
+        let is_list = |it: &&Statement| listed.as_ref().is_some_and(|list| list.1 == it.place);
+        for statement in self.before(scene, place).filter(|it| !is_list(it)) {
             if let Some(shown) = self.about(&statement.sentence) {
                 let text = "the text before it names the host";
                 found.push((shown, reason(weight, text, statement.place)));
@@ -214,7 +219,7 @@ impl Context<'_> {
             let text = "the conclusion after it names the host";
             found.push((shown, reason(SENTENCE + 1, text, statement.place)));
         }
-        if let Some((shown, at)) = self.listed(place) {
+        if let Some((shown, at)) = listed {
             let text = "the text lists the hosts of these screens";
             found.push((shown, reason(SENTENCE + 1, text, at)));
         }

@@ -206,6 +206,7 @@ fn put_together(
     for (scene, reading) in scenes {
         reading.host = context.host_of(scene, &reading.place, &ends);
     }
+    attach::like_others(&mut walked.readings);
     let unplaced = &mut imported.unplaced;
     evidence::book(
         &mut trials,

@@ -474,10 +474,10 @@ impl<'a> Walk<'a> {
         });
         let last = self.out.statements.last();
         let is_parted = last.is_some_and(|it| Some(it.place) > self.output);
-        let is_of_next = self
-            .block
-            .as_ref()
-            .is_some_and(|it| it.is_over() && it.streams.iter().all(|it| it.id != line.value.id));
+        let is_of_next = self.block.as_ref().is_some_and(|it| {
+            let is_new = it.streams.iter().all(|it| it.id != line.value.id);
+            it.is_over() && (is_new || line.value.start == 0.0)
+        });
         if is_elsewhere || is_parted && is_of_next {
             self.end_block();
         }
