@@ -211,7 +211,7 @@ impl ClauseMode {
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
         let (first, last) = (*words.first()?, *words.last()?);
         let negates = has(NEGATES) || has(OFF);
-        if has("back") && has("normal stock default defaults interrupt zero 0 factory was") {
+        if has("back") && !has("its ethtool") && has("normal stock default defaults interrupt zero 0 factory was") {
             return Some(false);
         }
         if is_topic && words == ["on"] {
@@ -445,6 +445,9 @@ fn words_of(text: &str) -> (String, Vec<String>) {
         let name = lower.trim_matches(is_edge);
         // A variable is one word, whatever its parts mean.
         let is_variable = name.contains("poll") && name.contains(['_', '.']);
+        if lower.starts_with(CUTS) {
+            read.1.push(String::from(" "));
+        }
         let is_switch = |it: &str| POLLING_SWITCHES.iter().any(|end| it.ends_with(end));
         if let Some((_, value)) = name.split_once('=').filter(|it| is_switch(it.0)) {
             add_word(&mut read, "polling");
@@ -457,6 +460,9 @@ fn words_of(text: &str) -> (String, Vec<String>) {
                 .starts_with("-poll")
             {
                 add_word(&mut read, "no");
+            }
+            if matches!(token, "->" | "-->") {
+                add_word(&mut read, "to");
             }
             for part in lower.split_inclusive(is_edge) {
                 add_word(&mut read, part.trim_end_matches(is_edge));
@@ -515,6 +521,22 @@ pub enum SentenceMark {
     /// A row of a table.
     Row,
     None,
+}
+
+/// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.
+pub fn author(line: &str) -> Option<&str> {
+    const BY: [&str; 6] = ["From: ", "Posted by ", "Post by ", "Comment by ", "Reply by ", "Author: "];
+    let line = line.trim();
+    let is_number = |it: &str| it.strip_prefix('#').is_some_and(|it| it.parse::<u32>().is_ok());
+    let said = BY.iter().find_map(|it| line.strip_prefix(it)).or_else(|| {
+        let mut words = line.split_whitespace();
+        let (first, last) = (words.next()?, words.next_back()?);
+        let is_post = line.len() <= HEADING_MAX && line.contains("20") && line.contains("  ");
+        let name = if is_number(first) { words.next()? } else { first };
+        (is_post && (is_number(first) || is_number(last))).then_some(name)
+    })?;
+    let end = said.find(['<', '(', ',']).unwrap_or(said.len());
+    Some(said[..end].trim()).filter(|it| !it.is_empty())
 }
 
 /// The end of `20:37 <jonas> `, with which a line of a chat begins.

@@ -276,9 +276,12 @@ impl Context<'_> {
 }
 
 /// The sender and the receiver on which all trials agree.
-pub fn agreed(trials: &[ImportedTrial]) -> [Option<String>; 2] {
+pub fn agreed<'t>(
+    trials: impl IntoIterator<Item = &'t ImportedTrial> + Clone,
+) -> [Option<String>; 2] {
     [Side::Sender, Side::Receiver].map(|side| {
-        let mut ends = trials.iter().filter_map(|it| end(it, side));
+        let all = trials.clone().into_iter();
+        let mut ends = all.filter_map(|it| end(it, side));
         let first = ends.next();
         first.filter(|first| ends.all(|it| it == *first)).cloned()
     })

@@ -147,10 +147,30 @@ pub struct Found {
     pub mentions: Vec<AddressMention>,
     /// Host names in prompts and labels.
     pub hosts: HostNames,
+    /// Who wrote what.
+    pub authors: Authors,
     /// The sentences.
     pub statements: Vec<Statement>,
     /// What stands before each of [`Found::readings`].
     pub reading_scenes: Vec<Scene>,
+}
+
+/// Where mails, posts and comments begin, and their authors: what one says of his hosts is not of another's.
+#[derive(Debug, Default)]
+pub struct Authors(pub Vec<(SourcePlace, String)>);
+
+impl Authors {
+    /// The author of a place; empty before the first that is named.
+    pub fn of(&self, place: &SourcePlace) -> &str {
+        let after = self.0.partition_point(|it| it.0 <= *place);
+        let last = after.checked_sub(1).map(|at| &self.0[at]);
+        last.filter(|it| it.0.file == place.file).map_or("", |it| it.1.as_str())
+    }
+
+    /// Whether two places have the same author.
+    pub fn is_one(&self, one: &SourcePlace, other: &SourcePlace) -> bool {
+        one.file == other.file && self.of(one) == self.of(other)
+    }
 }
 
 /// Host names.

@@ -171,12 +171,12 @@ fn put_together(
     names::by_elimination(&mut trials, &walked.hosts);
     names::by_parts(&mut trials, &statements, &walked.hosts);
     names::by_direction(&mut trials, &statements, &walked.hosts);
-    names::by_agreement(&mut trials, &walked.hosts);
+    names::by_agreement(&mut trials, &walked.hosts, &walked.authors);
     let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();
-    let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named);
+    let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, &walked.authors);
     trials.iter_mut().for_each(|trial| state(trial, &settings));
     trials.iter_mut().for_each(|trial| correct(trial, map));
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
@@ -202,7 +202,7 @@ fn put_together(
         windows: runs::windows(&walked.blasts).collect(),
     };
     let scenes = walked.reading_scenes.iter().zip(&mut walked.readings);
-    let ends = evidence::agreed(&trials);
+    let ends = evidence::agreed(trials.iter());
     for (scene, reading) in scenes {
         reading.host = context.host_of(scene, &reading.place, &ends);
     }

@@ -7,7 +7,7 @@ use nicpoll_model::{ImportedTrial, SourcePlace};
 
 use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
 use crate::transcript::evidence::agreed;
-use crate::transcript::found::{HostNames, Statement};
+use crate::transcript::found::{Authors, HostNames, Statement};
 
 /// Most sentences before a test that may say which way it ran, and how far before it.
 const LEAD: usize = 4;
@@ -43,15 +43,19 @@ pub fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {
     }
 }
 
-/// Names the ends of trials that tell nothing, if the text names two hosts and all others agree on their parts.
-pub fn by_agreement(trials: &mut [ImportedTrial], hosts: &HostNames) {
-    let [sender, receiver] = agreed(trials);
-    let is_bare = |it: &&mut ImportedTrial| it.sender.is_none() && it.receiver.is_none();
-    for trial in trials
-        .iter_mut()
-        .filter(|it| hosts.count() == 2 && is_bare(it))
-    {
-        (trial.sender, trial.receiver) = (sender.clone(), receiver.clone());
+/// Names the ends of trials that tell nothing, if all others of their author agree on their parts.
+pub fn by_agreement(trials: &mut [ImportedTrial], hosts: &HostNames, authors: &Authors) {
+    let mut of: HashMap<&str, Vec<&ImportedTrial>> = HashMap::new();
+    let is_bare = |it: &ImportedTrial| it.sender.is_none() && it.receiver.is_none();
+    for trial in trials.iter().filter(|it| !is_bare(it)) {
+        of.entry(authors.of(&trial.place)).or_default().push(trial);
+    }
+    // Of more hosts than two, those of several tests are one author's.
+    let is_enough = |it: &Vec<&ImportedTrial>| hosts.count() == 2 || it.len() > 1 && !authors.0.is_empty();
+    let agreed: HashMap<&str, [Option<String>; 2]> = of.into_iter().filter(|it| is_enough(&it.1)).map(|(name, of)| (name, agreed(of))).collect();
+    for trial in trials.iter_mut().filter(|it| is_bare(it)) {
+        let ends = agreed.get(authors.of(&trial.place)).cloned();
+        [trial.sender, trial.receiver] = ends.unwrap_or_default();
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace};
 use thiserror::Error;
 
-use crate::transcript::found::{PollingSwitch, SwitchScope, ToolSetting};
+use crate::transcript::found::{Authors, PollingSwitch, SwitchScope, ToolSetting};
 use crate::transcript::told::SingleSwitch;
 
 /// A setting, how it is known, and where the text states it.
@@ -25,7 +25,7 @@ fn basis(is_said: bool) -> ImportedBasis {
 /// The setting of trials for which the text does not say how hosts receive.
 pub const NOT_SAID: &str = "not-said";
 
-/// Most changes after a test that are looked at for one that tells what was before.
+/// Most changes before or after a test that are looked at for one that tells what it ran with.
 const AHEAD_MAX: usize = 64;
 
 /// Whether an end polls, where the text says so, and whether it names the host.
@@ -49,6 +49,7 @@ pub struct HostSettings<'a> {
     stranger: Option<SourcePlace>,
     /// All hosts that are an end of a trial.
     ends: HashSet<&'a str>,
+    authors: &'a Authors,
 }
 
 impl<'a> HostSettings<'a> {
@@ -57,6 +58,7 @@ impl<'a> HostSettings<'a> {
         single: &'a [SingleSwitch],
         knobs: &'a [ToolSetting],
         trials: &'a [ImportedTrial],
+        authors: &'a Authors,
     ) -> Self {
         let mut by_scope: BTreeMap<&SwitchScope, Vec<&PollingSwitch>> = BTreeMap::new();
         for switch in switches {
@@ -85,19 +87,20 @@ impl<'a> HostSettings<'a> {
             single: by_trial,
             stranger: stranger.map(|it| it.place),
             ends,
+            authors,
         }
     }
 
-    /// The last switch before a place, in the same file.
-    fn last(of: &[&'a PollingSwitch], place: &SourcePlace) -> Option<&'a PollingSwitch> {
+    /// The last switch before a place, by the same author.
+    fn last(&self, of: &[&'a PollingSwitch], place: &SourcePlace) -> Option<&'a PollingSwitch> {
         let before = of.partition_point(|it| it.place < *place);
-        let last = of.get(before.checked_sub(1)?)?;
-        (last.place.file == place.file).then_some(*last)
+        let mut near = of[..before].iter().rev().take(AHEAD_MAX);
+        near.find(|it| self.authors.is_one(&it.place, place)).copied()
     }
 
     /// The last polling setting that the text gives these hosts.
     fn said_of(&self, scope: &SwitchScope, place: &SourcePlace) -> Option<&'a PollingSwitch> {
-        Self::last(self.by_scope.get(scope)?, place)
+        self.last(self.by_scope.get(scope)?, place)
     }
 
     /// Whether one end of a test polls, by its host's name or else by its part: what the text says last, or the
@@ -248,7 +251,7 @@ impl<'a> HostSettings<'a> {
             SwitchScope::Host(host) => !self.ends.contains(host.as_str()),
             _ => ends.iter().all(|end| it.is_meant(*end)),
         };
-        let last = Self::last(&self.all, place).filter(|it| is_other(it));
+        let last = self.last(&self.all, place).filter(|it| is_other(it));
         let all = self
             .said_of(&SwitchScope::All, place)
             .filter(|it| is_other(it));
@@ -266,8 +269,8 @@ impl<'a> HostSettings<'a> {
         is_of: &dyn Fn(&PollingSwitch) -> bool,
     ) -> Option<(SourcePlace, Option<bool>)> {
         let later = self.all[self.all.partition_point(|it| it.place < *place)..].iter();
-        let later = later.take_while(|it| it.place.file == place.file);
-        let mut later = later.take(AHEAD_MAX).filter(|it| is_of(it));
+        let later = later.take(AHEAD_MAX);
+        let mut later = later.filter(|it| self.authors.is_one(&it.place, place) && is_of(it));
         let next = later.find(|it| it.is_command || it.is_polling.is_none())?;
         next.is_polling.map(|it| (next.place, Some(!it)))
     }

@@ -11,7 +11,7 @@ use crate::lines::prose::{
     self, ClauseMode, DOUBTS, LASTING, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
 };
 use crate::transcript::claims::{Claim, Reader};
-use crate::transcript::found::{self, Found, HostNames, PollingSwitch, Statement, SwitchScope};
+use crate::transcript::found::{self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope};
 
 /// The first lines of a text are its title.
 const TITLE_LINES: u32 = 2;
@@ -52,6 +52,7 @@ pub fn told(
     let mut teller = Teller {
         statements,
         hosts: &found.hosts,
+        authors: &found.authors,
         trials,
         screens,
         commands: commands.map(|it| it.place).collect(),
@@ -145,6 +146,7 @@ impl Cases {
 struct Teller<'a> {
     statements: &'a [Statement],
     hosts: &'a HostNames,
+    authors: &'a Authors,
     trials: &'a [ImportedTrial],
     /// The places of output that is of no trial.
     screens: Vec<SourcePlace>,
@@ -166,6 +168,10 @@ impl Teller<'_> {
             let Statement {
                 place, sentence, ..
             } = statement;
+            if index > 0 && !self.authors.is_one(&self.statements[index - 1].place, place) {
+                reader = Reader::of(self.hosts, tested);
+                heading = None;
+            }
             if !sentence.cells.is_empty() {
                 self.cases.row(&sentence.cells, &mut reader);
                 continue;

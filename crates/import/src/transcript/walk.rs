@@ -160,6 +160,7 @@ impl<'a> Walk<'a> {
         let from = self.prose_from.max(end.saturating_sub(PROSE_MAX));
         let text = String::from_utf8_lossy(&self.plain.bytes[from.min(end)..end]);
         let is_near = from == self.prose_from;
+        self.authors(&text, from);
         for (range, mut mark) in prose::sentences(&text, from == 0) {
             let of = &text[range.clone()];
             let last = self.out.statements.last().map(|it| it.place);
@@ -201,6 +202,22 @@ impl<'a> Walk<'a> {
                 sentence,
                 after: self.output.filter(|_| is_near),
             });
+        }
+    }
+
+    /// Takes the authors of posts; a terminal is of one of them.
+    fn authors(&mut self, text: &str, from: usize) {
+        let mut at = from;
+        for line in text.split_inclusive('\n') {
+            if let Some(name) = prose::author(line) {
+                let place = self.place_of(&(at..at + line.trim_end().len()));
+                if self.out.authors.of(&place) != name {
+                    self.host = TerminalHost::default();
+                    self.labelled = None;
+                }
+                self.out.authors.0.push((place, String::from(name)));
+            }
+            at += line.len();
         }
     }
 
