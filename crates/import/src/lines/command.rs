@@ -60,9 +60,22 @@ fn is_interface_or_end(word: &str) -> bool {
 pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     let mark = cursor.at;
     cursor.at += 1;
-    let mut command = command(cursor.spaces())?;
-    command.is_prompted = true;
     let (host, began) = prompt(cursor.bytes, mark, from);
+    let known = cursor.attempt(|cursor| command(cursor.spaces()));
+    // Of another command the prompt says whose terminal it is.
+    let other = || {
+        let line = cursor.bytes[..began].iter().rposition(|it| *it == b'\n').map_or(0, |at| at + 1);
+        let is_first = cursor.bytes[line..began].iter().all(|it| *it == b' ');
+        let is_sure = b"#$".contains(&cursor.bytes[mark]) && cursor.peek() == b' ' && host.is_some();
+        (is_first && is_sure && cursor.ahead(1) > b' ').then(|| ToolCommand {
+            tool: Tool::Other,
+            host: None,
+            is_prompted: true,
+            words: Vec::new(),
+        })
+    };
+    let mut command = known.or_else(other)?;
+    command.is_prompted = true;
     command.host = host;
     Some(vec![Anchor {
         at: began..cursor.at,
@@ -160,7 +173,7 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
         Tool::Iperf => takes.is_some_and(|letter| NUMERIC.contains(&letter)),
         Tool::Netblast | Tool::Netsend => position > 0,
         Tool::Netreceive => true,
-        Tool::Look | Tool::Sysctl | Tool::Ifconfig | Tool::Ethtool => false,
+        _ => false,
     };
     if cursor.peek() == b'-' {
         // A row of dashes begins a banner.

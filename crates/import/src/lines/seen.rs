@@ -73,6 +73,8 @@ pub enum Tool {
     Sysctl,
     Ifconfig,
     Ethtool,
+    /// Any other, of which only the prompt is read.
+    Other,
 }
 
 /// A command.

@@ -11,7 +11,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
+use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind, is_in};
 use crate::transcript::found::{
     CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
@@ -30,6 +30,8 @@ const PROMPT: i32 = 1;
 const ASKED: i32 = 6;
 /// Weight of another screen with the same start of the host.
 const BOOT: i32 = 4;
+/// Weight of a screen of the system that only one host of the text has.
+const SYSTEM: i32 = 4;
 /// Weight of a clock that stands within a test, and of one that does not though others of that host do.
 const CLOCK: i32 = 6;
 /// Weight of the test right before a screen, and of the one after it.
@@ -107,6 +109,28 @@ impl Context<'_> {
                 _ => None,
             },
         }
+    }
+
+    /// The only host that runs Linux, or FreeBSD, where the text tells it of all: `desk (Debian)`.
+    fn only_of(&self, is_linux: bool) -> Option<&str> {
+        const LINUX: &str = "linux debian ubuntu centos fedora gentoo suse redhat";
+        let mut systems: HashMap<&str, [bool; 2]> = HashMap::new();
+        for sentence in self.statements.iter().map(|it| &it.sentence) {
+            let mut host = None;
+            for word in sentence.words.split_whitespace() {
+                let named = self.hosts.named_in(&format!(" {word} "));
+                host = named.first().copied().or(host);
+                let is = [word == "freebsd", is_in(word, LINUX)];
+                if let Some(host) = host.filter(|_| is[0] || is[1]) {
+                    let known = systems.entry(host).or_default();
+                    *known = [known[0] | is[0], known[1] | is[1]];
+                }
+            }
+        }
+        let mut own = systems.iter().filter(|it| it.1[usize::from(is_linux)]);
+        let (host, system) = own.next()?;
+        let is_sure = own.next().is_none() && !system[usize::from(!is_linux)];
+        (is_sure && systems.len() == self.hosts.count()).then_some(host)
     }
 
     /// The sentences before a screen, the nearest first, without what concludes something else.
@@ -531,6 +555,7 @@ pub fn book(
     left: &mut Vec<UnplacedFigure>,
 ) {
     let boots = boots(lines);
+    let systems = [false, true].map(|is_linux| context.only_of(is_linux));
     let mut known: HashMap<[u64; 5], u32> = HashMap::new();
     let mut groups: BTreeMap<usize, BootGroup> = BTreeMap::new();
     for (line, boot) in lines.iter().zip(&boots) {
@@ -554,6 +579,11 @@ pub fn book(
         if let Some((host, at)) = group.and_then(|group| group.host_but(&place)) {
             let text = "a screen of a host that started at the same time names it";
             shown.push((host.clone(), reason(BOOT, text, at)));
+        }
+        let is_linux = line.states.printed.contains("Cpu(s)");
+        if let Some(host) = systems[usize::from(is_linux)] {
+            let text = "no other host has this system";
+            shown.push((Shown::Host(String::from(host)), reason(SYSTEM, text, place)));
         }
         let before = context.before(&line.scene, &place);
         let screen = Screen {

@@ -195,6 +195,9 @@ impl<'a> Walk<'a> {
                 continue;
             }
             self.addresses(&text[range.clone()]);
+            for name in prose::twins(&sentence.words) {
+                self.out.hosts.add(name);
+            }
             self.labels(&sentence);
             self.is_new_scene = true;
             self.out.statements.push(Statement {
@@ -386,7 +389,12 @@ impl<'a> Walk<'a> {
     }
 
     fn banner(&mut self, banner: &Banner, place: SourcePlace) {
-        let is_next = |it: &ToolBlock| it.is_over() || (banner.is_server && it.has_figures());
+        // A server to which nobody connected yet has no client's banner.
+        let is_idle = |it: &ToolBlock| it.is_server == Some(true) && it.streams.is_empty();
+        let is_next = |it: &ToolBlock| match banner.is_server {
+            true => it.has_figures(),
+            false => it.is_over() || is_idle(it),
+        };
         if self.block.as_ref().is_some_and(is_next) {
             self.end_block();
         }
@@ -554,7 +562,7 @@ impl<'a> Walk<'a> {
                     self.switch(host.name, word("polling"), true, place);
                 }
             }
-            Tool::Look | Tool::Sysctl | Tool::Ethtool => {}
+            Tool::Look | Tool::Sysctl | Tool::Ethtool | Tool::Other => {}
         }
         self.knobs(command, self.host(&place).name, place);
     }
