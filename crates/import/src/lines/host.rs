@@ -121,10 +121,15 @@ pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
     if cursor.behind().is_ascii_alphanumeric() {
         return None;
     }
+    let before = cursor.bytes[..cursor.at]
+        .iter()
+        .rev()
+        .find(|it| **it != b' ');
+    let is_first = before.is_none_or(|it| *it == b'\n');
     let name = *cursor.row(&IDENTITY)?;
-    // In prose, FreeBSD is just a word: a kernel line goes on with a release.
+    // In prose, FreeBSD is just a word: a kernel line begins with it, and goes on with a release.
     let is_kernel = name == "kernel";
-    if is_kernel && !cursor.peek().is_ascii_digit() {
+    if is_kernel && !(is_first && cursor.peek().is_ascii_digit()) {
         return None;
     }
     let line = cursor.word(VALUE_MAX, |it| !b"\n|".contains(&it))?;

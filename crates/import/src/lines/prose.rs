@@ -212,7 +212,10 @@ impl ClauseMode {
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
         let (first, last) = (*words.first()?, *words.last()?);
         let negates = has(NEGATES) || has(OFF);
-        if has("back") && !has("its ethtool") && has("normal stock default defaults interrupt zero 0 factory was") {
+        if has("back")
+            && !has("its ethtool")
+            && has("normal stock default defaults interrupt zero 0 factory was")
+        {
             return Some(false);
         }
         if is_topic && words == ["on"] {
@@ -313,8 +316,11 @@ impl Sentence {
         }
         let first = self.clauses.first().map_or("", |it| it.trim());
         let is_number = label.parse::<u32>().is_ok();
-        let mut kinds = RUNS.split(' ').chain(["setup", "config", "variant", "scenario"]);
-        first == label && !is_number || kinds.any(|it| self.find(&format!("{it} {label}")).is_some())
+        let mut kinds = RUNS
+            .split(' ')
+            .chain(["setup", "config", "variant", "scenario"]);
+        first == label && !is_number
+            || kinds.any(|it| self.find(&format!("{it} {label}")).is_some())
     }
 
     /// Whether it is of something that ran in no test of the text.
@@ -345,7 +351,8 @@ impl Sentence {
             || self.has_any("same as in|like in|as in");
         is_like
             || self.has_any(MOVES)
-            || self.turns_round() && !self.has("sends send sending receives direction pushes traffic")
+            || self.turns_round()
+                && !self.has("sends send sending receives direction pushes traffic")
             || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
     }
 
@@ -425,6 +432,12 @@ pub fn parts(text: &str) -> NamedParts {
         all,
         only: has("only alone just"),
     }
+}
+
+/// Whether a text is of a box between the ends of a test.
+pub fn has_between(text: &str) -> bool {
+    text.split_whitespace()
+        .any(|it| is_in(it, "router gateway firewall bridge"))
 }
 
 /// Whether a clause says what is not so.
@@ -531,23 +544,46 @@ pub fn twins(words: &str) -> impl Iterator<Item = &str> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let is_pair = move |it: &[&str]| {
         let (one, other) = (stem(it[0]), stem(it[2]));
-        it[1] == "to" && one > 1 && one < it[0].len() && other < it[2].len() && it[0][..one] == it[2][..other]
-            && !is_in(&it[0][..one], NO_HOSTS) && !is_interface(it[0])
+        it[1] == "to"
+            && one > 1
+            && one < it[0].len()
+            && other < it[2].len()
+            && it[0][..one] == it[2][..other]
+            && !is_in(&it[0][..one], NO_HOSTS)
+            && !is_interface(it[0])
     };
-    let pairs: Vec<[&str; 2]> = words.windows(3).filter(|it| is_pair(it)).map(|it| [it[0], it[2]]).collect();
+    let pairs: Vec<[&str; 2]> = words
+        .windows(3)
+        .filter(|it| is_pair(it))
+        .map(|it| [it[0], it[2]])
+        .collect();
     pairs.into_iter().flatten()
 }
 
 /// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.
 pub fn author(line: &str) -> Option<&str> {
-    const BY: [&str; 6] = ["From: ", "Posted by ", "Post by ", "Comment by ", "Reply by ", "Author: "];
+    const BY: [&str; 6] = [
+        "From: ",
+        "Posted by ",
+        "Post by ",
+        "Comment by ",
+        "Reply by ",
+        "Author: ",
+    ];
     let line = line.trim();
-    let is_number = |it: &str| it.strip_prefix('#').is_some_and(|it| it.parse::<u32>().is_ok());
+    let is_number = |it: &str| {
+        it.strip_prefix('#')
+            .is_some_and(|it| it.parse::<u32>().is_ok())
+    };
     let said = BY.iter().find_map(|it| line.strip_prefix(it)).or_else(|| {
         let mut words = line.split_whitespace();
         let (first, last) = (words.next()?, words.next_back()?);
         let is_post = line.len() <= HEADING_MAX && line.contains("20") && line.contains("  ");
-        let name = if is_number(first) { words.next()? } else { first };
+        let name = if is_number(first) {
+            words.next()?
+        } else {
+            first
+        };
         (is_post && (is_number(first) || is_number(last))).then_some(name)
     })?;
     let end = said.find(['<', '(', ',']).unwrap_or(said.len());
@@ -597,12 +633,25 @@ pub fn cells(line: &str) -> Vec<&str> {
     let is_barred = line.starts_with(['|', '!']);
     let is_mark = |it: char| it.is_whitespace() || "'*`".contains(it);
     if is_barred {
-        let bars = ["||", "!!"].into_iter().find(|it| line[1..].contains(it)).unwrap_or("|");
+        let bars = ["||", "!!"]
+            .into_iter()
+            .find(|it| line[1..].contains(it))
+            .unwrap_or("|");
         let inner = line.trim_matches(['|', '!']);
-        return inner.split(bars).map(|it| it.trim_matches(is_mark)).collect();
+        return inner
+            .split(bars)
+            .map(|it| it.trim_matches(is_mark))
+            .collect();
     }
-    let parts: Vec<&str> = line.split("  ").map(|it| it.trim_matches(is_mark)).filter(|it| !it.is_empty()).collect();
-    let is_row = parts.len() >= 3 && parts.iter().all(|it| it.len() < 40 && !it.ends_with(['.', ';']));
+    let parts: Vec<&str> = line
+        .split("  ")
+        .map(|it| it.trim_matches(is_mark))
+        .filter(|it| !it.is_empty())
+        .collect();
+    let is_row = parts.len() >= 3
+        && parts
+            .iter()
+            .all(|it| it.len() < 40 && !it.ends_with(['.', ';']));
     if is_row { parts } else { Vec::new() }
 }
 

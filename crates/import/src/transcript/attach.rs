@@ -54,8 +54,13 @@ const TRIALS_OF_TEST: usize = 64;
 /// Gives counters whose host is not said that of all others with the same names.
 pub fn like_others(readings: &mut [ImportedReading]) {
     let mut known: HashMap<String, Option<String>> = HashMap::new();
-    for reading in readings.iter().filter(|it| it.is_cumulative && it.host.is_some()) {
-        let host = known.entry(reading.name.clone()).or_insert_with(|| reading.host.clone());
+    for reading in readings
+        .iter()
+        .filter(|it| it.is_cumulative && it.host.is_some())
+    {
+        let host = known
+            .entry(reading.name.clone())
+            .or_insert_with(|| reading.host.clone());
         host.take_if(|it| Some(&*it) != reading.host.as_ref());
     }
     for reading in readings.iter_mut().filter(|it| it.host.is_none()) {

@@ -4,14 +4,16 @@
 //! sentences before it, a conclusion after it and its clock count; each with the weight below. What wins by
 //! [`MARGIN`] is booked, with its reasons; all else is listed with its candidates.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use nicpoll_model::{
     ImportedBasis, ImportedEvidence, ImportedFigure, ImportedTrial, Side, SourcePlace,
     UnplacedFigure,
 };
 
-use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind, is_in};
+use crate::lines::prose::{
+    self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind, is_in,
+};
 use crate::transcript::found::{
     CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
@@ -30,8 +32,8 @@ const PROMPT: i32 = 1;
 const ASKED: i32 = 6;
 /// Weight of another screen with the same start of the host.
 const BOOT: i32 = 4;
-/// Weight of a screen of the system that only one host of the text has.
-const SYSTEM: i32 = 4;
+/// Weight of a screen of the system that the other end does not run.
+const SYSTEM: i32 = 3;
 /// Weight of a clock that stands within a test, and of one that does not though others of that host do.
 const CLOCK: i32 = 6;
 /// Weight of the test right before a screen, and of the one after it.
@@ -63,11 +65,12 @@ struct Reason {
     place: SourcePlace,
 }
 
-/// The host that a screen shows, as a name or as an end of the test.
+/// The host that a screen shows, as a name, as an end of the test, or as a box that is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Shown {
     Host(String),
     End(Side),
+    Between,
 }
 
 /// What is known of a text beyond its screens.
@@ -106,13 +109,15 @@ impl Context<'_> {
             ([], _) => match (parts.sender, parts.receiver) {
                 (true, false) => Some(Shown::End(Side::Sender)),
                 (false, true) => Some(Shown::End(Side::Receiver)),
+                // A box in between has no part in a test.
+                (false, false) if prose::has_between(&said) => Some(Shown::Between),
                 _ => None,
             },
         }
     }
 
-    /// The only host that runs Linux, or FreeBSD, where the text tells it of all: `desk (Debian)`.
-    fn only_of(&self, is_linux: bool) -> Option<&str> {
+    /// Whether each host runs FreeBSD, and Linux, as sentences tell: `desk (Debian)`.
+    fn systems(&self) -> HashMap<&str, [bool; 2]> {
         const LINUX: &str = "linux debian ubuntu centos fedora gentoo suse redhat";
         let mut systems: HashMap<&str, [bool; 2]> = HashMap::new();
         for sentence in self.statements.iter().map(|it| &it.sentence) {
@@ -127,10 +132,7 @@ impl Context<'_> {
                 }
             }
         }
-        let mut own = systems.iter().filter(|it| it.1[usize::from(is_linux)]);
-        let (host, system) = own.next()?;
-        let is_sure = own.next().is_none() && !system[usize::from(!is_linux)];
-        (is_sure && systems.len() == self.hosts.count()).then_some(host)
+        systems
     }
 
     /// The sentences before a screen, the nearest first, without what concludes something else.
@@ -146,7 +148,9 @@ impl Context<'_> {
         };
         of.iter()
             .rev()
-            .filter(|it| it.sentence.kind != SentenceKind::Conclusion && it.sentence.cells.is_empty())
+            .filter(|it| {
+                it.sentence.kind != SentenceKind::Conclusion && it.sentence.cells.is_empty()
+            })
             .filter(is_near)
             .take(3)
     }
@@ -284,6 +288,7 @@ impl Context<'_> {
                     Shown::Host(name) => Some(name),
                     Shown::End(Side::Sender) => ends[0].clone(),
                     Shown::End(_) => ends[1].clone(),
+                    Shown::Between => None,
                 };
                 (host, reason.weight)
             });
@@ -506,6 +511,7 @@ fn boots(lines: &[CpuLine]) -> Vec<Option<usize>> {
 fn side_of(shown: &Shown, trial: &ImportedTrial, hosts: &HostNames) -> Option<Side> {
     let host = match shown {
         Shown::End(side) => return Some(*side),
+        Shown::Between => return None,
         Shown::Host(host) => host,
     };
     let mut sides = [Side::Sender, Side::Receiver].into_iter();
@@ -518,6 +524,23 @@ fn side_of(shown: &Shown, trial: &ImportedTrial, hosts: &HostNames) -> Option<Si
     match (hosts.count(), known) {
         (2, [true, false]) => Some(Side::Receiver),
         (2, [false, true]) => Some(Side::Sender),
+        _ => None,
+    }
+}
+
+/// The end of a trial that a screen shows, if one end runs Linux and the other FreeBSD.
+fn side_by_system(
+    line: &CpuLine,
+    trial: &ImportedTrial,
+    systems: &HashMap<&str, [bool; 2]>,
+) -> Option<Side> {
+    let is_linux = line.states.printed.contains("Cpu(s)");
+    let of = |side| end(trial, side).and_then(|it| systems.get(it.as_str()));
+    match (of(Side::Sender)?, of(Side::Receiver)?) {
+        ([true, false], [false, true]) if is_linux => Some(Side::Receiver),
+        ([true, false], [false, true]) => Some(Side::Sender),
+        ([false, true], [true, false]) if is_linux => Some(Side::Sender),
+        ([false, true], [true, false]) => Some(Side::Receiver),
         _ => None,
     }
 }
@@ -555,7 +578,18 @@ pub fn book(
     left: &mut Vec<UnplacedFigure>,
 ) {
     let boots = boots(lines);
-    let systems = [false, true].map(|is_linux| context.only_of(is_linux));
+    let ends: HashSet<&String> = trials
+        .iter()
+        .flat_map(|it| [&it.sender, &it.receiver])
+        .flatten()
+        .collect();
+    // A third host may run either.
+    let is_of_ends = context.hosts.names().all(|it| ends.contains(it));
+    let systems = if is_of_ends {
+        context.systems()
+    } else {
+        HashMap::new()
+    };
     let mut known: HashMap<[u64; 5], u32> = HashMap::new();
     let mut groups: BTreeMap<usize, BootGroup> = BTreeMap::new();
     for (line, boot) in lines.iter().zip(&boots) {
@@ -580,11 +614,6 @@ pub fn book(
             let text = "a screen of a host that started at the same time names it";
             shown.push((host.clone(), reason(BOOT, text, at)));
         }
-        let is_linux = line.states.printed.contains("Cpu(s)");
-        if let Some(host) = systems[usize::from(is_linux)] {
-            let text = "no other host has this system";
-            shown.push((Shown::Host(String::from(host)), reason(SYSTEM, text, place)));
-        }
         let before = context.before(&line.scene, &place);
         let screen = Screen {
             line,
@@ -593,6 +622,11 @@ pub fn book(
             is_timed: group.is_some_and(|group| group.is_timed),
         };
         let tests = screen.tests(trials, context);
+        let test = decided(&tests).map(|it| &trials[it.0]);
+        if let Some(side) = test.ok().and_then(|it| side_by_system(line, it, &systems)) {
+            let text = "the other end has another system";
+            shown.push((Shown::End(side), reason(SYSTEM, text, place)));
+        }
         let outcome = end_of(line, &shown, &tests, trials, context, mapped(&place));
         match outcome {
             Ok((at, side, reasons)) => take(trials, at, side, line, &reasons),

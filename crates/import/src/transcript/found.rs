@@ -164,7 +164,8 @@ impl Authors {
     pub fn of(&self, place: &SourcePlace) -> &str {
         let after = self.0.partition_point(|it| it.0 <= *place);
         let last = after.checked_sub(1).map(|at| &self.0[at]);
-        last.filter(|it| it.0.file == place.file).map_or("", |it| it.1.as_str())
+        last.filter(|it| it.0.file == place.file)
+            .map_or("", |it| it.1.as_str())
     }
 
     /// Whether two places have the same author.
@@ -202,6 +203,10 @@ impl HostNames {
 
     pub fn has(&self, name: &str) -> bool {
         self.all.contains(name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.all.iter()
     }
 
     pub fn count(&self) -> usize {

@@ -176,7 +176,13 @@ fn put_together(
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();
-    let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, &walked.authors);
+    let settings = HostSettings::of(
+        &walked.switches,
+        &single,
+        &walked.knobs,
+        &named,
+        &walked.authors,
+    );
     trials.iter_mut().for_each(|trial| state(trial, &settings));
     trials.iter_mut().for_each(|trial| correct(trial, map));
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;

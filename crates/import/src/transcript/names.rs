@@ -51,8 +51,13 @@ pub fn by_agreement(trials: &mut [ImportedTrial], hosts: &HostNames, authors: &A
         of.entry(authors.of(&trial.place)).or_default().push(trial);
     }
     // Of more hosts than two, those of several tests are one author's.
-    let is_enough = |it: &Vec<&ImportedTrial>| hosts.count() == 2 || it.len() > 1 && !authors.0.is_empty();
-    let agreed: HashMap<&str, [Option<String>; 2]> = of.into_iter().filter(|it| is_enough(&it.1)).map(|(name, of)| (name, agreed(of))).collect();
+    let is_enough =
+        |it: &Vec<&ImportedTrial>| hosts.count() == 2 || it.len() > 1 && !authors.0.is_empty();
+    let agreed: HashMap<&str, [Option<String>; 2]> = of
+        .into_iter()
+        .filter(|it| is_enough(&it.1))
+        .map(|(name, of)| (name, agreed(of)))
+        .collect();
     for trial in trials.iter_mut().filter(|it| is_bare(it)) {
         let ends = agreed.get(authors.of(&trial.place)).cloned();
         [trial.sender, trial.receiver] = ends.unwrap_or_default();
@@ -78,8 +83,12 @@ pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], host
         }
         let last = before.iter().rev().find(|it| it.test != trial.test);
         let until = statements.partition_point(|it| it.place < trial.place);
-        let near = statements[..until].iter().rev().filter(|it| it.place.file == trial.place.file);
-        let is_heading = |it: &&Statement| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
+        let near = statements[..until]
+            .iter()
+            .rev()
+            .filter(|it| it.place.file == trial.place.file);
+        let is_heading =
+            |it: &&Statement| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
         let heading = near.clone().take(64).find(is_heading);
         let since = |it: &&Statement| {
             it.place > told && it.place.end_byte + LEAD_BYTES >= trial.place.start_byte
@@ -95,7 +104,9 @@ pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], host
         let Some(way) = way else {
             continue;
         };
-        let fits = |end: &Option<String>, said: &Option<String>| is_open(end) || said.is_none() || end == said;
+        let fits = |end: &Option<String>, said: &Option<String>| {
+            is_open(end) || said.is_none() || end == said
+        };
         if fits(&trial.sender, &way[0]) && fits(&trial.receiver, &way[1]) {
             let [sender, receiver] = way;
             trial.sender = sender.or(trial.sender.take());
@@ -111,7 +122,10 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
     let words: Vec<&str> = sentence.words.split_whitespace().collect();
     let host = |at: usize| {
         let word = words.get(at)?;
-        hosts.named_in(&format!(" {word} ")).first().map(|it| String::from(*it))
+        hosts
+            .named_in(&format!(" {word} "))
+            .first()
+            .map(|it| String::from(*it))
     };
     let other = |it: &String| hosts.other(it).map(String::from);
     (0..words.len()).find_map(|at| {
@@ -123,10 +137,23 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
             let to = to.or_else(|| other(&one).filter(|_| is_from))?;
             return Some([Some(one), Some(to)]);
         }
-        let part = if is_in(next, "is as was") { words[at + 2..].iter().take(3).find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS)).copied().unwrap_or("") } else { next };
+        let part = if is_in(next, "is as was") {
+            words[at + 2..]
+                .iter()
+                .take(3)
+                .find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS))
+                .copied()
+                .unwrap_or("")
+        } else {
+            next
+        };
         match () {
-            () if is_in(part, SENDS) || part != next && is_in(part, SENDERS) => Some([Some(one.clone()), other(&one)]),
-            () if is_in(part, RECEIVES) || part != next && is_in(part, RECEIVERS) => Some([other(&one), Some(one)]),
+            () if is_in(part, SENDS) || part != next && is_in(part, SENDERS) => {
+                Some([Some(one.clone()), other(&one)])
+            }
+            () if is_in(part, RECEIVES) || part != next && is_in(part, RECEIVERS) => {
+                Some([other(&one), Some(one)])
+            }
             () => None,
         }
     })
@@ -147,7 +174,11 @@ pub fn by_parts(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &
             };
             let after = sentence.words[at + named.len()..].split_whitespace();
             let after = after.filter(|it| !it.starts_with(|it: char| it.is_ascii_digit()));
-            let within = if sentence.cells.is_empty() { PART_WITHIN } else { after.clone().count() };
+            let within = if sentence.cells.is_empty() {
+                PART_WITHIN
+            } else {
+                after.clone().count()
+            };
             let after = after.take(within).take_while(|it| {
                 !hosts.has(it) && !is_in(it, "to from with against than not on of for")
             });

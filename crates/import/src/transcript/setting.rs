@@ -95,7 +95,8 @@ impl<'a> HostSettings<'a> {
     fn last(&self, of: &[&'a PollingSwitch], place: &SourcePlace) -> Option<&'a PollingSwitch> {
         let before = of.partition_point(|it| it.place < *place);
         let mut near = of[..before].iter().rev().take(AHEAD_MAX);
-        near.find(|it| self.authors.is_one(&it.place, place)).copied()
+        near.find(|it| self.authors.is_one(&it.place, place))
+            .copied()
     }
 
     /// The last polling setting that the text gives these hosts.
@@ -142,11 +143,16 @@ impl<'a> HostSettings<'a> {
                 SwitchScope::All => it.is_meant(host),
                 _ => it.scope == scope,
             };
-            let last = || self.single.range(..place).next_back()?.1.iter().find(|it| {
-                it.is_polling == Some(false) && self.authors.is_one(&it.place, place) && is_of_it(it)
-            });
+            let last = || {
+                self.single.range(..place).next_back()?.1.iter().find(|it| {
+                    it.is_polling == Some(false)
+                        && self.authors.is_one(&it.place, place)
+                        && is_of_it(it)
+                })
+            };
             let found = self.before_next(place, &is_of_it);
-            let (place, is_polling) = found.or_else(|| last().map(|it| (it.place, it.is_polling)))?;
+            let (place, is_polling) =
+                found.or_else(|| last().map(|it| (it.place, it.is_polling)))?;
             Some(EndState {
                 is_polling,
                 place,

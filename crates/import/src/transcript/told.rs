@@ -11,7 +11,9 @@ use crate::lines::prose::{
     self, ClauseMode, DOUBTS, LASTING, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
 };
 use crate::transcript::claims::{Claim, Reader};
-use crate::transcript::found::{self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope};
+use crate::transcript::found::{
+    self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope,
+};
 
 /// The first lines of a text are its title.
 const TITLE_LINES: u32 = 2;
@@ -80,7 +82,10 @@ impl Cases {
         let text = |cell: &str| Sentence::of(cell, SentenceMark::Row, false);
         let said: Vec<Option<bool>> = (0..cells.len()).map(|at| self.said(cells, at)).collect();
         if said.iter().all(Option::is_none) {
-            if cells.iter().any(|it| it.contains(|it: char| it.is_ascii_alphabetic())) {
+            if cells
+                .iter()
+                .any(|it| it.contains(|it: char| it.is_ascii_alphabetic()))
+            {
                 self.head = cells.to_vec();
             }
             return;
@@ -106,12 +111,18 @@ impl Cases {
                 (Some(scope), None) => {
                     let words = text(&cells[at]).map_or(String::new(), |it| it.words);
                     let is_same = words.contains(" same ") || words.contains(" as ");
-                    let other = words.split(' ').find_map(known).or(self.all.iter().rev().find(|it| it.0 != case));
+                    let other = words.split(' ').find_map(known).or(self
+                        .all
+                        .iter()
+                        .rev()
+                        .find(|it| it.0 != case));
                     let other = other.filter(|_| is_same);
                     let of_it = other.iter().flat_map(|it| &it.1).filter(|it| it.0 == scope);
                     of_it.cloned().collect()
                 }
-                (None, _) => text(&cells[at]).and_then(|it| reader.read(&it, true)).unwrap_or_default(),
+                (None, _) => text(&cells[at])
+                    .and_then(|it| reader.read(&it, true))
+                    .unwrap_or_default(),
             };
             if !claims.is_empty() && self.all.len() < Self::MAX {
                 match self.all.iter_mut().find(|it| it.0 == case) {
@@ -129,14 +140,19 @@ impl Cases {
             let is_topic = prose::setting(self.head.get(at)?) == Some(true);
             let word = cell.to_ascii_lowercase();
             let is = |words: &str| is_topic && is_in(&word, words);
-            is("on yes x 1").then_some(true).or(is("off no - 0").then_some(false))
+            is("on yes x 1")
+                .then_some(true)
+                .or(is("off no - 0").then_some(false))
         })
     }
 
     /// What a heading, a label or a caption says that names one case.
     fn named(&self, sentence: &Sentence) -> Option<Vec<Claim>> {
         let is_head = sentence.introduces || sentence.kind != SentenceKind::Plain;
-        let mut named = self.all.iter().filter(|it| is_head && sentence.is_of_case(&it.0));
+        let mut named = self
+            .all
+            .iter()
+            .filter(|it| is_head && sentence.is_of_case(&it.0));
         let first = named.next()?;
         named.all(|it| it.1 == first.1).then(|| first.1.clone())
     }
@@ -168,7 +184,11 @@ impl Teller<'_> {
             let Statement {
                 place, sentence, ..
             } = statement;
-            if index > 0 && !self.authors.is_one(&self.statements[index - 1].place, place) {
+            if index > 0
+                && !self
+                    .authors
+                    .is_one(&self.statements[index - 1].place, place)
+            {
                 reader = Reader::of(self.hosts, tested);
                 heading = None;
             }
@@ -196,7 +216,9 @@ impl Teller<'_> {
             }
             let read = reader.read(sentence, of.is_some());
             let of_case = self.cases.named(sentence);
-            let read = read.filter(|it| !it.is_empty() || of_case.is_none()).or(of_case);
+            let read = read
+                .filter(|it| !it.is_empty() || of_case.is_none())
+                .or(of_case);
             // `No slot is free, sorry.` takes back nothing that another sentence says.
             let is_topic = reader.is_topic[usize::from(!sentence.words.ends_with(" sorry "))];
             self.retract(statement, before, of.is_none() && is_topic);

@@ -439,7 +439,10 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &EndPair) {
         _ => {}
     }
     let sent = pair.sender.as_ref().and_then(|it| it.stream.total());
-    let told = pair.receiver.as_ref().and_then(|it| it.stream.report.as_ref());
+    let told = pair
+        .receiver
+        .as_ref()
+        .and_then(|it| it.stream.report.as_ref());
     if let Some(told) = told {
         of_line(trial, Some(Side::Sender), told);
     }
