@@ -10,6 +10,7 @@ mod dist;
 mod fuzz;
 mod guests;
 mod needs;
+mod page;
 mod process;
 mod programs;
 mod steps;
@@ -52,6 +53,12 @@ enum Command {
     /// Compile bpf/*.bpf.c into the crates that load them.
     Bpf {
         /// Change nothing: rebuild, and compare with the committed objects byte by byte.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Build docs/simulator.html, the simulator in a page, from crates/page and sim. Takes the target wasm32-wasip1.
+    Page {
+        /// Change nothing: compare the committed page with what its sources give.
         #[arg(long)]
         check: bool,
     },
@@ -111,6 +118,8 @@ fn main() -> ExitCode {
         Command::Tidy { size: false } => steps.run("structure", tidy::check),
         Command::Bpf { check: true } => steps.run("bpf", bpf::check),
         Command::Bpf { check: false } => steps.run("bpf", bpf::build),
+        Command::Page { check: true } => steps.run("page", page::check),
+        Command::Page { check: false } => steps.run("page", page::build),
         Command::Dist { check, target } => dist::run_steps(&mut steps, target.as_deref(), check),
         Command::Guests { program } => steps.run("guests", || guests::tell(program.as_deref())),
         Command::Fuzz {

@@ -11,7 +11,7 @@ use crate::needs::{self, Scope};
 use crate::process::{cargo, output_of, run, run_line_by_line};
 use crate::steps::{Outcome, Steps};
 use crate::tally::{Skipped, Tally};
-use crate::{bpf, fuzz, guests, programs, tidy};
+use crate::{bpf, fuzz, guests, page, programs, tidy};
 
 /// The variable with the needs without which a test fails, as `crates/testkit` has it.
 const REQUIRE: &str = "NICPOLL_REQUIRE";
@@ -56,6 +56,7 @@ fn test_requiring(
     steps.run("tests", || run_tests(required, scope, args, &mut tally));
     steps.run("structure", tidy::check);
     steps.run("bpf", bpf::check);
+    steps.run("page", page::check);
     tally
 }
 
@@ -77,6 +78,7 @@ pub fn ci(steps: &mut Steps) {
     steps.run("dependencies", dependencies);
     steps.run("advisories", advisories);
     steps.run("bpf compiler", bpf::install_compiler);
+    steps.run("page target", page::install_target);
     let tally = test_requiring(REQUIRED_BY_CI, Scope::All, steps, false, &[]);
     // Builds the targets, which checks them, too.
     steps.run("fuzz", fuzz::run_briefly);

@@ -213,6 +213,8 @@ pub struct SimSlice {
     pub interrupts: u64,
     /// Passes of the interrupt thread in it that were followed by a tick's sleep.
     pub throttled_passes: u64,
+    /// Use of the processor's time in it; for several processors, the mean.
+    pub cpu: SimCpu,
     /// Every variable under `kern.polling` at its end, counters since the start of the counted time; empty for other
     /// disciplines.
     pub knobs: Vec<SimKnob>,

@@ -113,6 +113,20 @@ impl SimMachine {
     }
 }
 
+/// Returns the time that each processor of a host has spent so far.
+pub fn times(processors: &[SimMachine]) -> Vec<Times> {
+    processors.iter().map(|cpu| cpu.cpu.times).collect()
+}
+
+/// Returns the shares of the time between two readings of [`times`].
+pub fn shares_between(before: &[Times], now: &[Times]) -> SimCpu {
+    let each = now
+        .iter()
+        .zip(before)
+        .filter_map(|(now, before)| shares(now, before));
+    mean(&each.collect::<Vec<_>>()).unwrap_or_default()
+}
+
 /// Returns the figures of a host. Over its processors counts are summed, shares of time averaged, and of queues with
 /// the same name the fullest counts.
 pub fn host_figures(processors: &[SimMachine], starts: &[Start]) -> SimHostFigures {

@@ -260,10 +260,52 @@ host! {
 /// The section that a host file may leave out; its numbers are 0 then.
 pub(crate) const OPTIONAL_SECTION: &str = "veth";
 
+/// Numbers of a card and its driver: sizes, and times that wait for the bus or the card. The driver's other costs per
+/// packet depend on the processor.
+pub(crate) const OF_CARD: [&str; 13] = [
+    "card.rx_ring",
+    "card.tx_ring",
+    "card.moderation_ns",
+    "card.interrupt_ns",
+    "card.rearm_ns",
+    "card.poll_ns",
+    "card.status_ns",
+    "card.rx_kib_ns",
+    "card.tx_kib_ns",
+    "card.tx_gap_ns",
+    "card.pass_packets",
+    "card.hands_over",
+    "network.checksum_kib_ns",
+];
+
+/// A number that no host file has, since it changes others: what the processor does by itself costs as much less time
+/// as it is faster.
+const SPEED: Field = Field {
+    name: "cpu.speed_percent",
+    min: 10,
+    max: 1_000,
+    default: None,
+    meaning: "The processor's speed, of the one that the host's costs are of; what waits for bus or memory stays.",
+};
+
 impl HostModel {
     /// Returns the field with a name such as `cpu.hz`.
     pub fn field(name: &str) -> Option<&'static Field> {
-        HostModel::FIELDS.iter().find(|field| field.name == name)
+        let mut all = HostModel::FIELDS.iter().chain([&SPEED]);
+        all.find(|field| field.name == name)
+    }
+
+    /// Makes the processor faster, or slower.
+    fn set_speed(&mut self, percent: u64) {
+        for field in HostModel::FIELDS.iter().filter(|field| field.is_work()) {
+            // It is one of the table.
+            let Some(cost_ns) = self.slot(field.name) else {
+                continue;
+            };
+            *cost_ns = (*cost_ns * 100)
+                .div_ceil(percent)
+                .clamp(field.min, field.max);
+        }
     }
 
     /// Whether a veth pair joins this processor to another one of the same machine: frames take no time on a line,
@@ -294,22 +336,35 @@ impl HostModel {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), SimError> {
-        let (Some(field), Some(slot)) = (HostModel::field(name), self.slot(name)) else {
+        let Some(field) = HostModel::field(name) else {
             let known: Vec<_> = HostModel::FIELDS.iter().map(|field| field.name).collect();
             return refuse(format!(
-                "no such number: {name}; there are {}",
-                known.join(", ")
+                "no such number: {name}; there are {}, {}",
+                known.join(", "),
+                SPEED.name
             ));
         };
         if !(field.min..=field.max).contains(&value) {
             return refuse(field.refusal(&value.to_string()));
         }
-        *slot = value;
+        match self.slot(name) {
+            Some(slot) => *slot = value,
+            None => self.set_speed(value),
+        }
         Ok(())
     }
 }
 
 impl Field {
+    /// Whether it is the cost of work that a faster processor does in less time.
+    fn is_work(&self) -> bool {
+        /// What waits for memory.
+        const MEMORY: [&str; 3] = ["cpu.refill_ns", "cpu.wake_refill_ns", "socket.copy_kib_ns"];
+        let is_outside = self.name.starts_with("link.") || self.name.starts_with("veth.");
+        let waits = OF_CARD.contains(&self.name) || MEMORY.contains(&self.name);
+        self.name.ends_with("_ns") && !is_outside && !waits
+    }
+
     pub(crate) fn refusal(&self, value: &str) -> String {
         format!(
             "{} = {value} is out of range; give a whole number from {} to {}: {}",
@@ -333,5 +388,30 @@ pub(crate) fn lowered(meaning: &str) -> String {
         first.to_lowercase().chain(letters).collect()
     } else {
         String::from(meaning)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faster_processor_works_faster_and_waits_as_long() {
+        let mut host = HostModel::default();
+        for (name, value) in [
+            ("cpu.hz", 1000),
+            ("cpu.syscall_ns", 2001),
+            ("cpu.refill_ns", 10_000),
+            ("card.rx_packet_ns", 1),
+            ("card.poll_ns", 1000),
+            ("link.delay_ns", 70),
+        ] {
+            host.set(name, value).unwrap();
+        }
+        host.set("cpu.speed_percent", 200).unwrap();
+        assert_eq!((host.cpu.syscall_ns, host.card.rx_packet_ns), (1001, 1));
+        assert_eq!((host.cpu.refill_ns, host.card.poll_ns), (10_000, 1000));
+        assert_eq!((host.cpu.hz, host.link.delay_ns), (1000, 70));
+        assert!(host.set("cpu.speed_percent", 9).is_err());
     }
 }

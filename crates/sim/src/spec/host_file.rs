@@ -10,7 +10,7 @@ use nicpoll_model::FileError;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::host::{Field, HostModel, OPTIONAL_SECTION, lowered};
+use super::host::{Field, HostModel, OF_CARD, OPTIONAL_SECTION, lowered};
 use super::options::number;
 
 /// A name longer than this is refused.
@@ -213,24 +213,6 @@ const HOSTS: [(&str, &str); 10] = [
 
 /// Cards by FreeBSD driver, each with a host that has one.
 const CARDS: [(&str, &str); 3] = [("em", "poweredge"), ("sis", "wrap"), ("vr", "t5000")];
-
-/// Numbers of a card and its driver: sizes, and times that wait for the bus or the card. The driver's other costs per
-/// packet depend on the processor.
-const OF_CARD: [&str; 13] = [
-    "card.rx_ring",
-    "card.tx_ring",
-    "card.moderation_ns",
-    "card.interrupt_ns",
-    "card.rearm_ns",
-    "card.poll_ns",
-    "card.status_ns",
-    "card.rx_kib_ns",
-    "card.tx_kib_ns",
-    "card.tx_gap_ns",
-    "card.pass_packets",
-    "card.hands_over",
-    "network.checksum_kib_ns",
-];
 
 /// Lines, in bits a second: full duplex, without a delay.
 const LINES: [&str; 4] = ["10m", "100m", "1g", "10g"];

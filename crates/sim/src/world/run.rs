@@ -1,5 +1,7 @@
 //! Runs a plan and adds up its figures: by flow, by host and its processors, by line, by TCP connection and by slice.
 
+use std::mem;
+
 use nicpoll_model::sim::{
     SIM_PLACES, SimClients, SimFigures, SimFlow, SimHostFigures, SimLedger, SimLine, SimPathLoss,
     SimSlice, SimTcp, SimTcpBytes, SimTcpHeld, SimTcpSlice,
@@ -10,7 +12,7 @@ use super::event_loop::{Counting, World};
 use super::processors::Processors;
 use crate::account::{CardTally, FlowTally, Shared, Tally};
 use crate::link::{DeliveryCount, Flow};
-use crate::machine::figures::{host_figures, ratio};
+use crate::machine::figures::{host_figures, ratio, shares_between, times};
 use crate::machine::programs::Half;
 use crate::spec::options::SimError;
 use crate::spec::simulation::{PathLine, Simulation};
@@ -29,6 +31,7 @@ pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
     // The counts of every connection at the edges of the slices.
     let mut connections = vec![(plan.warmup_ns, connection_marks(&world, plan))];
     let (mut slices, mut before) = (Vec::new(), [0; 5]);
+    let mut spent = times(world.of_host(0));
     let parts = plan.slices.max(1);
     for number in 1..=u64::from(parts) {
         let part_ns = u128::from(plan.duration_ns) * u128::from(number) / u128::from(parts);
@@ -41,6 +44,7 @@ pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
             let now = counts(&world);
             let [offered, delivered, lost, interrupts, throttled] =
                 std::array::from_fn(|count| now[count] - before[count]);
+            let spent_before = mem::replace(&mut spent, times(world.of_host(0)));
             slices.push(SimSlice {
                 end_seconds: part_ns as f64 / 1e9,
                 offered_packets: offered,
@@ -48,6 +52,7 @@ pub fn simulate(plan: &Simulation) -> Result<SimFigures, SimError> {
                 lost_packets: lost,
                 interrupts,
                 throttled_passes: throttled,
+                cpu: shares_between(&spent_before, &spent),
                 knobs: world.machines[0].knob_figures(&counting.starts[0]),
             });
             before = now;
