@@ -6,6 +6,7 @@
 //! every directory; the page names the version, and only that one builds the program again to compare it. With any
 //! other, the test of the page in Chromium compares what its program and this one print for the same runs.
 
+use std::env::{current_dir, var};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -13,13 +14,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::process::{cargo, find_program, output_of, run};
+use crate::process::{cargo, output_of, run};
 use crate::steps::Outcome;
 
 const PAGE: &str = "docs/simulator.html";
 const PARTS: &str = "crates/page/web";
 const TARGET: &str = "wasm32-wasip1";
-/// What the issue of the page promises.
 const BYTES_MAX: usize = 2 << 20;
 /// What stands before the program in the page, with the version that built it, and after it.
 const BEFORE: &str = "<script type=\"text/plain\" id=\"wasm\" data-rustc=\"";
@@ -41,81 +41,59 @@ pub fn build() -> Result<Outcome> {
 
 /// Compares the committed page with what its sources give.
 pub fn check() -> Result<Outcome> {
-    let committed = fs::read_to_string(PAGE).with_context(|| format!("cannot read {PAGE}"))?;
-    let remedy = "run `cargo xtask page` and commit the result";
-    let kept = program_in(&committed).with_context(|| format!("no program in {PAGE}; {remedy}"))?;
-    if committed.len() > BYTES_MAX {
-        bail!("{PAGE} has {} bytes, at most {BYTES_MAX}", committed.len());
+    const REMEDY: &str = "run `cargo xtask page` and commit the result";
+    let committed = fs::read_to_string(PAGE).with_context(|| format!("{PAGE}: {REMEDY}"))?;
+    let kept =
+        program_in(&committed).with_context(|| format!("{PAGE} has no program: {REMEDY}"))?;
+    if page(&kept)? != committed || committed.len() > BYTES_MAX {
+        bail!("{PAGE} is not what {PARTS} and sim give, or over {BYTES_MAX} bytes: {REMEDY}");
     }
-    if page(&kept)? != committed {
-        bail!("{PAGE} is not what {PARTS} and sim give; {remedy}");
-    }
-    if kept.rustc != rustc()? {
-        let reason = format!(
-            "its program was built with rustc {}, here is {}",
-            kept.rustc,
-            rustc()?
-        );
-        return Ok(Outcome::Skipped(reason));
-    }
-    if !has_target() {
+    let rustc = rustc()?;
+    if kept.rustc != rustc || !has_target() {
         return Ok(Outcome::Skipped(format!(
-            "rustup target add {TARGET} gives what builds its program"
+            "its program takes rustc {} and the target {TARGET} (rustup target add); here is {rustc}",
+            kept.rustc
         )));
     }
     if compile()? != kept {
-        bail!("the program in {PAGE} is not what the sources build to; {remedy}");
+        bail!("the program in {PAGE} is not what the sources build to: {REMEDY}");
     }
     Ok(Outcome::Passed)
 }
 
 /// Gets the target that `check` needs, where there is rustup.
 pub fn install_target() -> Result<Outcome> {
-    if !has_target() && find_program("rustup").is_none() {
-        return Ok(Outcome::Skipped(String::from("there is no rustup")));
-    }
-    Ok(
-        match run(Command::new("rustup").args(["target", "add", TARGET])) {
-            Ok(()) => Outcome::Passed,
-            Err(error) => Outcome::Skipped(format!("{error:#}")),
-        },
-    )
+    let added = run(Command::new("rustup").args(["target", "add", TARGET]));
+    Ok(added.map_or_else(
+        |error| Outcome::Skipped(format!("{error:#}")),
+        |()| Outcome::Passed,
+    ))
 }
 
 fn has_target() -> bool {
-    let libraries =
-        output_of(Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]));
-    libraries.is_some_and(|folder| Path::new(folder.trim()).is_dir())
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", TARGET]);
+    output_of(&mut rustc).is_some_and(|folder| Path::new(folder.trim()).is_dir())
 }
 
 /// The version of rustc: "rustc 1.95.0 (59807616e 2026-04-14)" gives "1.95.0".
 fn rustc() -> Result<String> {
     let text =
         output_of(Command::new("rustc").arg("--version")).context("rustc does not answer")?;
-    let version = text.split(' ').nth(1);
-    Ok(version.context("rustc tells no version")?.to_owned())
+    Ok(text.split(' ').nth(1).unwrap_or_default().to_owned())
 }
 
 /// Names of this machine's folders stand in the messages of panics, unless they are mapped away.
 fn compile() -> Result<Program> {
-    let here = std::env::current_dir()?;
-    let home = std::env::var("CARGO_HOME")
-        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")));
+    let here = current_dir()?;
+    let home = var("CARGO_HOME").or_else(|_| var("HOME").map(|home| home + "/.cargo"))?;
     let mapped = format!(
-        "--remap-path-prefix={}=. --remap-path-prefix={}=cargo",
-        here.display(),
-        home.context("neither CARGO_HOME nor HOME is set")?
+        "--remap-path-prefix={}=. --remap-path-prefix={home}=cargo",
+        here.display()
     );
-    let what = [
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "nicpoll-page",
-        "--target",
-        TARGET,
-    ];
-    run(cargo().args(what).env("RUSTFLAGS", mapped))?;
+    let mut build = cargo();
+    build.args(["build", "--release", "--locked", "--package=nicpoll-page"]);
+    run(build.args(["--target", TARGET]).env("RUSTFLAGS", mapped))?;
     let file = format!("target/{TARGET}/release/nicpoll-page.wasm");
     let pack = format!("gzip -9 -n -c {file} | base64 -w 0");
     let packed = output_of(Command::new("sh").args(["-c", &pack])).context(pack)?;
@@ -164,23 +142,18 @@ fn facts() -> Result<Value> {
     let mut hosts = json!({});
     for (name, text) in texts("sim/hosts")? {
         let host: Value = toml::from_str(&text).with_context(|| name.clone())?;
-        let remark: Vec<_> = text
-            .lines()
-            .map_while(|line| line.strip_prefix("# "))
-            .collect();
-        let remark = remark.join(" ");
+        let remark = text.lines().map_while(|line| line.strip_prefix("# "));
+        let remark = remark.collect::<Vec<_>>().join(" ");
         let about = remark
-            .split_inclusive(". ")
+            .split(". ")
             .next()
-            .unwrap_or_default()
-            .trim_end();
+            .map(|first| first.trim_end_matches('.'));
         hosts[&name] = json!({ "about": about, "hz": host["cpu"]["hz"] });
     }
-    let tables: Result<Vec<Value>> = texts("sim/published")?
-        .iter()
-        .map(|(name, text)| toml::from_str(text).with_context(|| name.clone()))
-        .collect();
-    Ok(json!({ "hosts": hosts, "published": tables? }))
+    let tables = texts("sim/published")?.into_iter();
+    let tables = tables.map(|(_, text)| toml::from_str(&text));
+    let tables: Vec<Value> = tables.collect::<Result<_, _>>()?;
+    Ok(json!({ "hosts": hosts, "published": tables }))
 }
 
 /// The files of a folder by their names without the suffix, in order.

@@ -4,30 +4,31 @@ const $ = (id) => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
 
 const DISCIPLINES = {
-  "freebsd-interrupt": { colour: "--interrupt", about: "FreeBSD, interrupts" },
-  "freebsd-polling": { colour: "--blue", about: "FreeBSD, polling(4)" },
-  napi: { colour: "--user", about: "Linux, NAPI" },
-  "napi-timer": { colour: "--system", about: "Linux, timer polling" },
-  "busy-poll": { colour: "--amber", about: "Linux, busy polling" },
+  "freebsd-interrupt": { colour: "--interrupt", about: "" },
+  "freebsd-polling": { colour: "--blue", about: ", polling(4)" },
+  napi: { colour: "--user", about: ", Linux" },
+  "napi-timer": { colour: "--system", about: ", Linux polling by a timer" },
+  "busy-poll": { colour: "--amber", about: ", Linux polling by programs" },
 };
 const ALL = Object.keys(DISCIPLINES);
-const FREEBSD = ALL.slice(0, 2);
+const [FREEBSD, LINUX] = [ALL.slice(0, 2), ALL.slice(2)];
 // A host alone takes packets from an ideal far end; on a path iperf on the first host sends to the last.
 const PRESETS = [
-  { group: "Examples", name: "generic: one slow processor, 1 Gbit/s", hosts: ["generic"], most: 240e3, load: 60e3 },
-  { group: "Examples", name: "linux: a current server's core, 10 Gbit/s", hosts: ["linux"], most: 2400e3, load: 600e3 },
+  { group: "Examples", name: "generic: one slow processor, 1 Gbit/s", hosts: ["generic"], most: 240e3, load: 80e3 },
+  { group: "Examples", name: "linux: a current server's core, 10 Gbit/s", hosts: ["linux"], most: 2400e3, load: 1200e3, disciplines: LINUX },
   { group: "Published tests", name: "A: two servers, 1 Gbit/s, 2006", hosts: ["asa633", "poweredge"], most: 48e3, mbits: 500, payload: 1470 },
   { group: "Published tests", name: "C: thin clients, 100 Mbit/s, 2011", hosts: ["t5000", "t5000"], most: 19200, mbits: 200, payload: 1470, sleeps: true },
   { group: "Published tests", name: "E: router net6501, 1 Gbit/s, 2012", hosts: ["node", "net6501", "node"], most: 96e3, mbits: 1000, payload: 1470, with: "storm.threshold=0" },
-  { group: "Published tests", name: "D: market data, four lines, 2011", hosts: ["marketdata"], most: 600e3, load: 400e3, payload: 434, links: 4, start: "napi" },
+  { group: "Published tests", name: "D: market data, four lines, 2011", hosts: ["marketdata"], most: 600e3, load: 400e3, payload: 434, links: 4, disciplines: LINUX },
   { group: "Hosts of these tests, alone", name: "poweredge: a server of 2000", hosts: ["poweredge"], most: 48e3, load: 12e3 },
   { group: "Hosts of these tests, alone", name: "t5000: a thin client", hosts: ["t5000"], most: 120e3, load: 12e3 },
   { group: "Hosts of these tests, alone", name: "wrap: an embedded router of 2004", hosts: ["wrap"], most: 12e3, load: 3000 },
-  { group: "Hosts of these tests, alone", name: "net6501: an embedded router of 2012", hosts: ["net6501"], most: 240e3, load: 30e3 },
+  { group: "Hosts of these tests, alone", name: "net6501: an embedded router of 2012", hosts: ["net6501"], most: 96e3, load: 30e3 },
 ];
 const STATES = [
-  ["user", "program"], ["system", "system calls, threads"], ["soft", "soft interrupts, polling"],
-  ["interrupt", "interrupts"], ["idle", "idle"],
+  ["user", "program", "user_ratio"], ["system", "system calls, threads", "system_ratio"],
+  ["soft", "protocols, polling", "soft_interrupt_ratio"], ["interrupt", "interrupts", "interrupt_ratio"],
+  ["idle", "idle", "idle_ratio"],
 ];
 const PLACES = [
   ["far_queue", "queue at the far end"], ["rx_ring", "receive ring"], ["ip_queue", "IP input queue"],
@@ -44,6 +45,9 @@ const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.
 
 const isPath = (preset) => preset.hosts.length > 1;
 const payloadOf = (preset) => preset.payload ?? 64;
+/// The host that the test is about: the router of a path, or its receiver.
+const subject = (preset) => preset.hosts[Math.floor(preset.hosts.length / 2)];
+const hzOf = (preset) => data.hosts[subject(preset)].hz;
 const loadOf = (preset) => preset.load ?? (preset.mbits * 1e6) / 8 / payloadOf(preset);
 const ascending = (values) => [...new Set(values)].sort((a, b) => a - b);
 
@@ -64,23 +68,23 @@ const SLIDERS = [
     text: (value) => (value === 100 ? "as the host's" : `${value / 100} times the host's`),
   },
   {
-    id: "hz", name: () => "Clock ticks (HZ)", start: (preset) => data.hosts[preset.hosts[0]].hz,
-    values: (preset) => ascending([100, 250, 500, 1000, 2000, 4000, data.hosts[preset.hosts[0]].hz]),
+    id: "hz", name: () => "Clock ticks (HZ)", start: hzOf,
+    values: (preset) => ascending([100, 250, 500, 1000, 2000, 4000, hzOf(preset)]),
     text: (value) => `${whole(value)} a second`,
   },
   {
-    id: "burst", name: () => "Polling: most packets a tick (burst_max)", start: () => 150,
-    values: () => [10, 20, 50, 100, 150, 200, 300, 500, 1000, 2000], text: (value) => whole(value),
+    id: "burst", name: () => "burst_max of polling(4)", start: () => 150,
+    values: () => [10, 20, 50, 100, 150, 200, 300, 500, 1000, 2000], text: (value) => `${whole(value)} packets a tick`,
   },
   {
-    id: "user", name: () => "Polling: time left for programs (user_frac)", start: () => 50,
-    values: () => [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95], text: (value) => `${value} %`,
+    id: "user", name: () => "user_frac of polling(4)", start: () => 50,
+    values: () => [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95], text: (value) => `${value} % for programs`,
   },
 ];
 
 const chosen = { preset: PRESETS[0], discipline: "freebsd-interrupt", seed: 1 };
 
-const disciplinesOf = (preset) => (isPath(preset) ? FREEBSD : ALL);
+const disciplinesOf = (preset) => preset.disciplines ?? (isPath(preset) ? FREEBSD : ALL);
 const isAsPublished = () => SLIDERS.every(({ id, start }) => chosen[id] === start(chosen.preset));
 
 /// A discipline with the options that the sliders give it, as the program reads it.
@@ -89,7 +93,7 @@ function spelled(discipline) {
   const set = (name, value, usual) => (value === usual ? "" : `:${name}=${value}`);
   const own = discipline === "freebsd-polling"
     ? set("user_frac", chosen.user, 50) + set("burst_max", chosen.burst, 150) : "";
-  return discipline + own + set("cpu.hz", chosen.hz, data.hosts[preset.hosts[0]].hz)
+  return discipline + own + set("cpu.hz", chosen.hz, hzOf(preset))
     + set("cpu.speed_percent", chosen.speed, 100) + (preset.with ? `:${preset.with}` : "");
 }
 
@@ -103,9 +107,16 @@ function workload(load) {
 }
 
 /// The words of a run for the program in the page.
-function words(discipline, load, duration, slices) {
+function words(discipline, load, [warmup, duration], slices = 0) {
   const stops = chosen.preset.hosts.flatMap((host) => [host, spelled(discipline)]);
-  return [String(chosen.seed), duration, String(slices), workload(load), ...stops];
+  return [chosen.seed, warmup, duration, slices, workload(load), ...stops].map(String);
+}
+
+/// Warm-up and length of the points of a curve: short, but until the poller's burst has climbed.
+function span(disciplines) {
+  const climb = disciplines.includes("freebsd-polling") ? (1100 * chosen.burst) / chosen.hz : 0;
+  const length = chosen.preset.most > 300e3 ? 50 : 100;
+  return [`${Math.max(length, Math.ceil(climb))}ms`, `${length}ms`];
 }
 
 function command() {
@@ -119,9 +130,10 @@ function command() {
 function sweepCommand() {
   const { preset } = chosen;
   const kind = workload(1).replace(":rate=1", "");
+  const [warmup, duration] = span(disciplinesOf(preset));
   return `nicpoll sim sweep ${preset.hosts[0]} --over offered=${preset.most / POINTS}..${preset.most}:${POINTS}`
-    + ` --workload ${kind} --disciplines ${disciplinesOf(preset).map(spelled).join(",")} --duration 200ms`
-    + ` --seed ${chosen.seed}`;
+    + ` --workload ${kind} --disciplines ${disciplinesOf(preset).map(spelled).join(",")} --warmup ${warmup}`
+    + ` --duration ${duration} --seed ${chosen.seed}`;
 }
 
 // ---- The runs
@@ -130,11 +142,12 @@ const cache = new Map();
 const pool = { idle: [], running: new Set(), queue: [] };
 
 const keyOf = (list) => list.join(" ");
-const presentWords = () => words(chosen.discipline, chosen.load, "1s", 0);
-const windowMs = () => Math.max(10, 5000 / chosen.hz);
-const stripWords = () => words(chosen.discipline, chosen.load, `${windowMs()}ms`, 500);
+const presentWords = () => words(chosen.discipline, chosen.load, [0, "1s"]);
+const windowMs = () => Math.max(4, 4000 / chosen.hz);
+const stripWords = () => words(chosen.discipline, chosen.load, [0, `${windowMs()}ms`], 500);
 const loads = () => [...Array(POINTS).keys()].map((point) => ((point + 1) * chosen.preset.most) / POINTS);
-const pointWords = (discipline, load) => words(discipline, load, "200ms", 0);
+const pointWords = (discipline, load) =>
+  words(discipline, load, span(isPath(chosen.preset) ? [discipline] : disciplinesOf(chosen.preset)));
 
 /// Every run that the choice asks for, the most wanted first: the chosen one, then the curves from coarse to fine.
 function wanted() {
@@ -151,7 +164,7 @@ function wanted() {
 function refresh() {
   if (cache.size > 5000) cache.clear();
   pool.queue = wanted().filter(({ words }) => !cache.has(keyOf(words)) && !pool.running.has(keyOf(words)));
-  document.body.dataset.state = "running";
+  document.body.dataset.state = "run";
   feed();
   draw();
 }
@@ -177,7 +190,7 @@ async function start() {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   const program = await new Response(stream).arrayBuffer();
   const source = URL.createObjectURL(new Blob([$("worker").textContent], { type: "text/javascript" }));
-  for (let count = Math.min(4, navigator.hardwareConcurrency || 1); count > 0; count -= 1) {
+  for (let count = Math.min(8, navigator.hardwareConcurrency || 1); count > 0; count -= 1) {
     const worker = new Worker(source);
     worker.postMessage({ program });
     pool.idle.push(worker);
@@ -268,7 +281,7 @@ function round(value) {
 }
 
 /// What was drawn last, until what is new has come.
-const last = { curves: new Map(), present: undefined, strip: undefined, top: 0 };
+const last = { curves: new Map(), present: undefined, top: 0 };
 
 function curves() {
   const all = new Map();
@@ -283,7 +296,7 @@ function curves() {
 
 function drawCurve(present) {
   const svg = $("curve");
-  const [width, height] = [svg.clientWidth || 640, Math.min(420, Math.max(230, window.innerHeight * 0.42))];
+  const [width, height] = [svg.clientWidth || 640, Math.min(420, Math.max(220, window.innerHeight * (svg.clientWidth < 600 ? 0.34 : 0.42)))];
   const box = { left: 52, right: 12, top: 24, bottom: 40 };
   const shown = curves();
   const published = publishedPoints(chosen.preset);
@@ -325,82 +338,82 @@ function drawCurve(present) {
     if (points.length) add(svg, "path", { d: path(points), class: isChosen, stroke: colour(of) });
   }
   for (const { run, load, delivered } of published) {
-    const [at, rate, r] = [x(load), y(delivered), 7];
+    const [at, rate, r] = [x(load), y(delivered), 9];
     const mark = add(svg, "polygon", { class: "ring", fill: colour(run.discipline), points: `${at - r},${rate} ${at},${rate - r} ${at + r},${rate} ${at},${rate + r}` });
     add(mark, "title", {}, `Published: ${run.name}, ${whole(delivered)} packets/s`);
   }
   if (present) {
     const rate = present.figures.figures.delivered_packets_per_second;
-    add(svg, "circle", { class: "ring", cx: x(chosen.load), cy: y(rate), r: 6, fill: colour(chosen.discipline) });
+    add(svg, "circle", { class: "ring", cx: x(chosen.load), cy: y(rate), r: 5, fill: colour(chosen.discipline) });
   }
   name.textContent = `Packets delivered against packets offered under ${[...shown.keys()].join(", ")}; chosen: ${chosen.discipline}`;
 }
 
-function drawStrip() {
-  const canvas = $("strip");
-  const isAlone = !isPath(chosen.preset);
-  $("strip-figure").hidden = !isAlone;
-  const answer = isAlone && (cache.get(keyOf(stripWords())) ?? last.strip);
+/// What the processor did from moment to moment, a lane for each state.
+function drawLanes() {
+  const answer = isPath(chosen.preset) ? undefined : cache.get(keyOf(stripWords()));
   if (!answer?.figures) return;
-  last.strip = answer;
   const { slices } = answer.figures.figures;
-  const scale = window.devicePixelRatio || 1;
-  const [width, height] = [canvas.clientWidth * scale, canvas.clientHeight * scale];
-  canvas.width = width;
-  canvas.height = height;
-  const pen = canvas.getContext("2d");
   const style = getComputedStyle(document.documentElement);
-  slices.forEach(({ cpu }, number) => {
-    let bottom = height;
-    for (const [state] of STATES) {
-      const share = cpu[`${state === "soft" ? "soft_interrupt" : state}_ratio`] * height;
-      pen.fillStyle = style.getPropertyValue(`--${state}`);
+  for (const canvas of document.querySelectorAll("#shares canvas")) {
+    const scale = window.devicePixelRatio || 1;
+    const [width, height] = [canvas.clientWidth * scale, canvas.clientHeight * scale];
+    Object.assign(canvas, { width, height });
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = style.getPropertyValue(canvas.dataset.colour);
+    slices.forEach(({ cpu }, number) => {
+      const share = cpu[canvas.dataset.state] * height;
       const left = Math.floor((number * width) / slices.length);
-      pen.fillRect(left, bottom - share, Math.ceil((width * (number + 1)) / slices.length) - left, share);
-      bottom -= share;
-    }
-  });
-  const each = (windowMs() * 1000) / slices.length;
-  $("strip-note").textContent = `${windowMs()} ms, from left to right, in slices of ${each} \u00b5s: what the processor did in each.`;
+      pen.fillRect(left, height - share, Math.ceil((width * (number + 1)) / slices.length) - left, share);
+    });
+  }
 }
 
 function shareBars({ figures: { hosts } }) {
   const box = $("shares");
+  const isAlone = hosts.length === 1;
   box.replaceChildren();
   hosts.forEach((host, number) => {
-    const names = hosts.length > 1 ? ["sends", ...Array(hosts.length - 2).fill("forwards"), "receives"] : ["all of it, over a second"];
-    add(box, "div", { class: "name" }, `${hosts.length > 1 ? `${host.host} ` : ""}${names[number]}`);
+    const doing = number === 0 ? "sends" : number + 1 < hosts.length ? "forwards" : "receives";
+    if (!isAlone) add(box, "div", { class: "name" }, `${host.host} ${doing}`);
     const stack = add(box, "div", { class: "stack", "aria-hidden": "true" });
-    const keys = add(box, "div", { class: "keys" });
-    for (const [state, text] of STATES) {
-      const ratio = host.cpu[`${state === "soft" ? "soft_interrupt" : state}_ratio`];
+    for (const [state, text, field] of STATES) {
+      const ratio = host.cpu[field];
       add(stack, "span", { class: state, style: `width:${100 * ratio}%` });
-      const key = add(keys, "div", { class: "key" });
-      add(key, "i", { class: state });
-      add(key, "span", {}, text);
-      add(key, "span", {}, percent(ratio));
+      const row = add(box, "div", { class: "bar" });
+      const name = add(row, "span", { class: "key" });
+      add(name, "i", { class: state });
+      name.append(text);
+      if (isAlone) add(row, "canvas", { "data-state": field, "data-colour": `--${state === "idle" ? "span" : state}`, "aria-hidden": "true" });
+      else bar(row, state, ratio);
+      add(row, "b", {}, percent(ratio));
     }
   });
+  $("time-note").textContent = `Shares of a second.${isAlone ? ` The lanes: ${windowMs()} ms of it, from left to right, at ${windowMs() * 2} \u00b5s each.` : ""}`;
+}
+
+function bar(row, kind, ratio) {
+  add(add(row, "span", { class: "track", "aria-hidden": "true" }), "i", { class: kind, style: `width:${Math.min(100, 100 * ratio)}%` });
 }
 
 function ledger({ figures }) {
   const { ledger: all, hosts } = figures;
   const box = $("ledger");
   box.replaceChildren();
-  const bar = (name, count, kind) => {
+  const line = (name, count, kind) => {
     const row = add(box, "div", { class: "bar" });
     const ratio = count / (all.offered_datagrams || 1);
     add(row, "span", {}, name);
-    add(add(row, "span", { class: "track", "aria-hidden": "true" }), "i", { class: kind, style: `width:${Math.min(100, 100 * ratio)}%` });
+    bar(row, kind, ratio);
     add(row, "b", {}, percent(ratio));
   };
-  bar("delivered", all.delivered_datagrams, "delivered");
+  line("delivered", all.delivered_datagrams, "delivered");
   const usual = ["rx_ring", "ip_queue", "socket_buffer"];
   hosts.forEach((host, number) => {
     for (const [place, name] of PLACES) {
       const lost = all.losses.find((loss) => loss.host === number && loss.place === place)?.datagrams ?? 0;
       const isShown = lost > 0 || (hosts.length === 1 && usual.includes(place));
-      if (isShown) bar(`lost: ${hosts.length > 1 ? `${host.host}, ` : ""}${name}`, lost, "dropped");
+      if (isShown) line(`lost: ${hosts.length > 1 ? `${host.host}, ` : ""}${name}`, lost, "dropped");
     }
   });
   $("losses-note").textContent = `Of ${whole(all.offered_datagrams)} packets in a second. What is lost in the receive ring`
@@ -435,11 +448,12 @@ function publishedTable(run) {
   const table = $("published-table");
   table.replaceChildren();
   $("published-note").textContent = of
-    ? `Table ${of.table}: ${of.name}. ${isAsPublished() ? "The simulated column is one run of this page." : "The sliders have moved: the simulated column is another setup than the published one."}`
+    ? `Table ${of.table}: ${of.name}. ${isAsPublished() ? "The simulated column is one run of this page." : "The sliders have moved: the simulated column is another setup than the published one."} `
+      + [of.knife_edge, of.missing].filter(Boolean).join(" ")
     : "Nothing was published about this discipline on these hosts.";
   if (!of) return;
   const head = add(add(table, "thead"), "tr");
-  for (const name of ["", "published", "simulated"]) add(head, "th", { scope: "col" }, name);
+  for (const name of ["quantity", "published", "simulated"]) add(head, "th", { scope: "col" }, name);
   const body = add(table, "tbody");
   for (const { quantity, unit, measured } of of.figures.filter((it) => it.measured.length)) {
     const line = add(body, "tr");
@@ -459,9 +473,9 @@ function draw() {
     isDrawn = true;
     const answer = cache.get(keyOf(presentWords()));
     drawCurve(answer?.figures && answer);
-    drawStrip();
     if (answer && answer !== last.present) drawRun(answer);
-    if (answer && !pool.queue.length && !pool.running.size) document.body.dataset.state = "done";
+    drawLanes();
+    if (answer) document.body.dataset.state = pool.queue.length || pool.running.size ? "curves" : "done";
   });
 }
 
@@ -488,13 +502,12 @@ function drawRun(answer) {
 
 function pick(preset) {
   Object.assign(chosen, { preset });
-  if (!disciplinesOf(preset).includes(chosen.discipline)) chosen.discipline = "freebsd-interrupt";
-  if (preset.start) chosen.discipline = preset.start;
+  [chosen.discipline] = disciplinesOf(preset);
   for (const { id, start: usual } of SLIDERS) chosen[id] = usual(preset);
-  Object.assign(last, { curves: new Map(), strip: undefined, present: undefined, top: 0 });
-  $("about").textContent = [...new Set(preset.hosts)].map((host) => data.hosts[host].about).join(" ");
+  Object.assign(last, { curves: new Map(), present: undefined, top: 0 });
+  $("about").textContent = [...new Set(preset.hosts)].map((host) => `${data.hosts[host].about}.`).join(" ");
   $("curve-note").textContent = publishedPoints(preset).length
-    ? "Lines are simulated, diamonds were published. The dashed line: all of it."
+    ? "Diamonds were published; lines and dot are simulated. The dashed line: all of it."
     : "The dashed line: all of it. The dot: the chosen load.";
   const box = $("disciplines");
   box.replaceChildren();
@@ -504,7 +517,7 @@ function pick(preset) {
     radio.checked = name === chosen.discipline;
     radio.addEventListener("change", () => { chosen.discipline = name; changed(); });
     add(label, "span", { class: "line", style: `background:${colour(name)}` });
-    add(label, "span", {}, `${name}: ${DISCIPLINES[name].about}`);
+    add(label, "span", {}, name + DISCIPLINES[name].about);
   }
   sliders();
   changed();

@@ -141,6 +141,9 @@ proptest! {
             prop_assert_eq!(sum(|slice| slice.offered_packets), ledger.offered_datagrams);
             prop_assert_eq!(sum(|slice| slice.delivered_packets), ledger.delivered_datagrams);
             prop_assert_eq!(sum(|slice| slice.lost_packets), ledger.lost());
+            let idle = parts.slices.iter().map(|slice| slice.cpu.idle_ratio).sum::<f64>();
+            let idle = idle / f64::from(slices);
+            prop_assert!((idle - figures.hosts[0].cpu.idle_ratio).abs() < 1e-6, "{}", idle);
         }
         prop_assert_eq!(&figures, &SimFigures { slices: Vec::new(), ..parts });
         prop_assert_eq!(Ok(figures), simulate(&plan));

@@ -6,6 +6,8 @@ mod run;
 mod sweep;
 mod ticks;
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use self::fit_host::HostFitArgs;
@@ -14,14 +16,22 @@ use self::run::{HostsArgs, SimRunArgs};
 use self::sweep::{MergeArgs, SweepArgs};
 use self::ticks::TicksArgs;
 use crate::failure::Failure;
+use crate::output;
+
+/// The simulator in one page, as `cargo xtask page` makes it.
+const PAGE: &str = include_str!("../../../../docs/simulator.html");
 
 /// Options of `nicpoll sim`.
 #[derive(Args, Debug)]
 #[command(long_about = include_str!("../help/sim-about.txt"))]
+#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct SimArgs {
+    /// Write the simulator as one page that a browser shows, without a network; what FILE holds is replaced
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
-    pub command: SimCommand,
+    pub command: Option<SimCommand>,
 }
 
 /// What to do.
@@ -64,7 +74,13 @@ pub struct FitArgs {
 
 /// Runs the command and returns its exit code.
 pub fn run(args: &SimArgs) -> Result<u8, Failure> {
-    match &args.command {
+    if let Some(file) = &args.page {
+        output::write_file(file, "The simulator", PAGE)?;
+    }
+    let Some(command) = &args.command else {
+        return Ok(0);
+    };
+    match command {
         SimCommand::Run(args) => run::run(args),
         SimCommand::Sweep(args) => sweep::run(args),
         SimCommand::Merge(args) => sweep::merge(args),

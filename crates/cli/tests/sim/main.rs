@@ -3,6 +3,7 @@
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
+mod page;
 mod parts;
 mod published;
 mod router;
