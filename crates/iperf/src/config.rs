@@ -123,9 +123,7 @@ impl StreamConfig {
             Amount::Bytes(bytes) => (self.time_max, bytes),
         }
     }
-}
 
-impl StreamConfig {
     /// Adds this stream's requests to a client header. A length equal to `usual_length` is not stated.
     pub(crate) fn asked(&self, plain: ClientHeader, usual_length: usize) -> ClientHeader {
         let mut header = plain;

@@ -400,42 +400,48 @@ const DIGITS: u8 = 2;
 /// End of the first bucket. Each bucket ends at twice the end of the one before.
 const FIRST_BUCKET_NS: u64 = 1_000;
 
-/// A histogram of times, with their exact sum and extremes.
+/// Gaps between consecutive datagrams: a histogram, with their exact sum and extremes.
 #[derive(Clone, Debug)]
-struct Recorder {
+pub(crate) struct Gaps {
     histogram: Histogram<u64>,
     min_ns: u64,
     max_ns: u64,
     sum_ns: u128,
+    last_ns: Option<i64>,
 }
 
-impl Recorder {
-    fn new() -> Self {
+impl Default for Gaps {
+    fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, TIME_MAX_NS, DIGITS);
-        Recorder {
+        Gaps {
             histogram: histogram.expect("constant bounds that the histogram accepts"),
             min_ns: u64::MAX,
             max_ns: 0,
             sum_ns: 0,
+            last_ns: None,
         }
     }
+}
 
-    fn record(&mut self, ns: u64) {
-        self.histogram.saturating_record(ns);
-        self.min_ns = self.min_ns.min(ns);
-        self.max_ns = self.max_ns.max(ns);
-        self.sum_ns += u128::from(ns);
-    }
-
-    fn record_zeros(&mut self, count: u64) {
-        if count > 0 {
-            self.histogram.saturating_record_n(0, count);
+impl Gaps {
+    /// Records `datagrams` that arrive together: after the first, the gaps are 0. A clock set back also gives a
+    /// gap of 0.
+    pub(crate) fn record(&mut self, at_ns: i64, datagrams: u64) {
+        if let Some(last_ns) = self.last_ns.replace(at_ns) {
+            let ns = u64::try_from(at_ns.saturating_sub(last_ns)).unwrap_or(0);
+            self.histogram.saturating_record(ns);
+            self.min_ns = self.min_ns.min(ns);
+            self.max_ns = self.max_ns.max(ns);
+            self.sum_ns += u128::from(ns);
+        }
+        if datagrams > 1 {
+            self.histogram.saturating_record_n(0, datagrams - 1);
             self.min_ns = 0;
         }
     }
 
-    /// `None` when nothing was recorded.
-    fn times(&self) -> Option<Box<IperfTimes>> {
+    /// `None` with fewer than two datagrams.
+    pub(crate) fn times(&self) -> Option<Box<IperfTimes>> {
         let histogram = &self.histogram;
         let samples = histogram.len();
         if samples == 0 {
@@ -461,37 +467,6 @@ impl Recorder {
                 })
                 .collect(),
         }))
-    }
-}
-
-/// Gaps between consecutive datagrams.
-#[derive(Clone, Debug)]
-pub(crate) struct Gaps {
-    recorder: Recorder,
-    last_ns: Option<i64>,
-}
-
-impl Gaps {
-    pub(crate) fn new() -> Self {
-        Gaps {
-            recorder: Recorder::new(),
-            last_ns: None,
-        }
-    }
-
-    /// Records `datagrams` that arrive together: after the first, the gaps are 0. A clock set back also gives a
-    /// gap of 0.
-    pub(crate) fn record(&mut self, at_ns: i64, datagrams: u64) {
-        if let Some(last_ns) = self.last_ns.replace(at_ns) {
-            let gap_ns = u64::try_from(at_ns.saturating_sub(last_ns));
-            self.recorder.record(gap_ns.unwrap_or(0));
-        }
-        self.recorder.record_zeros(datagrams - 1);
-    }
-
-    /// `None` with fewer than two datagrams.
-    pub(crate) fn times(&self) -> Option<Box<IperfTimes>> {
-        self.recorder.times()
     }
 }
 
@@ -533,7 +508,7 @@ impl Moments {
         self.squares += deviation * (ns as f64 - self.mean_ns);
     }
 
-    fn transit(&self) -> Option<Transit> {
+    pub(crate) fn transit(&self) -> Option<Transit> {
         if self.count == 0 {
             return None;
         }
@@ -552,32 +527,17 @@ impl Moments {
 }
 
 /// Gaps and transit times at a receiver.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ArrivalTimes {
-    gaps: Gaps,
-    transit: Moments,
+    pub gaps: Gaps,
+    pub transit: Moments,
 }
 
 impl ArrivalTimes {
-    pub(crate) fn new() -> Self {
-        ArrivalTimes {
-            gaps: Gaps::new(),
-            transit: Moments::default(),
-        }
-    }
-
     /// Records a datagram of data; times are nanoseconds since 1970.
     pub(crate) fn record(&mut self, sent_ns: i64, arrival_ns: i64) {
         self.gaps.record(arrival_ns, 1);
         self.transit.record(arrival_ns.saturating_sub(sent_ns));
-    }
-
-    pub(crate) fn transit(&self) -> Option<Transit> {
-        self.transit.transit()
-    }
-
-    pub(crate) fn gaps(&self) -> Option<Box<IperfTimes>> {
-        self.gaps.times()
     }
 }
 
@@ -662,7 +622,7 @@ mod tests {
 
     #[test]
     fn gaps_are_between_datagrams_and_none_within_a_batch() {
-        let mut gaps = Gaps::new();
+        let mut gaps = Gaps::default();
         assert_eq!(gaps.times(), None);
         gaps.record(5_000, 1);
         assert_eq!(gaps.times(), None);
@@ -687,16 +647,16 @@ mod tests {
 
     #[test]
     fn moments_are_those_of_what_was_recorded() {
-        let mut times = ArrivalTimes::new();
-        assert_eq!(times.transit(), None);
+        let mut times = ArrivalTimes::default();
+        assert_eq!(times.transit.transit(), None);
         times.record(0, 1_000_000_000);
-        assert_eq!(times.transit().unwrap().deviation_seconds, 0.0);
+        assert_eq!(times.transit.transit().unwrap().deviation_seconds, 0.0);
         times.record(0, 3_000_000_000);
-        let transit = times.transit().unwrap();
+        let transit = times.transit.transit().unwrap();
         assert_eq!((transit.datagrams, transit.mean_seconds), (2, 2.0));
         assert_eq!((transit.min_seconds, transit.max_seconds), (1.0, 3.0));
         assert!((transit.deviation_seconds - f64::sqrt(2.0)).abs() < 1e-9);
         times.record(0, 8_000_000_000);
-        assert_eq!(times.transit().unwrap().mean_seconds, 4.0);
+        assert_eq!(times.transit.transit().unwrap().mean_seconds, 4.0);
     }
 }

@@ -859,7 +859,7 @@ pub struct IperfStream {
 }
 
 /// The end of the program.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfEnd {
     /// From its beginning to its end.
     pub elapsed_seconds: f64,

@@ -1,5 +1,6 @@
 use std::fmt::Write as _;
 use std::time::Duration;
+use std::{env, fs};
 
 use nicpoll_testkit::golden;
 use proptest::prelude::*;
@@ -253,4 +254,72 @@ proptest! {
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
     }
+}
+
+/// The option tables of docs/dialects.md: the head and the rows of each.
+fn option_tables() -> [(&'static str, String); 2] {
+    let mut carried_out = String::new();
+    // Options with the same remedy share a row.
+    let mut left_out: Vec<(String, String)> = Vec::new();
+    for spec in specs() {
+        let letter = spec.letter.map(|letter| format!("`-{letter}`"));
+        let long = spec.long.iter().map(|name| format!("`--{name}`"));
+        let names = letter
+            .into_iter()
+            .chain(long)
+            .collect::<Vec<_>>()
+            .join(", ");
+        let side = spec.side;
+        if let Some(instead) = spec.instead {
+            let remedy = format!("{side} | {instead}");
+            match left_out.iter_mut().find(|(_, other)| *other == remedy) {
+                Some((row, _)) => *row += &format!(", {names}"),
+                None => left_out.push((names, remedy)),
+            }
+            continue;
+        }
+        let [value, meaning, limits] = spec.doc;
+        let option = format!("{names} {value}");
+        let limits = match limits {
+            "" => String::new(),
+            limits => format!(" {limits}"),
+        };
+        carried_out += &format!("| {} | {side} | {meaning} |{limits} |\n", option.trim_end());
+    }
+    [
+        (
+            "| Option | Side | Meaning | Limits |\n|---|---|---|---|\n",
+            carried_out,
+        ),
+        (
+            "| Option | Side | What to do instead |\n|---|---|---|\n",
+            left_out
+                .iter()
+                .map(|(names, remedy)| format!("| {names} | {remedy} |\n"))
+                .collect(),
+        ),
+    ]
+}
+
+/// Set to any value to write the page's tables anew instead of comparing with them.
+const REFRESH: &str = "NICPOLL_REFRESH_GOLDEN";
+
+#[test]
+fn the_page_on_dialects_has_a_row_for_each_option() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/dialects.md");
+    let page = fs::read_to_string(path).unwrap();
+    let expected = option_tables()
+        .into_iter()
+        .fold(page.clone(), |page, (head, rows)| {
+            let (before, rest) = page.split_once(head).expect(head);
+            let (_, after) = rest.split_once("\n\n").expect(head);
+            format!("{before}{head}{rows}\n{after}")
+        });
+    if env::var_os(REFRESH).is_some() {
+        fs::write(path, &expected).unwrap();
+    }
+    assert!(
+        page == expected || env::var_os(REFRESH).is_some(),
+        "docs/dialects.md does not say what the options are; run this again with {REFRESH}=1"
+    );
 }

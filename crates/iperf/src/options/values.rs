@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nicpoll_model::{Rate, RateUnit};
+use thiserror::Error;
 
 use super::types::{Bind, Style};
 use crate::wire::Dialect;
@@ -15,7 +16,8 @@ const USAGE: &str = "Usage: iperf [-s|-c host] [options]\n\
      Try `iperf --help' for more information.";
 
 /// Why a command line was refused, in iperf's words where it has any. Printed unchanged; the exit status is 1.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
 pub struct OptionError(String);
 
 impl OptionError {
@@ -46,14 +48,6 @@ impl OptionError {
         ))
     }
 }
-
-impl fmt::Display for OptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for OptionError {}
 
 /// The largest value up to which a double holds every whole number.
 pub const EXACT_MAX: u64 = 1 << 53;

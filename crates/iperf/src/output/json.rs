@@ -105,13 +105,7 @@ impl JsonPrinter {
         account: Option<CloseAccount>,
         out: Box<dyn Write + Send>,
     ) -> Self {
-        let end = IperfEnd {
-            elapsed_seconds: 0.0,
-            streams_done: 0,
-            streams_failed: 0,
-            omitted_records: 0,
-            host: None,
-        };
+        let end = IperfEnd::default();
         let start = start(options);
         let (start, run) = match form {
             Json::Stream => (Some(start), None),

@@ -62,13 +62,8 @@ impl Connection {
             let info = socket::tcp_info(&self.socket)?;
             let asked = self.stream.buffer_bytes;
             let buffer = match self.buffers {
-                Some([send, receive]) => {
-                    if is_sender {
-                        send
-                    } else {
-                        receive
-                    }
-                }
+                Some([send, _]) if is_sender => send,
+                Some([_, receive]) => receive,
                 None if is_sender => sockets::described(asked, socket::send_buffer(&self.socket)?),
                 None => sockets::described(asked, socket::receive_buffer(&self.socket)?),
             };

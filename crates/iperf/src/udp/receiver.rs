@@ -365,7 +365,7 @@ impl UdpStreamReceiver<'_> {
         self.last_good = now;
         let session = self.session.insert(UdpSession::open(peer, &first.raw, now));
         if stream.records_times {
-            session.record_times();
+            session.times = Some(Box::default());
         }
         if let Some(ahead_ns) = self.incoming.sender_behind_ns {
             session.delays = Some(Box::new(OneWayDelays::start(ahead_ns)));

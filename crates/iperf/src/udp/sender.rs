@@ -68,7 +68,7 @@ impl ReadyStream for Outgoing {
             intervals: Splitter::new(stream.interval, observer),
             clock: SendClock::start(),
             counted: IntervalRecord::default(),
-            gaps: stream.records_times.then(Gaps::new),
+            gaps: stream.records_times.then(Gaps::default),
             closed_port_after: None,
             closing: Closing::default(),
         };

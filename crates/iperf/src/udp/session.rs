@@ -106,11 +106,6 @@ impl UdpSession {
         }
     }
 
-    /// Records gaps and transit times from now on.
-    pub fn record_times(&mut self) {
-        self.times = Some(Box::new(ArrivalTimes::new()));
-    }
-
     /// Takes a datagram. Returns its header in the client's dialect and, for a FIN, the answer due. `None` when
     /// the client cannot have sent it.
     pub fn take(
@@ -237,7 +232,7 @@ impl UdpSession {
                 out_of_order: self.sequence.out_of_order(),
                 duplicates: self.sequence.duplicates(),
                 jitter_seconds: self.jitter.ns().map(|ns| ns / 1e9),
-                transit: times.and_then(ArrivalTimes::transit),
+                transit: times.and_then(|times| times.transit.transit()),
             }),
             ..IntervalRecord::default()
         }
@@ -252,7 +247,7 @@ impl UdpSession {
         };
         Total {
             seconds: self.last_data.duration_since(self.begun).as_secs_f64(),
-            gaps: times.and_then(ArrivalTimes::gaps),
+            gaps: times.and_then(|times| times.gaps.times()),
             delays_to_program: self.delays.as_deref().and_then(OneWayDelays::distribution),
             fins: self.fins_received,
             fin_answers: self.acks_sent,
