@@ -13,7 +13,7 @@ pub mod switching;
 
 use std::net::IpAddr;
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use nicpoll_iperf::UdpWorkload;
@@ -107,9 +107,7 @@ pub fn measure_costs(
     };
     let repeats = if quick { QUICK_REPEATS } else { REPEATS };
     let blocks = collect(repeats, |repeat, of| {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(LabError::Cancelled);
-        }
+        LabError::unless(cancel)?;
         progress(repeat, of);
         let block = fit.block();
         let detached = fit.instruments.exact.detach();

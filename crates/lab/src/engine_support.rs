@@ -14,6 +14,7 @@ use nicpoll_engine::{
 };
 use nicpoll_iperf::udp::ClientIds;
 use nicpoll_model::engine::{KernelSideFacts, LinkEvent, SinkEnd, SinkInterval, SinkStart};
+use nicpoll_observe::clock::clock_ns;
 use nicpoll_observe::{BpfError, CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, SOFTIRQ_NAMES};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{
@@ -23,7 +24,7 @@ use nicpoll_switch::{
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_sys::xdp::AttachMode;
 use nicpoll_traffic::netrate::NetrateIds;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
 /// The settings in force, and the guard that restores them.
 struct Granted {
@@ -362,8 +363,7 @@ impl CpuAccount for KernelTimeOfCpu {
     fn others_ns(&mut self) -> Option<i64> {
         let times = self.times()?;
         let tasks_ns = times.user_ns + times.nice_ns + times.system_ns;
-        let own = clock_gettime(ClockId::ThreadCPUTime);
-        let own_ns = own.tv_sec * 1_000_000_000 + own.tv_nsec;
+        let own_ns = clock_ns(ClockId::ThreadCPUTime);
         Some(tasks_ns.cast_signed() - own_ns - self.threads_ns().cast_signed())
     }
 }

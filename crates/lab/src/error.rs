@@ -2,6 +2,7 @@
 
 pub use nicpoll_model::Refused;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nicpoll_engine::EngineError;
 use nicpoll_observe::BpfError;
@@ -66,6 +67,17 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// Fails once the user asked to stop.
+    ///
+    /// # Errors
+    /// [`LabError::Cancelled`].
+    pub fn unless(cancel: &AtomicBool) -> Result<(), LabError> {
+        match cancel.load(Ordering::Relaxed) {
+            true => Err(LabError::Cancelled),
+            false => Ok(()),
+        }
+    }
+
     /// Returns the error with its causes.
     pub fn with_causes(&self) -> String {
         HostFailure::of(self).message
@@ -93,7 +105,7 @@ impl LabError {
     pub(crate) fn into_traffic(self, doing: impl Into<String>) -> LabError {
         match self.of_lost_host() {
             Some(_) => self,
-            None => LabError::Traffic(format!("{}: {}", doing.into(), HostFailure::of(&self))),
+            None => LabError::Traffic(format!("{}: {}", doing.into(), HostFailure::of(self))),
         }
     }
 
@@ -159,11 +171,12 @@ impl HostFailure {
     }
 
     /// Makes a failure of an error and its causes.
-    pub fn of(error: &(dyn std::error::Error + 'static)) -> Self {
-        let causes = std::iter::successors(Some(error), |error| error.source());
+    pub fn of(error: impl std::error::Error + 'static) -> Self {
+        let last: &(dyn std::error::Error + 'static) = &error;
+        let causes = std::iter::successors(Some(last), |error| error.source());
         let causes: Vec<String> = causes.map(ToString::to_string).collect();
         HostFailure {
-            is_missing: error.downcast_ref().is_some_and(LabError::is_missing),
+            is_missing: last.downcast_ref().is_some_and(LabError::is_missing),
             ..HostFailure::new(causes.join(": "))
         }
     }

@@ -170,11 +170,9 @@ pub enum HostRequest {
     Facts,
     /// Describe its interface: a `HostInterface`.
     Interface,
-    /// Return those addresses that traffic of the host reaches through its interfaces: a list like `to`.
-    Ways {
-        /// Addresses of another host, with their prefix lengths.
-        to: Vec<(IpAddr, u8)>,
-    },
+    /// Return those addresses of another host that traffic of this one reaches through its interfaces, with their
+    /// prefix lengths.
+    Ways(Vec<(IpAddr, u8)>),
     /// Read every value of the interface that affects receiving: a map of texts by name.
     Values,
     /// Report changes to the interface or its namespace since the last request: [`Changes`].
@@ -196,10 +194,7 @@ pub enum HostRequest {
         cpu: u32,
     },
     /// Note the values as they are, and run these commands when settings are restored.
-    BeginCommands {
-        /// Those of this host.
-        after: Vec<HostCommand>,
-    },
+    BeginCommands(Vec<HostCommand>),
     /// Begin a command of the user's. It ends when settings are restored, if not before.
     StartCommand(HostCommand),
     /// Tell whether the command has ended: a boolean, or its last output if it failed.
@@ -226,10 +221,7 @@ pub enum HostRequest {
         is_on: bool,
     },
     /// Count the polls of one NAPI instance from now on, or of every one when null.
-    WatchPolls {
-        /// The instance.
-        napi_id: Option<u32>,
-    },
+    WatchPolls(Option<u32>),
     /// Read the polls: [`Polls`].
     Polls,
     /// Read the counters of an edge of the measured window: [`Edge`].
@@ -270,15 +262,9 @@ pub enum HostRequest {
     /// Wait for its end, and report its share of the core, 0 to 1.
     EndSpinner,
     /// Have the kernel time a counter's programs.
-    OpenTiming {
-        /// The counter.
-        counter: Counter,
-    },
+    OpenTiming(Counter),
     /// End it: [`Timed`].
-    CloseTiming {
-        /// The counter.
-        counter: Counter,
-    },
+    CloseTiming(Counter),
     /// Make one end of a workload ready, on a thread bound to a core.
     Prepare {
         /// Its number in later requests.
@@ -292,16 +278,10 @@ pub enum HostRequest {
         /// The core.
         cpu: u32,
     },
-    /// Run an end that is ready.
-    Start {
-        /// Its number.
-        end: u32,
-    },
-    /// Tell a receiving end that the sender is done: it ends when its socket is empty.
-    SenderDone {
-        /// The end's number.
-        end: u32,
-    },
+    /// Run the end with this number, which is ready.
+    Start(u32),
+    /// Tell the receiving end with this number that the sender is done: it ends when its socket is empty.
+    SenderDone(u32),
 }
 
 /// Events of a host.
@@ -538,9 +518,9 @@ impl HostClient {
 
     /// Makes a request; its answer is of the type that [`HostRequest`] names.
     pub fn ask<T: DeserializeOwned>(&mut self, request: HostRequest) -> Result<T, LabError> {
-        let answer = self.answer(request).and_then(|answer| {
-            serde_json::from_value(answer).map_err(|error| HostFailure::of(&error))
-        });
+        let answer = self
+            .answer(request)
+            .and_then(|answer| serde_json::from_value(answer).map_err(HostFailure::of));
         answer.doing(|| format!("at the {}", self.shown))
     }
 
@@ -613,6 +593,6 @@ impl Cpus {
     /// Returns a side whose core both assign.
     pub fn common_with(self, other: Cpus) -> Option<Side> {
         let is_twice = |side: &Side| self.of(*side).is_some() && other.of(*side).is_some();
-        [Side::Sender, Side::Receiver].into_iter().find(is_twice)
+        Side::ALL.into_iter().find(is_twice)
     }
 }

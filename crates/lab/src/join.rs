@@ -122,7 +122,7 @@ impl<'a> JoinedHost<'a> {
     /// Returns the other host's addresses that this one's traffic reaches through its interface.
     fn ways_to(&mut self, other: &[(IpAddr, u8)]) -> Result<Vec<(IpAddr, u8)>, LabError> {
         let to = other.to_vec();
-        self.host.ask(HostRequest::Ways { to })
+        self.host.ask(HostRequest::Ways(to))
     }
 
     /// Returns its interface, with its host where that is another machine.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -233,9 +233,7 @@ impl Lab {
             let mut next = begin + AGENT_GONE_AFTER;
             let (host, machine) = loop {
                 while Instant::now() < next {
-                    if cancel.load(Ordering::Relaxed) {
-                        return Err(LabError::Cancelled);
-                    }
+                    LabError::unless(cancel)?;
                     thread::sleep(LOOK_EVERY);
                 }
                 match apart.hosts.connect_one(&role) {
@@ -336,7 +334,7 @@ impl Lab {
     pub fn watch_polls(&mut self) -> Result<Vec<u32>, LabError> {
         let napis = self.studied().napis()?;
         let napi_id = watched(&napis);
-        self.studied().tell(HostRequest::WatchPolls { napi_id })?;
+        self.studied().tell(HostRequest::WatchPolls(napi_id))?;
         Ok(napis)
     }
 
@@ -399,7 +397,7 @@ impl Lab {
         for host in self.way() {
             let own = commands.after.iter().filter(|one| one.host == host.role());
             let after = own.cloned().collect();
-            host.tell(HostRequest::BeginCommands { after })?;
+            host.tell(HostRequest::BeginCommands(after))?;
         }
         for command in &commands.before {
             for host in self.way().filter(|host| host.role() == command.host) {
@@ -409,9 +407,7 @@ impl Lab {
                     ended.map_err(|error| error.into_traffic("a command before the traffic"))
                 };
                 while !has_ended()? {
-                    if cancel.load(Ordering::Relaxed) {
-                        return Err(LabError::Cancelled);
-                    }
+                    LabError::unless(cancel)?;
                     thread::sleep(LOOK_EVERY);
                 }
             }

@@ -344,9 +344,7 @@ struct EngineEnd(Inlet);
 impl PreparedEnd for EngineEnd {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         while !signals.is_sender_done() {
-            if signals.is_cancelled() {
-                return Err(WorkloadError::Cancelled);
-            }
+            signals.check()?;
             thread::sleep(LOOK_EVERY.min(self.0.0.quiet));
         }
         let deadline = Instant::now() + DRAIN_MAX;

@@ -5,7 +5,7 @@
 //! study's.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -120,7 +120,7 @@ impl Running {
                 SocketAddr::new(address_of(lab, to, stream.path, traffic.options.ip)?, port);
             let at = (to, stream.path);
             let end = prepare(lab, stream.request, Side::Receiver, receiver, duration, at)?;
-            lab.host(to, stream.path).tell(HostRequest::Start { end })?;
+            lab.host(to, stream.path).tell(HostRequest::Start(end))?;
             running.push((receiver, end));
         }
         let mut started = Vec::new();
@@ -140,7 +140,7 @@ impl Running {
         for stream in &started {
             let end = stream.sender;
             lab.host(stream.from, stream.path)
-                .tell(HostRequest::Start { end })?;
+                .tell(HostRequest::Start(end))?;
         }
         started.reverse();
         Ok(Running {
@@ -174,7 +174,7 @@ impl Running {
     ) -> Result<Self, LabError> {
         let side = Side::Sender;
         let sender = prepare(lab, workload, side, peer, duration, (side, 0))?;
-        lab.sender.tell(HostRequest::Start { end: sender })?;
+        lab.sender.tell(HostRequest::Start(sender))?;
         let alone = RunningStream {
             from: Side::Sender,
             path: 0,
@@ -205,9 +205,7 @@ impl Running {
                         longest.as_secs_f64()
                     )));
                 }
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(LabError::Cancelled);
-                }
+                LabError::unless(cancel)?;
                 let host = lab.host(stream.from, stream.path);
                 stream.sent = host.ended(stream.sender, LOOK_EVERY)?;
             }
@@ -223,7 +221,7 @@ impl Running {
         for stream in &self.streams {
             let end = stream.receiver;
             lab.host(stream.from.other(), stream.path)
-                .tell(HostRequest::SenderDone { end })?;
+                .tell(HostRequest::SenderDone(end))?;
         }
         let deadline = lab.give_up_at(DRAIN_MAX);
         let mut all: Option<Books> = None;

@@ -60,10 +60,15 @@ impl Spun {
     }
 }
 
+/// Reads a clock.
+pub fn clock_ns(clock: ClockId) -> i64 {
+    let now = clock_gettime(clock);
+    now.tv_sec * NS_PER_SECOND as i64 + now.tv_nsec
+}
+
 /// Reads `CLOCK_MONOTONIC`, which BPF programs read too.
 pub fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * NS_PER_SECOND + now.tv_nsec as u64
+    clock_ns(ClockId::Monotonic) as u64
 }
 
 /// Returns the length of the kernel's clock tick.

@@ -7,9 +7,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use nicpoll_model::line::IpVersion;
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::clock::monotonic_ns;
 use crate::polls::PollReader;
 use crate::proc::{CoreTicks, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet, parse_stat};
 
@@ -109,9 +109,8 @@ impl FlowReader {
     /// # Errors
     /// When a file cannot be read or parsed.
     pub fn read(&mut self) -> io::Result<FlowReading> {
-        let now = clock_gettime(ClockId::Monotonic);
         let mut reading = FlowReading {
-            at_ns: now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64,
+            at_ns: monotonic_ns(),
             ..FlowReading::default()
         };
         let text = whole(&self.interfaces, &mut self.buffer)?;

@@ -52,7 +52,7 @@ pub enum Between {
 
 /// The hosts of a trial.
 #[derive(Clone, Copy, Debug)]
-pub struct Hosts<'a> {
+pub struct LedgerHosts<'a> {
     /// The sending host.
     pub sender: Account<'a>,
     /// The forwarding host, if there is one.
@@ -65,10 +65,10 @@ pub struct Hosts<'a> {
     pub is_ipv6: bool,
 }
 
-impl<'a> Hosts<'a> {
+impl<'a> LedgerHosts<'a> {
     /// Makes a pair of hosts connected directly, over IPv4.
     pub fn pair(sender: Account<'a>, receiver: Account<'a>) -> Self {
-        Hosts {
+        LedgerHosts {
             sender,
             router: None,
             receiver,
@@ -103,7 +103,7 @@ impl<'a> Hosts<'a> {
 }
 
 /// Makes the ledger of a UDP trial, in datagrams.
-pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
+pub fn packet_ledger(datagrams: CountedDatagrams, hosts: LedgerHosts<'_>) -> Ledger {
     let mut lines = loss_lines(hosts);
     lines.extend(beyond_counters(&lines, hosts));
     let filtered = lines
@@ -133,7 +133,7 @@ pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
 
 /// Makes the ledger of a TCP trial, in bytes of payload. TCP retransmits dropped packets, so drops are not in the
 /// balance: they are cross-checks.
-pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) -> Ledger {
+pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: LedgerHosts<'_>) -> Ledger {
     let (sender, receiver) = (hosts.sender, hosts.receiver);
     let acknowledged = [
         receiver.protocol("Tcp.OutSegs"),
@@ -166,7 +166,7 @@ pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) ->
 }
 
 /// Lines for datagrams dropped at a place beyond its counter, by drop reasons.
-fn beyond_counters(lines: &[LedgerLine], hosts: Hosts<'_>) -> Vec<LedgerLine> {
+fn beyond_counters(lines: &[LedgerLine], hosts: LedgerHosts<'_>) -> Vec<LedgerLine> {
     let mut dropped: BTreeMap<(LossPlace, Side), Vec<DropReason>> = BTreeMap::new();
     for (side, host, _) in hosts.ends() {
         for reason in host.drop_reasons().unwrap_or_default() {
@@ -257,7 +257,7 @@ fn is_between(place: LossPlace) -> bool {
 }
 
 /// Returns a line for every place of the hosts, in the order in which a packet passes them.
-fn loss_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
+fn loss_lines(hosts: LedgerHosts<'_>) -> Vec<LedgerLine> {
     let of_hosts = |is_way_out: bool| {
         hosts.ends().into_iter().flat_map(move |(side, host, _)| {
             let here = COUNTED.iter().filter(move |counted| {
@@ -276,7 +276,7 @@ fn loss_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
 }
 
 /// Returns the losses between the hosts: at the interfaces, on the wire, and at the router if there is one.
-fn link_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
+fn link_lines(hosts: LedgerHosts<'_>) -> Vec<LedgerLine> {
     match hosts.between {
         Between::Veth => veth_lines(hosts),
         Between::DistantVeth => {
@@ -292,7 +292,7 @@ fn link_line(place: LossPlace, counter: &str, packets: Option<u64>) -> LedgerLin
     line(place, Side::Receiver, counter, packets)
 }
 
-fn wire_line(hosts: Hosts<'_>) -> LedgerLine {
+fn wire_line(hosts: LedgerHosts<'_>) -> LedgerLine {
     let sent = hosts.frames(|link| link.tx_packets);
     let arrived = hosts.frames(|link| link.rx_packets + link.rx_missed);
     link_line(
@@ -303,7 +303,7 @@ fn wire_line(hosts: Hosts<'_>) -> LedgerLine {
     )
 }
 
-fn card_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
+fn card_lines(hosts: LedgerHosts<'_>) -> Vec<LedgerLine> {
     let (sender, receiver) = (hosts.sender, hosts.receiver);
     let mut lines = vec![
         line(
@@ -334,7 +334,7 @@ fn card_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
     lines
 }
 
-fn veth_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
+fn veth_lines(hosts: LedgerHosts<'_>) -> Vec<LedgerLine> {
     let backlog = hosts.sender.softnet_dropped();
     let ends = hosts.ends().map(|(_, host, _)| host.tx_dropped());
     let ends: Option<u64> = ends.into_iter().sum();
@@ -389,7 +389,7 @@ fn line(place: LossPlace, side: Side, counter: &str, packets: Option<u64>) -> Le
     }
 }
 
-fn cross_checks(hosts: Hosts<'_>) -> Vec<CrossCheck> {
+fn cross_checks(hosts: LedgerHosts<'_>) -> Vec<CrossCheck> {
     let mut checks = Vec::new();
     for (side, host, _) in hosts.ends() {
         let link = |of: fn(&LinkCounters) -> u64| host.interfaces(|one| Some(of(&one.link)));
@@ -457,7 +457,7 @@ fn control_line(kind: ControlKind, from: Side, [sent, received]: [Option<u64>; 2
 
 /// ARP and neighbour discovery of a UDP trial. Packets dropped by a filter make the receiving side's count of non-IP
 /// frames meaningless.
-fn link_control(hosts: Hosts<'_>, filtered: bool) -> Vec<ControlLine> {
+fn link_control(hosts: LedgerHosts<'_>, filtered: bool) -> Vec<ControlLine> {
     let arp = hosts.ends().map(|(from, host, peer)| {
         let sent = frames_besides_ip(
             host.interfaces(|one| Some(one.link.tx_packets + one.link.tx_dropped)),
@@ -487,7 +487,7 @@ fn sum(host: Account<'_>, names: [&str; 2]) -> Option<u64> {
     names.iter().map(|name| host.protocol(name)).sum()
 }
 
-fn discovery(hosts: Hosts<'_>) -> [ControlLine; 2] {
+fn discovery(hosts: LedgerHosts<'_>) -> [ControlLine; 2] {
     hosts.ends().map(|(from, host, peer)| {
         let counts = [host.protocol("Icmp6OutMsgs"), peer.protocol("Icmp6InMsgs")];
         control_line(ControlKind::NeighbourDiscovery, from, counts)

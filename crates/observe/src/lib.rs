@@ -32,7 +32,7 @@ pub use exact_cpu::{
 pub use filters::forward_filters;
 pub use flow::{FlowReader, FlowReading};
 pub use host::{HostCounters, HostSnapshot, InterfaceCounters, QueueCounters, queue_counters};
-pub use ledger::{Between, CountedDatagrams, Hosts, packet_ledger, tcp_ledger};
+pub use ledger::{Between, CountedDatagrams, LedgerHosts, packet_ledger, tcp_ledger};
 pub use losses::{Account, HostAccount};
 pub use polls::{PollCounter, PollCounts, PollReader, PollRhythm, RhythmWatch};
 pub use proc::{

@@ -458,7 +458,7 @@ impl NamedSetting {
     /// Description for the document.
     pub fn facts(&self) -> SettingFacts {
         let mut writes = Vec::new();
-        for side in [Side::Sender, Side::Receiver] {
+        for side in Side::ALL {
             let mut own = self.writes(&side.to_string());
             if let (Some(engine), Side::Receiver) = (&self.engine, side) {
                 own.push((String::from("engine"), engine.words()));

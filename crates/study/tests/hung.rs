@@ -27,7 +27,7 @@ struct Hanging {
 
 impl Host for Hanging {
     fn send(&mut self, message: HostMessage) -> Result<(), HostFailure> {
-        let is_start = matches!(message.request, HostRequest::Start { .. });
+        let is_start = matches!(message.request, HostRequest::Start(..));
         if is_start && self.hangs.load(Ordering::Relaxed) {
             self.said.push_back(HostEvent::Answered {
                 id: message.id,

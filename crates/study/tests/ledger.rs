@@ -10,7 +10,7 @@ use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
 use nicpoll_lab::WorkloadRequest;
 use nicpoll_model::{ControlKind, ControlLine, Ledger, LossPlace, Side};
-use nicpoll_observe::{Account, CountedDatagrams, Hosts, packet_ledger};
+use nicpoll_observe::{Account, CountedDatagrams, LedgerHosts, packet_ledger};
 use nicpoll_study::demo::{DEFAULT, INTERRUPT, POLLING};
 use nicpoll_testkit::needs;
 use nicpoll_traffic::netrate::NetrateWorkload;
@@ -60,7 +60,7 @@ fn account(test: &mut TestLab, work: impl FnOnce(&mut TestLab) -> CountedDatagra
         before: &before[index],
         after: &after[index],
     };
-    packet_ledger(counted, Hosts::pair(account(0), account(1)))
+    packet_ledger(counted, LedgerHosts::pair(account(0), account(1)))
 }
 
 /// Sends `times` from the sender, with a socket of its own, to a port without a listener.

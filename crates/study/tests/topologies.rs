@@ -14,7 +14,7 @@ use nicpoll_lab::{
 };
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{ControlKind, LossPlace, Protocol, Side};
-use nicpoll_observe::{Account, CountedDatagrams, HostSnapshot, Hosts, packet_ledger};
+use nicpoll_observe::{Account, CountedDatagrams, HostSnapshot, LedgerHosts, packet_ledger};
 use nicpoll_study::NamedWorkload;
 use nicpoll_switch::{Journal, Owner};
 use nicpoll_testkit::needs;
@@ -93,10 +93,10 @@ fn a_router_forwards_both_versions_of_ip_and_its_counters_are_in_the_account() {
             let [before, after] = &counters[index];
             Account { before, after }
         };
-        let hosts = Hosts {
+        let hosts = LedgerHosts {
             router: Some(account(2)),
             is_ipv6: ip == IpVersion::V6,
-            ..Hosts::pair(account(0), account(1))
+            ..LedgerHosts::pair(account(0), account(1))
         };
         let datagrams = CountedDatagrams {
             offered,

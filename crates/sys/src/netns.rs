@@ -40,12 +40,11 @@ impl NetNamespace {
     /// `EPERM` without CAP_SYS_ADMIN; `ENOSPC` when `user.max_net_namespaces` is reached.
     pub fn create() -> io::Result<Self> {
         // unshare() moves the calling thread into the new namespace, so a short-lived thread calls it.
-        std::thread::Builder::new()
-            .name(String::from("nicpoll-netns"))
-            .spawn(|| {
-                unshare(UnshareFlags::NEWNET)?;
-                Self::current()
-            })?
+        let made = schedule::spawn("nicpoll-netns", || {
+            unshare(UnshareFlags::NEWNET)?;
+            Self::current()
+        });
+        made?
             .join()
             .map_err(|_| io::Error::other("the thread that makes namespaces panicked"))?
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, Pid};
@@ -215,6 +216,18 @@ pub fn cpu_ns_of(pid: u32) -> io::Result<u64> {
     // SAFETY: the pointer is to a whole `timespec` that outlives the call.
     checked(unsafe { libc::clock_gettime(clock, &raw mut time) })?;
     Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+/// Runs `work` in a thread of this name.
+///
+/// # Errors
+/// When no thread can be created.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let named = thread::Builder::new().name(String::from(name));
+    named.spawn(work)
 }
 
 /// The kernel never reports a negative time.

@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_sys::schedule;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::low_level::{self, pipe};
@@ -94,13 +95,11 @@ impl Stop {
         }
         let (number, last_act) = (stop.number.clone(), stop.last_act.clone());
         // Sleeps until a signal; ends with the process.
-        thread::Builder::new()
-            .name(String::from("nicpoll-stop"))
-            .spawn(move || {
-                if await_second_request(came).is_ok() {
-                    end_at_once(&number, last_act.get().copied());
-                }
-            })?;
+        schedule::spawn("nicpoll-stop", move || {
+            if await_second_request(came).is_ok() {
+                end_at_once(&number, last_act.get().copied());
+            }
+        })?;
         Ok(stop)
     }
 
@@ -184,13 +183,11 @@ pub fn on_signal(signals: &Arc<Signals>, end: fn(&Signals)) -> io::Result<Arc<St
     let stop = Arc::new(Stop::on_signals()?);
     let signals = Arc::clone(signals);
     let looking = Arc::clone(&stop);
-    thread::Builder::new()
-        .name(String::from("nicpoll-signals"))
-        .spawn(move || {
-            while !looking.asked().load(Ordering::Relaxed) {
-                thread::sleep(LOOK_EVERY);
-            }
-            end(&signals);
-        })?;
+    schedule::spawn("nicpoll-signals", move || {
+        while !looking.asked().load(Ordering::Relaxed) {
+            thread::sleep(LOOK_EVERY);
+        }
+        end(&signals);
+    })?;
     Ok(stop)
 }

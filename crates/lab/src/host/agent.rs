@@ -11,22 +11,23 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use nicpoll_observe::clock::clock_ns;
 use nicpoll_switch::{Guard, Journal, namespace_named};
-use nicpoll_sys::stdio;
+use nicpoll_sys::{schedule, stdio};
 use rustix::process::{Signal, getpid, kill_process};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde_json::Value;
 
 use crate::error::{Doing, HostFailure, LabError};
 use crate::host::local::ServedHost;
 use crate::host::protocol::{
-    FromAgent, MARK, PROTOCOL, SILENCE_MAX, ToAgent, VERSION, line_of, message_of, next_line,
-    request_of,
+    FromAgent, Heard, MARK, PROTOCOL, SILENCE_MAX, ToAgent, VERSION, line_of, message_of,
+    next_line, request_of,
 };
 use crate::host::{HostEvent, HostMessage};
 use crate::machine::recover;
@@ -65,13 +66,9 @@ pub fn serve_controller(
     let heard = Arc::new(Heard::now());
     let (messages, inbox) = mpsc::channel();
     let listening = Arc::clone(&heard);
-    thread::Builder::new()
-        .name(String::from("nicpoll-listen"))
-        .spawn(move || listen(&listening, &messages))?;
+    schedule::spawn("nicpoll-listen", move || listen(&listening, &messages))?;
     let watched = Arc::clone(&heard);
-    thread::Builder::new()
-        .name(String::from("nicpoll-silence"))
-        .spawn(move || end_if_stuck(&watched))?;
+    schedule::spawn("nicpoll-silence", move || end_if_stuck(&watched))?;
     let mut agent = Agent {
         hosts: BTreeMap::new(),
         guard,
@@ -107,54 +104,25 @@ pub fn obey_controller(copy: Option<&Path>) -> Result<(), LabError> {
     stdio::print(&format!("{MARK} {PROTOCOL}\n"))?;
     let heard = Arc::new(Heard::now());
     let listening = Arc::clone(&heard);
-    thread::Builder::new()
-        .name(String::from("nicpoll-listen"))
-        .spawn(move || {
-            let mut input = io::stdin().lock();
-            while let Ok(1..) = input.read(&mut [0; 64]) {
-                listening.again();
-            }
-            end_by_signal();
-        })?;
-    thread::Builder::new()
-        .name(String::from("nicpoll-silence"))
-        .spawn(move || {
-            while heard.silence() <= SILENCE_MAX {
-                thread::sleep(LOOK_EVERY);
-            }
-            end_by_signal();
-            end_if_stuck(&heard);
-        })?;
+    schedule::spawn("nicpoll-listen", move || {
+        let mut input = io::stdin().lock();
+        while let Ok(1..) = input.read(&mut [0; 64]) {
+            listening.again();
+        }
+        end_by_signal();
+    })?;
+    schedule::spawn("nicpoll-silence", move || {
+        while heard.silence() <= SILENCE_MAX {
+            thread::sleep(LOOK_EVERY);
+        }
+        end_by_signal();
+        end_if_stuck(&heard);
+    })?;
     Ok(())
 }
 
 fn end_by_signal() {
     let _ = kill_process(getpid(), Signal::TERM);
-}
-
-/// When the controller was last heard.
-struct Heard {
-    begin: Instant,
-    at_ms: AtomicU64,
-}
-
-impl Heard {
-    fn now() -> Self {
-        Heard {
-            begin: Instant::now(),
-            at_ms: AtomicU64::new(0),
-        }
-    }
-
-    fn again(&self) {
-        let now = self.begin.elapsed().as_millis() as u64;
-        self.at_ms.store(now, Ordering::Relaxed);
-    }
-
-    fn silence(&self) -> Duration {
-        let at = Duration::from_millis(self.at_ms.load(Ordering::Relaxed));
-        self.begin.elapsed().saturating_sub(at)
-    }
 }
 
 /// Reads messages until the controller is gone. Pings are answered here: a long request does not delay them.
@@ -187,11 +155,6 @@ fn end_if_stuck(heard: &Heard) {
     std::process::exit(1);
 }
 
-fn clock_ns(clock: ClockId) -> i64 {
-    let time = clock_gettime(clock);
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
 fn say(message: &FromAgent) -> io::Result<()> {
     stdio::print(&line_of(message)?)
 }
@@ -219,7 +182,7 @@ impl Agent {
                 interfaces,
             } => {
                 let opened = self.open(host, netns.as_deref(), interfaces);
-                let failure = opened.err().map(|error| HostFailure::of(&error));
+                let failure = opened.err().map(HostFailure::of);
                 Ok(say(&FromAgent::Opened { host, failure })?)
             }
             ToAgent::Ask { host, id, request } => self.ask(host, id, request),
@@ -254,9 +217,7 @@ impl Agent {
             )),
             _ => error.into(),
         })?;
-        thread::Builder::new()
-            .name(String::from("nicpoll-events"))
-            .spawn(move || tell_events(number, &events))?;
+        schedule::spawn("nicpoll-events", move || tell_events(number, &events))?;
         self.hosts.insert(number, host);
         Ok(())
     }

@@ -209,7 +209,7 @@ impl RunningCommand {
 
     /// Returns whether all programs have ended. Fails if one ended badly.
     pub fn has_ended(&mut self) -> Result<bool, HostFailure> {
-        self.step().map_err(|error| HostFailure::of(&error))
+        self.step().map_err(HostFailure::of)
     }
 
     fn step(&mut self) -> Result<bool, WorkloadError> {

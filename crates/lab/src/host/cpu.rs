@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_observe::{CpuTimes, ExactCpu, ThreadTimes};
+use nicpoll_sys::schedule;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +35,7 @@ pub fn own_process(exact: &ExactCpu) -> Result<u32, LabError> {
     let name = format!("np-{:x}", clock_gettime(ClockId::Monotonic).tv_nsec);
     // Only a switch away from a CPU shows the thread.
     let marker = || thread::sleep(Duration::from_millis(1));
-    let marker = thread::Builder::new().name(name.clone()).spawn(marker)?;
+    let marker = schedule::spawn(&name, marker)?;
     marker.join().map_err(|_| LabError::Panicked("marker"))?;
     let threads = exact.threads()?;
     let found = threads.iter().find(|thread| thread.name == name);

@@ -42,7 +42,7 @@ pub const FAILED: &str = "nicpoll-failed";
 pub const AGENT_COMMAND: &str = "agent";
 
 /// A program to run on another machine.
-pub struct Program {
+pub struct OwnProgram {
     /// Its file.
     pub path: PathBuf,
     /// Its bytes, filled up with zeros to whole blocks. An ELF file runs as well with them.
@@ -51,7 +51,7 @@ pub struct Program {
     hashes: [String; 2],
 }
 
-impl Program {
+impl OwnProgram {
     /// Reads a file, or that of this program.
     pub fn read(path: Option<&Path>) -> io::Result<Self> {
         let path = path.unwrap_or(Path::new(THIS_PROGRAM)).to_path_buf();
@@ -66,7 +66,7 @@ impl Program {
         bytes.resize(length.next_multiple_of(BLOCK_BYTES), 0);
         let sent = own.clone().chain_update(&bytes[length..]);
         let hashes = [text_of(own), text_of(sent)];
-        Ok(Program {
+        Ok(OwnProgram {
             path,
             bytes,
             hashes,
@@ -126,6 +126,11 @@ const START_SCRIPT: &str = "exec sh -c 'umask 077; trap \"\" PIPE; s() { sha256s
     then \"$d/nicpoll\" agent --copy \"$d\" \"$@\"; r=$?; else echo nicpoll-failed the program arrived damaged: $e; r=1; fi; \
     rm -rf \"$d\"; exit $r' nicpoll";
 
+/// Says why ssh(1) did not start.
+pub fn no_ssh(error: &io::Error) -> String {
+    format!("running ssh; is it installed? {error}")
+}
+
 /// Quotes words for a shell.
 pub fn quoted(words: &[String]) -> String {
     let words = words.iter().map(|word| word.replace('\'', "'\\''"));
@@ -175,13 +180,12 @@ pub fn greeting(
 pub fn run_there(ssh: &str, words: &[String], stop: &AtomicBool) -> Result<u8, HostFailure> {
     let failed = |why: String| HostFailure::new(format!("{ssh}: {why}"));
     let io_failed = |error: io::Error| failed(error.to_string());
-    let program = Program::read(None).map_err(io_failed)?;
+    let program = OwnProgram::read(None).map_err(io_failed)?;
     let mut command = ssh_command(ssh);
     command.arg(program.start_script(words)).process_group(0);
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = pipes
-        .spawn()
-        .map_err(|error| failed(format!("running ssh; is it installed? {error}")))?;
+    let child = pipes.spawn();
+    let mut child = child.map_err(|error| failed(no_ssh(&error)))?;
     let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(failed(String::from("ssh has no pipes")));
     };

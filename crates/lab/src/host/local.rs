@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io};
 
 use nicpoll_model::{Side, SwitchValue, SwitchWrite};
+use nicpoll_observe::clock::{clock_ns, monotonic_ns};
 use nicpoll_observe::{
     AttachedXdp, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, FlowReader, HostCounters,
     PollCounter, ThreadTimes, TimedRuns, start_timing,
@@ -23,7 +24,7 @@ use nicpoll_switch::{
 use nicpoll_sys::ethtool;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_traffic::workload::EndTerms;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -139,7 +140,7 @@ impl ServedHost {
                     Side::Receiver => self.thread.run(|resident| resident.inlet()),
                     Side::Sender => Ok(None),
                 };
-                let inlet = inlet.map_err(|error| HostFailure::of(&error))?;
+                let inlet = inlet.map_err(HostFailure::of)?;
                 let workload = move |terms: &EndTerms| match inlet {
                     Some(inlet) => inlet.prepare(workload.workload(), terms),
                     None => workload.workload().prepare(terms),
@@ -147,8 +148,8 @@ impl ServedHost {
                 self.ends
                     .prepare(&self.thread, end, workload, terms, (at, cpu))?;
             }
-            HostRequest::Start { end } => self.ends.start(end)?,
-            HostRequest::SenderDone { end } => self.ends.sender_done(end)?,
+            HostRequest::Start(end) => self.ends.start(end)?,
+            HostRequest::SenderDone(end) => self.ends.sender_done(end)?,
             request => {
                 if request == HostRequest::Restore {
                     self.ends.cancel();
@@ -157,7 +158,7 @@ impl ServedHost {
                 return answer
                     .map_err(LabError::from)
                     .and_then(|answer| answer)
-                    .map_err(|error| HostFailure::of(&error));
+                    .map_err(HostFailure::of);
             }
         }
         Ok(Value::Null)
@@ -226,13 +227,13 @@ impl Resident {
         match request {
             HostRequest::Facts => answer(self.facts()?),
             HostRequest::Interface => answer(self.interface()?),
-            HostRequest::Ways { to } => answer(self.ways(to)?),
+            HostRequest::Ways(to) => answer(self.ways(to)?),
             HostRequest::Values => answer(interface_values(&mut self.control, &self.interfaces)?),
             HostRequest::Changes => answer(self.changes()?),
             HostRequest::Napis => answer(self.napis()?),
             HostRequest::Apply(request) => answer(self.apply(&request)?),
             HostRequest::Writes => answer(self.writes()?),
-            HostRequest::BeginCommands { after } => answer(self.begin_commands(after)?),
+            HostRequest::BeginCommands(after) => answer(self.begin_commands(after)?),
             HostRequest::StartCommand(command) => {
                 self.command = Some(RunningCommand::new(&command, &self.interfaces));
                 answer(())
@@ -252,7 +253,7 @@ impl Resident {
             }
             HostRequest::LoadCounters => answer(self.load_counters()),
             HostRequest::Count { counter, is_on } => answer(self.count(counter, is_on)?),
-            HostRequest::WatchPolls { napi_id } => answer(self.watch_polls(napi_id)?),
+            HostRequest::WatchPolls(napi_id) => answer(self.watch_polls(napi_id)?),
             HostRequest::Polls => answer(self.polls()?),
             HostRequest::Edge => answer(self.edge()?),
             HostRequest::CpuTime => answer(CpuSample::now().doing(|| "reading /proc/stat")?),
@@ -280,11 +281,9 @@ impl Resident {
                 answer(())
             }
             HostRequest::EndSpinner => answer(begun(self.spinner.take(), "a spinner")?.end()?),
-            HostRequest::OpenTiming { counter } => answer(self.open_timing(counter)?),
-            HostRequest::CloseTiming { counter } => answer(self.close_timing(counter)?),
-            HostRequest::Prepare { .. }
-            | HostRequest::Start { .. }
-            | HostRequest::SenderDone { .. } => {
+            HostRequest::OpenTiming(counter) => answer(self.open_timing(counter)?),
+            HostRequest::CloseTiming(counter) => answer(self.close_timing(counter)?),
+            HostRequest::Prepare { .. } | HostRequest::Start(..) | HostRequest::SenderDone(..) => {
                 let what = "traffic does not run on the thread in the namespace";
                 Err(LabError::Unexpected(String::from(what)))
             }
@@ -364,18 +363,27 @@ impl Resident {
     /// or VLAN.
     fn carries_ssh(&mut self) -> Result<bool, LabError> {
         self.switch.enter(None)?;
-        let mut orders = Vec::new();
-        for name in &self.interfaces {
-            orders.push(Order {
+        let orders = self.orders(&InterfacePart::Whole, &KnobValues::default())?;
+        Ok(self.switch.carries_own_ssh(self.netns_inode, &orders)?)
+    }
+
+    /// Orders these values for a part of each interface.
+    fn orders(
+        &mut self,
+        part: &InterfacePart,
+        values: &KnobValues,
+    ) -> Result<Vec<Order>, LabError> {
+        let order = |name: &String| {
+            Ok(Order {
                 target: Target {
                     netns_inode: self.netns_inode,
                     interface: self.control.interface(name)?,
                 },
-                part: InterfacePart::Whole,
-                values: KnobValues::default(),
-            });
-        }
-        Ok(self.switch.carries_own_ssh(self.netns_inode, &orders)?)
+                part: part.clone(),
+                values: values.clone(),
+            })
+        };
+        self.interfaces.iter().map(order).collect()
     }
 
     /// Returns those of another host's addresses that traffic reaches through an interface of this one.
@@ -443,18 +451,7 @@ impl Resident {
             self.napi_program = self.attached(&XdpProgram::default())?;
         }
         self.switch.enter(None)?;
-        let name = &request.interface;
-        let mut orders = Vec::new();
-        for interface in &self.interfaces {
-            orders.push(Order {
-                target: Target {
-                    netns_inode: self.netns_inode,
-                    interface: self.control.interface(interface)?,
-                },
-                part: name.part.clone(),
-                values: request.set.clone(),
-            });
-        }
+        let orders = self.orders(&request.interface.part, &request.set)?;
         if let Some(held) = &mut self.held {
             return Ok(held.change(&mut self.switch, &orders, Needs::Trust)?);
         }
@@ -586,7 +583,7 @@ impl Resident {
 
     fn polls(&mut self) -> Result<Polls, LabError> {
         Ok(Polls {
-            at_ns: clock_ns(ClockId::Monotonic) as u64,
+            at_ns: monotonic_ns(),
             counts: self.polls.as_ref().map(PollCounter::read).transpose()?,
         })
     }
@@ -595,7 +592,7 @@ impl Resident {
         Ok(Edge {
             polls: self.polls()?,
             cpu: CpuSample::now().doing(|| "reading /proc/stat")?,
-            wall_ahead_ns: (clock_ns(ClockId::Realtime) - clock_ns(ClockId::Monotonic)) as i64,
+            wall_ahead_ns: clock_ns(ClockId::Realtime) - clock_ns(ClockId::Monotonic),
             load_average_1min: load_average(),
         })
     }
@@ -677,11 +674,6 @@ fn is_global(address: &IpAddr) -> bool {
 fn load_average() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next()?.parse().ok()
-}
-
-fn clock_ns(clock: ClockId) -> i128 {
-    let time = clock_gettime(clock);
-    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
 }
 
 #[cfg(test)]

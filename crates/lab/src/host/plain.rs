@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use crate::error::HostFailure;
 use crate::host::changes::Changes;
-use crate::host::deploy::{greeting, quoted};
+use crate::host::deploy::{greeting, no_ssh, quoted};
 use crate::host::protocol::MARK;
 use crate::host::threads::RunningEnds;
 use crate::host::{ClockOffset, Facts, Host, HostEvent, HostInterface, HostMessage, HostRequest};
@@ -80,8 +80,7 @@ impl PlainHost {
         let failed = |why: String| HostFailure::new(format!("{name}: {why}"));
         let mut command = ssh_command(ssh);
         let asked = command.arg("uname -srm").stdin(Stdio::null()).output();
-        let asked =
-            asked.map_err(|error| failed(format!("running ssh; is it installed? {error}")))?;
+        let asked = asked.map_err(|error| failed(no_ssh(&error)))?;
         if !asked.status.success() {
             let said = String::from_utf8_lossy(&asked.stderr);
             let said = said.trim().replace('\n', "; ");
@@ -128,7 +127,7 @@ impl PlainHost {
         match request {
             HostRequest::Facts => answer(&self.facts),
             HostRequest::Interface => answer(&self.interface),
-            HostRequest::Ways { to } => answer(to),
+            HostRequest::Ways(to) => answer(to),
             HostRequest::Changes => answer(Changes::default()),
             HostRequest::CpuTime => answer(CpuSample::default()),
             HostRequest::Counters => answer(HostSnapshot::default()),
@@ -139,7 +138,7 @@ impl PlainHost {
             HostRequest::Writes => answer(Vec::<SwitchWrite>::new()),
             HostRequest::CloseSeries => answer(Vec::<FlowReading>::new()),
             HostRequest::OpenSeries { .. } => answer(()),
-            HostRequest::BeginCommands { after } if after.is_empty() => answer(()),
+            HostRequest::BeginCommands(after) if after.is_empty() => answer(()),
             HostRequest::Restore => {
                 self.ends.cancel();
                 answer(Vec::<String>::new())
@@ -159,8 +158,8 @@ impl PlainHost {
                         .prepare(thread, end, prepared, terms, (at, *cpu))?,
                 )
             }
-            HostRequest::Start { end } => answer(self.ends.start(end)?),
-            HostRequest::SenderDone { end } => answer(self.ends.sender_done(end)?),
+            HostRequest::Start(end) => answer(self.ends.start(end)?),
+            HostRequest::SenderDone(end) => answer(self.ends.sender_done(end)?),
             _ => Err(HostFailure::new(
                 "it has no nicpoll: nothing can be set or counted there",
             )),
@@ -169,7 +168,7 @@ impl PlainHost {
 }
 
 fn answer(value: impl Serialize) -> Result<Value, HostFailure> {
-    serde_json::to_value(value).map_err(|error| HostFailure::of(&error))
+    serde_json::to_value(value).map_err(HostFailure::of)
 }
 
 impl Host for PlainHost {
@@ -295,8 +294,7 @@ fn waiting_at(ssh: &str, words: &[String]) -> Result<Child, WorkloadError> {
     command.arg(script + &quoted(words)).stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let started = spawn_contained(&mut command, None);
-    let mut process =
-        started.map_err(|error| failed(format!("running ssh; is it installed? {error}")))?;
+    let mut process = started.map_err(|error| failed(no_ssh(&error)))?;
     let mut stdout = process.stdout.take().map(BufReader::new);
     let is_ready = stdout.as_mut().map(|pipe| greeting(pipe, |_| Ok(())));
     let name = format!("ssh {ssh} {}", words[0]);

@@ -5,7 +5,8 @@
 //! [`SILENCE_MAX`] gives the other up.
 
 use std::io::{self, BufRead};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +15,7 @@ use crate::error::HostFailure;
 use crate::host::{HostEvent, HostMessage, HostRequest};
 
 /// The version of the protocol. Both sides must have the same.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -108,6 +109,39 @@ pub enum FromAgent {
     },
 }
 
+/// When the other side was last heard.
+pub struct Heard {
+    begin: Instant,
+    at_ms: AtomicU64,
+}
+
+impl Heard {
+    /// Begins with silence.
+    pub fn now() -> Self {
+        Heard {
+            begin: Instant::now(),
+            at_ms: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes that something came.
+    pub fn again(&self) {
+        let now = self.begin.elapsed().as_millis() as u64;
+        self.at_ms.store(now, Ordering::Relaxed);
+    }
+
+    /// Whether anything came yet.
+    pub fn is_any(&self) -> bool {
+        self.at_ms.load(Ordering::Relaxed) > 0
+    }
+
+    /// How long nothing has come.
+    pub fn silence(&self) -> Duration {
+        let at = Duration::from_millis(self.at_ms.load(Ordering::Relaxed));
+        self.begin.elapsed().saturating_sub(at)
+    }
+}
+
 impl ToAgent {
     /// Wraps a message to a host.
     pub fn ask(host: u32, message: &HostMessage) -> serde_json::Result<ToAgent> {
@@ -187,7 +221,7 @@ mod tests {
     fn a_message_is_read_as_it_was_written() {
         let message = HostMessage {
             id: 7,
-            request: HostRequest::Start { end: 3 },
+            request: HostRequest::Start(3),
         };
         let asked = ToAgent::ask(2, &message).unwrap();
         let line = line_of(&asked).unwrap();

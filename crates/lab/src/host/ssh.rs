@@ -16,15 +16,18 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_observe::clock::clock_ns;
 use nicpoll_switch::freebsd::ssh_command;
-use rustix::time::{ClockId, clock_gettime};
+use nicpoll_sys::schedule;
+use rustix::time::ClockId;
 
 use crate::error::HostFailure;
 use crate::host::deploy::{
-    AGENT_COMMAND, EXIT_NOT_REACHED, FAILED, Program, SEND, START_MAX, greeting,
+    AGENT_COMMAND, EXIT_NOT_REACHED, FAILED, OwnProgram, SEND, START_MAX, greeting, no_ssh,
 };
 use crate::host::protocol::{
-    FromAgent, PING_EVERY, PROTOCOL, SILENCE_MAX, ToAgent, VERSION, line_of, message_of, next_line,
+    FromAgent, Heard, PING_EVERY, PROTOCOL, SILENCE_MAX, ToAgent, VERSION, line_of, message_of,
+    next_line,
 };
 use crate::host::{ClockOffset, Host, HostEvent, HostMessage};
 
@@ -62,8 +65,8 @@ pub struct AgentConnection {
     input: Mutex<Option<ChildStdin>>,
     inboxes: Mutex<BTreeMap<u32, mpsc::Sender<HostEvent>>>,
     replies: Mutex<mpsc::Receiver<Reply>>,
-    begin: Instant,
-    heard_ms: AtomicU64,
+    /// When the agent was last heard.
+    heard: Heard,
     /// Why the agent is lost.
     lost: Mutex<Option<String>>,
     said: Arc<Mutex<Vec<u8>>>,
@@ -92,7 +95,7 @@ impl AgentConnection {
     pub fn open(place: AgentPlace) -> Result<Arc<Self>, HostFailure> {
         let name = place.name.clone();
         let failed = |why: String| HostFailure::new(format!("{name}: {why}"));
-        let program = Program::read(place.program.as_deref())
+        let program = OwnProgram::read(place.program.as_deref())
             .map_err(|error| failed(format!("reading the program: {error}")))?;
         let mut command = match &place.ssh {
             Some(ssh) => {
@@ -112,9 +115,8 @@ impl AgentConnection {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut child = pipes
-            .spawn()
-            .map_err(|error| failed(format!("running ssh; is it installed? {error}")))?;
+        let child = pipes.spawn();
+        let mut child = child.map_err(|error| failed(no_ssh(&error)))?;
         let (input, output, errors) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (replies, inbox) = mpsc::channel();
@@ -124,8 +126,7 @@ impl AgentConnection {
             input: Mutex::new(input),
             inboxes: Mutex::new(BTreeMap::new()),
             replies: Mutex::new(inbox),
-            begin: Instant::now(),
-            heard_ms: AtomicU64::new(0),
+            heard: Heard::now(),
             lost: Mutex::new(None),
             said: Arc::new(Mutex::new(Vec::new())),
             last_id: AtomicU64::new(0),
@@ -144,25 +145,16 @@ impl AgentConnection {
         replies: mpsc::Sender<Reply>,
     ) -> io::Result<()> {
         let said = Arc::clone(&self.said);
-        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            let named = thread::Builder::new().name(String::from(name));
-            named.spawn(run).map(|_| ())
-        };
-        spawn(
-            "nicpoll-ssh-err",
-            Box::new(move || keep_last(errors, &said)),
-        )?;
+        schedule::spawn("nicpoll-ssh-err", move || keep_last(errors, &said))?;
         let weak = Arc::downgrade(self);
-        spawn(
-            "nicpoll-ssh-out",
-            Box::new(move || read(output, &weak, &replies)),
-        )?;
+        schedule::spawn("nicpoll-ssh-out", move || read(output, &weak, &replies))?;
         let weak = Arc::downgrade(self);
-        spawn("nicpoll-ping", Box::new(move || ping(&weak)))
+        schedule::spawn("nicpoll-ping", move || ping(&weak))?;
+        Ok(())
     }
 
     /// Waits for the agent's first message, and sends the program if the machine asks for it.
-    fn greet(&self, program: &Program) -> Result<(), HostFailure> {
+    fn greet(&self, program: &OwnProgram) -> Result<(), HostFailure> {
         let deadline = Instant::now() + START_MAX;
         loop {
             match self.reply(deadline, "the agent did not start")? {
@@ -313,12 +305,6 @@ impl AgentConnection {
         locked(&self.inboxes).clear();
     }
 
-    /// How long nothing has been heard.
-    fn silence(&self) -> Duration {
-        let at = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
-        self.begin.elapsed().saturating_sub(at)
-    }
-
     fn failure(&self, why: &str) -> HostFailure {
         HostFailure::new(format!("{}: {why}", self.place.name))
     }
@@ -386,10 +372,7 @@ impl Drop for AgentConnection {
 
 /// The monotonic and the wall clock of this machine, ns.
 fn own_clocks() -> [i64; 2] {
-    [ClockId::Monotonic, ClockId::Realtime].map(|clock| {
-        let time = clock_gettime(clock);
-        time.tv_sec * 1_000_000_000 + time.tv_nsec
-    })
+    [ClockId::Monotonic, ClockId::Realtime].map(clock_ns)
 }
 
 /// Reads an agent's output until it ends, and gives the agent up then.
@@ -424,8 +407,7 @@ fn messages(
         let Some(connection) = to.upgrade() else {
             return Ok(());
         };
-        let now_ms = connection.begin.elapsed().as_millis() as u64;
-        connection.heard_ms.store(now_ms, Ordering::Relaxed);
+        connection.heard.again();
         match message {
             FromAgent::Event { host, event } => {
                 if let Some(outbox) = locked(&connection.inboxes).get(&host) {
@@ -453,11 +435,11 @@ fn ping(to: &Weak<AgentConnection>) {
         if locked(&connection.lost).is_some() {
             return;
         }
-        if connection.heard_ms.load(Ordering::Relaxed) == 0 {
+        if !connection.heard.is_any() {
             // It has not said its first word: whoever waits for that has a limit of its own.
             continue;
         }
-        if connection.silence() > SILENCE_MAX {
+        if connection.heard.silence() > SILENCE_MAX {
             let why = format!("nothing was heard of it for {} s", SILENCE_MAX.as_secs());
             connection.lose(&why);
             return;

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use std::{hint, io};
 
 use nicpoll_model::{STEPS_MAX, Side};
+use nicpoll_observe::clock::clock_ns;
 use nicpoll_observe::{FlowReader, FlowReading};
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_sys::schedule;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::workload::{EndBooks, EndTerms, PreparedEnd, WorkloadError};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
 use crate::error::HostFailure;
 use crate::host::HostEvent;
@@ -92,7 +93,7 @@ impl RunningEnds {
                     let _ = events.send(HostEvent::Ended { end, books });
                 }
             })
-            .map_err(|error| HostFailure::of(&error))?;
+            .map_err(HostFailure::of)?;
         match is_ready.recv_timeout(READY_MAX) {
             Ok(prepared) => prepared?,
             Err(RecvTimeoutError::Timeout) => {
@@ -102,7 +103,7 @@ impl RunningEnds {
             }
             Err(RecvTimeoutError::Disconnected) => {
                 let failure = match thread.join() {
-                    Ok(Err(error)) => HostFailure::of(&error),
+                    Ok(Err(error)) => HostFailure::of(error),
                     _ => HostFailure::new(PANICKED),
                 };
                 return Err(failure);
@@ -171,7 +172,7 @@ fn run(
     ready: &mpsc::Sender<Result<(), HostFailure>>,
     may_go: &mpsc::Receiver<()>,
 ) -> Option<Result<Box<EndBooks>, HostFailure>> {
-    let prepared = workload(terms).map_err(|error| HostFailure::of(&error));
+    let prepared = workload(terms).map_err(HostFailure::of);
     let (prepared, is_ready) = match prepared {
         Ok(prepared) => (Some(prepared), Ok(())),
         Err(failure) => (None, Err(failure)),
@@ -181,7 +182,7 @@ fn run(
     may_go.recv().ok()?;
     let books = catch_unwind(AssertUnwindSafe(|| prepared.run(signals)));
     Some(match books {
-        Ok(books) => books.map(Box::new).map_err(|error| HostFailure::of(&error)),
+        Ok(books) => books.map(Box::new).map_err(HostFailure::of),
         Err(_) => Err(HostFailure::new(PANICKED)),
     })
 }
@@ -203,25 +204,23 @@ impl Sampling {
     /// When there can be no further thread.
     pub fn start(mut reader: FlowReader, step: Duration) -> io::Result<Self> {
         let (go_on, ended) = mpsc::channel::<()>();
-        let thread = thread::Builder::new()
-            .name(String::from("nicpoll-series"))
-            .spawn(move || {
-                let mut readings = vec![reader.read()?];
-                let mut next = Instant::now() + step;
-                loop {
-                    let left = next.saturating_duration_since(Instant::now());
-                    let is_over = ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
-                    if readings.len() < READINGS_MAX {
-                        readings.push(reader.read()?);
-                    }
-                    if is_over {
-                        return Ok(readings);
-                    }
-                    while next <= Instant::now() {
-                        next += step;
-                    }
+        let thread = schedule::spawn("nicpoll-series", move || {
+            let mut readings = vec![reader.read()?];
+            let mut next = Instant::now() + step;
+            loop {
+                let left = next.saturating_duration_since(Instant::now());
+                let is_over = ended.recv_timeout(left) == Err(RecvTimeoutError::Disconnected);
+                if readings.len() < READINGS_MAX {
+                    readings.push(reader.read()?);
                 }
-            })?;
+                if is_over {
+                    return Ok(readings);
+                }
+                while next <= Instant::now() {
+                    next += step;
+                }
+            }
+        })?;
         Ok(Sampling { go_on, thread })
     }
 
@@ -248,8 +247,7 @@ impl CpuSpinner {
     /// # Errors
     /// When there can be no further thread.
     pub fn start(cpu: u32, duration: Duration) -> io::Result<Self> {
-        let thread = thread::Builder::new().name(String::from("nicpoll-spinner"));
-        let thread = thread.spawn(move || {
+        let thread = schedule::spawn("nicpoll-spinner", move || {
             schedule::pin(cpu)?;
             Ok(spin(duration))
         });
@@ -277,8 +275,7 @@ fn spin(duration: Duration) -> f64 {
 
 /// CPU time of the calling thread.
 fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+    Duration::from_nanos(clock_ns(ClockId::ThreadCPUTime).unsigned_abs())
 }
 
 #[cfg(test)]

@@ -248,9 +248,6 @@ impl Hosts {
 
     /// Returns the host whose receiving is studied.
     pub(crate) fn studied(&self) -> &'static str {
-        match self.is_routed() {
-            true => ROUTER,
-            false => RECEIVER,
-        }
+        if self.is_routed() { ROUTER } else { RECEIVER }
     }
 }

@@ -147,7 +147,7 @@ impl Veth {
 
     /// Shapes the sending of both hosts.
     fn shape(&self, topology: &Topology) -> Result<(), LabError> {
-        for side in [Side::Sender, Side::Receiver] {
+        for side in Side::ALL {
             for interface in self.link.end(side).interfaces.clone() {
                 let topology = topology.clone();
                 self.inside(side)
@@ -176,7 +176,7 @@ impl Veth {
     /// Has the kernel cut batches of datagrams (`UDP_SEGMENT`) before the link, at both ends: it then carries and
     /// counts single frames. Otherwise a veth carries whole batches.
     pub fn cut_batches(&self) -> Result<(), LabError> {
-        for side in [Side::Sender, Side::Receiver] {
+        for side in Side::ALL {
             self.inside(side)
                 .run(|()| {
                     let mut control = Control::new();

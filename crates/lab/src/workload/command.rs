@@ -460,9 +460,7 @@ impl PreparedCommand {
     /// Lets the receiver run until the sender is done, then ends it. Its exit status does not matter.
     fn receive(&mut self, signals: &Signals) -> Result<Option<EndedProgram>, WorkloadError> {
         while !signals.sender_done.load(Ordering::Acquire) {
-            if signals.is_cancelled() {
-                return Err(WorkloadError::Cancelled);
-            }
+            signals.check()?;
             thread::sleep(LOOK_AT_CHILD_EVERY);
         }
         self.child.take().map(|mut child| child.end()).transpose()

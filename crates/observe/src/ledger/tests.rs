@@ -33,7 +33,7 @@ fn since<'a>(before: &'a HostSnapshot, after: &'a HostSnapshot) -> Account<'a> {
 /// The ledger of a trial whose hosts had equal counters before it.
 fn ledger(counted: CountedDatagrams, before: &HostSnapshot, after: [&HostSnapshot; 2]) -> Ledger {
     let [sender, receiver] = after.map(|after| since(before, after));
-    packet_ledger(counted, Hosts::pair(sender, receiver))
+    packet_ledger(counted, LedgerHosts::pair(sender, receiver))
 }
 
 fn packets(ledger: &Ledger, place: LossPlace, side: Side) -> Option<u64> {
@@ -113,9 +113,9 @@ fn what_the_router_lost_is_a_line_and_its_rings_are_told_from_the_receivers() {
     let router = host(850, 30, 900, &counters(20));
     let receiver = host(0, 0, 850, &counters(0));
     let account = |after| since(&zero, after);
-    let hosts = Hosts {
+    let hosts = LedgerHosts {
         router: Some(account(&router)),
-        ..Hosts::pair(account(&sender), account(&receiver))
+        ..LedgerHosts::pair(account(&sender), account(&receiver))
     };
     let ring = link_lines(hosts);
     let counted: Vec<_> = ring.iter().map(|line| (line.place, line.packets)).collect();
@@ -139,9 +139,9 @@ fn what_cards_sent_and_none_received_was_lost_on_the_wire() {
     card.link.rx_missed = 30;
     // The machines count their backlogs for themselves.
     receiver.softnet_dropped = Some(vec![0, 7]);
-    let hosts = Hosts {
+    let hosts = LedgerHosts {
         between: Between::Cards,
-        ..Hosts::pair(since(&zero, &sender), since(&zero, &receiver))
+        ..LedgerHosts::pair(since(&zero, &sender), since(&zero, &receiver))
     };
     let ledger = packet_ledger(datagrams(1000, 933), hosts);
     for (place, side, lost) in [
@@ -192,7 +192,7 @@ fn frames_that_are_not_ip_are_named_unless_a_filter_took_some() {
     let before = host(0, 0, 0, &[("Ip.OutTransmits", 0), ("Ip6OutTransmits", 0)]);
     let after = host(12, 0, 0, &[("Ip.OutTransmits", 9), ("Ip6OutTransmits", 1)]);
     let account = since(&before, &after);
-    let arp = |filtered| link_control(Hosts::pair(account, account), filtered)[0];
+    let arp = |filtered| link_control(LedgerHosts::pair(account, account), filtered)[0];
     assert_eq!(arp(false).sent_packets, Some(2));
     assert_eq!(arp(true).received_packets, None);
     assert_eq!(frames_besides_ip(Some(5), Some(6)), None);
@@ -202,7 +202,11 @@ fn frames_that_are_not_ip_are_named_unless_a_filter_took_some() {
 fn tcp_closes_in_bytes() {
     let (zero, after) = (host(0, 0, 0, &[]), host(0, 839, 0, &[]));
     let account = |after| since(&zero, after);
-    let ledger = tcp_ledger(1000, 990, Hosts::pair(account(&after), account(&zero)));
+    let ledger = tcp_ledger(
+        1000,
+        990,
+        LedgerHosts::pair(account(&after), account(&zero)),
+    );
     assert_eq!(ledger.residual_bytes, Some(10));
     assert_eq!(ledger.residual_packets, None);
     assert_eq!((ledger.lines.len(), ledger.lost_packets()), (0, 0));

@@ -86,9 +86,7 @@ impl StudyFile {
         let needs = reader.needs.into_inner();
         Ok(StudyFile { needs, ..file })
     }
-}
 
-impl StudyFile {
     /// Inspects this machine as far as the file needs it.
     ///
     /// # Errors

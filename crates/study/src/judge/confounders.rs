@@ -90,7 +90,7 @@ fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<NamedDifferenc
             found.push((format!("{host}: {}", row.name), values));
         }
     }
-    for side in [Side::Sender, Side::Receiver] {
+    for side in Side::ALL {
         let cpus = [setting, reference].map(|one| one.cpus.of(side));
         if cpus[0] != cpus[1] {
             let values = cpus.map(|cpu| cpu.map(|cpu| cpu.to_string()));

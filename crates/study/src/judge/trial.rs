@@ -12,7 +12,7 @@ use nicpoll_model::{
     TrialFigures, TrialHost, Validity, WorkUnit,
 };
 use nicpoll_observe::{
-    Account, CountedDatagrams, CpuDelta, HostSnapshot, Hosts, packet_ledger, tcp_ledger,
+    Account, CountedDatagrams, CpuDelta, HostSnapshot, LedgerHosts, packet_ledger, tcp_ledger,
 };
 use nicpoll_traffic::workload::Books;
 
@@ -180,7 +180,7 @@ fn ledger(measured: &MeasuredTrial<'_>) -> Ledger {
     let Window { quiet, books, .. } = &measured.window;
     let [before, after] = quiet;
     let router = before.router.as_ref().zip(after.router.as_ref());
-    let hosts = Hosts {
+    let hosts = LedgerHosts {
         sender: Account {
             before: &before.sender,
             after: &after.sender,

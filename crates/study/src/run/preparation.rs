@@ -96,11 +96,9 @@ impl Load<'_> {
     }
 
     fn timed(&mut self, counter: Counter) -> Result<Timed, LabError> {
-        self.lab
-            .studied()
-            .tell(HostRequest::OpenTiming { counter })?;
+        self.lab.studied().tell(HostRequest::OpenTiming(counter))?;
         self.delivered()?;
-        self.lab.studied().ask(HostRequest::CloseTiming { counter })
+        self.lab.studied().ask(HostRequest::CloseTiming(counter))
     }
 
     /// Runs with and without the poll counter, in pairs of alternating order, until the deadline.

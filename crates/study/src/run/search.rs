@@ -20,7 +20,7 @@ use nicpoll_switch::did_you_mean;
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::plan::{Lengths, outline};
 use crate::run::session::in_lab;
-use crate::run::trial::{Held, HeldRun, Subject, Trials};
+use crate::run::trial::{HeldRun, HeldSetting, Subject, Trials};
 
 /// The lowest load that is tried, a second of each sender.
 const LOAD_MIN: u64 = 20;
@@ -187,7 +187,7 @@ pub fn search(
             .err()
             .filter(|it| !matches!(it, LabError::Cancelled));
         one.found.failure = failure
-            .map(|it| HostFailure::of(&it).to_string())
+            .map(|it| HostFailure::of(it).to_string())
             .or(one.found.failure);
         found.searches.push(one.end());
         goes_on && !cancel.load(Ordering::Relaxed)
@@ -281,7 +281,7 @@ impl<'a> OneSearch<'a> {
     fn trial(
         &mut self,
         trials: &mut Trials<'_>,
-        held: &mut Held,
+        held: &mut HeldSetting,
         next: NextTrial,
         progress: &mut dyn FnMut(SearchProgress<'_>),
     ) -> Result<LoadTrial, LabError> {

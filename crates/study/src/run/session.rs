@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use nicpoll_lab::{Lab, LabError, Topology, Veth, open_existing, still_runs, this_runner};
@@ -510,9 +510,7 @@ impl StudyRun<'_> {
             {
                 continue;
             }
-            if self.cancel.load(Ordering::Relaxed) {
-                return Err(LabError::Cancelled.into());
-            }
+            LabError::unless(self.cancel)?;
             let place = TrialPlace {
                 sequence: self.done.len() as u32 + 1,
                 block: group.block,

@@ -64,7 +64,7 @@ pub(super) struct Subject<'a> {
 }
 
 /// A setting in force for several runs.
-pub(super) struct Held {
+pub(super) struct HeldSetting {
     napis: Vec<u32>,
     memory: TimerMemory,
 }
@@ -184,18 +184,18 @@ impl<'a> Trials<'a> {
     }
 
     /// Applies a setting and warms up. It stays in force until the lab is restored.
-    pub(super) fn hold(&mut self, subject: Subject<'_>) -> Result<Held, LabError> {
+    pub(super) fn hold(&mut self, subject: Subject<'_>) -> Result<HeldSetting, LabError> {
         let mut memory = TimerMemory::default();
         let napis = self.apply(subject, &memory)?;
         self.warm_up(subject, &mut memory)?;
-        Ok(Held { napis, memory })
+        Ok(HeldSetting { napis, memory })
     }
 
     /// Runs traffic under a held setting, whose timer is tuned to it first. CPU time and losses are not accounted for.
     pub(super) fn run_held(
         &mut self,
         subject: Subject<'_>,
-        held: &mut Held,
+        held: &mut HeldSetting,
         seconds: f64,
     ) -> Result<HeldRun, LabError> {
         if subject.setting.period_ns().is_some() {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use nicpoll_lab::{INTERFACE, Lab, LabError, RECEIVER, ROUTER, Refused};
 use nicpoll_model::numbers::{counted, figure};
 use nicpoll_model::tune::{KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneGoal, TuneLimit};
-use nicpoll_model::{Measure, Metric, Origin, Plan, Study, StudyKind, Trial, Verdict, WorkUnit};
+use nicpoll_model::{Measure, Metric, Plan, Study, StudyKind, Trial, Verdict, WorkUnit};
 use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
 use nicpoll_store::{Ended, Store};
@@ -297,16 +297,12 @@ fn alone(found: Tune) -> Ended<Tune, StudyError> {
 
 /// Makes the document before the race.
 fn head(request: &TuneRequest, lab: &mut Lab, identity: &Identity) -> Result<Tune, LabError> {
-    let Origin {
-        nicpoll_version,
-        argv,
-        started_at,
-    } = identity.origin.clone();
+    let origin = identity.origin.clone();
     Ok(Tune {
         schema: String::from(TUNE_SCHEMA),
-        nicpoll_version,
-        argv,
-        started_at,
+        nicpoll_version: origin.nicpoll_version,
+        argv: origin.argv,
+        started_at: origin.started_at,
         interface: format!("the {}'s interface", request.studied()),
         host: lab.machine()?,
         traffic: request.design.workloads[0].description.clone(),
@@ -341,9 +337,7 @@ fn possible(
         if found.candidate(&candidate.name).is_some() {
             continue;
         }
-        if cancel.load(Ordering::Relaxed) {
-            return Err(LabError::Cancelled);
-        }
+        LabError::unless(cancel)?;
         progress(TuneProgress::Trying(setting.name()));
         let outcome = apply(lab, &setting, None);
         lab.restore()?;
@@ -384,9 +378,7 @@ impl<'a> Running<'a> {
             block += 1;
             let mut measured = Vec::new();
             for &candidate in &left {
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(LabError::Cancelled);
-                }
+                LabError::unless(cancel)?;
                 let number = self.trials.len() as u32 + 1;
                 let setting = self.design.settings[candidate].name();
                 progress(TuneProgress::Trial {

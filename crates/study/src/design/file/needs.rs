@@ -259,7 +259,7 @@ fn missing_cpus(asked: Cpus, here: &[u32]) -> Option<String> {
         receiver: Some(*second),
     };
     let in_force = own.under(asked);
-    for side in [Side::Sender, Side::Receiver] {
+    for side in Side::ALL {
         let cpu = in_force.of(side)?;
         if !here.contains(&cpu) {
             return Some(format!(

@@ -446,9 +446,7 @@ impl StudyFileReader<'_> {
     ) -> FileError {
         self.error(entry.span_of(unfit.key).unwrap_or(other), unfit.why.0)
     }
-}
 
-impl StudyFileReader<'_> {
     /// Returns the commands of an entry. Refuses an unknown host, and an unknown name in braces.
     pub(crate) fn commands(
         &self,
