@@ -308,7 +308,7 @@ impl Context<'_> {
 pub fn agreed<'t>(
     trials: impl IntoIterator<Item = &'t ImportedTrial> + Clone,
 ) -> [Option<String>; 2] {
-    [Side::Sender, Side::Receiver].map(|side| {
+    Side::ALL.map(|side| {
         let all = trials.clone().into_iter();
         let mut ends = all.filter_map(|it| end(it, side));
         let first = ends.next();
@@ -514,13 +514,12 @@ fn side_of(shown: &Shown, trial: &ImportedTrial, hosts: &HostNames) -> Option<Si
         Shown::Between => return None,
         Shown::Host(host) => host,
     };
-    let mut sides = [Side::Sender, Side::Receiver].into_iter();
+    let mut sides = Side::ALL.into_iter();
     if let Some(side) = sides.find(|side| end(trial, *side) == Some(host)) {
         return Some(side);
     }
     // Of two hosts in the text, the one that is not this end is the other.
-    let known =
-        [Side::Sender, Side::Receiver].map(|side| end(trial, side).is_some_and(|it| hosts.has(it)));
+    let known = Side::ALL.map(|side| end(trial, side).is_some_and(|it| hosts.has(it)));
     match (hosts.count(), known) {
         (2, [true, false]) => Some(Side::Receiver),
         (2, [false, true]) => Some(Side::Sender),

@@ -305,6 +305,14 @@ pub struct TerminalHost {
     pub basis: ImportedBasis,
 }
 
+impl TerminalHost {
+    /// A host that is known by what stands near.
+    pub fn inferred(name: Option<String>) -> Self {
+        let basis = ImportedBasis::Inferred;
+        TerminalHost { name, basis }
+    }
+}
+
 /// The lines with one id in brackets.
 #[derive(Clone, Debug, Default)]
 pub struct StreamLines {

@@ -241,7 +241,7 @@ fn put_together(
 fn mapped(map: &Map, place: &SourcePlace) -> (Option<u32>, Option<Side>) {
     let test = map.at("test", place).and_then(|line| line.parse().ok());
     let end = map.at("end", place);
-    let mut sides = [Side::Sender, Side::Receiver].into_iter();
+    let mut sides = Side::ALL.into_iter();
     (test, sides.find(|side| Some(side.name()) == end))
 }
 

@@ -341,7 +341,7 @@ fn switch(
     near: Option<&ImportedTrial>,
 ) -> PollingSwitch {
     let end = |side| near.and_then(|it| found::end(it, side).cloned());
-    let both = [Side::Sender, Side::Receiver].map(end);
+    let both = Side::ALL.map(end);
     let scope = match scope {
         SwitchScope::End(side) => end(side).map_or(SwitchScope::End(side), SwitchScope::Host),
         scope => scope,

@@ -408,10 +408,7 @@ impl<'a> Walk<'a> {
         let is_mapped = host.basis == ImportedBasis::Mapped;
         let label = self.labelled.as_ref();
         if let Some(label) = label.filter(|_| self.is_fresh_label && !is_mapped) {
-            host = TerminalHost {
-                name: Some(label.clone()),
-                basis: ImportedBasis::Inferred,
-            };
+            host = TerminalHost::inferred(Some(label.clone()));
         } else if host.basis == ImportedBasis::Inferred || self.is_apart() && !is_mapped {
             host = TerminalHost::default();
         }
@@ -445,10 +442,7 @@ impl<'a> Walk<'a> {
         self.end_block();
         self.block = again.or_else(|| {
             let (command, host) = self.servers[usize::from(is_udp)].clone()?;
-            let host = TerminalHost {
-                name: host.name,
-                basis: ImportedBasis::Inferred,
-            };
+            let host = TerminalHost::inferred(host.name);
             Some(ToolBlock::new(SourcePlace::default(), host, Some(command)))
         });
     }
@@ -530,18 +524,12 @@ impl<'a> Walk<'a> {
                 self.out.hosts.add(host);
                 self.labelled = None;
             } else if let Some(label) = &self.labelled {
-                self.host = TerminalHost {
-                    name: Some(label.clone()),
-                    basis: ImportedBasis::Inferred,
-                };
+                self.host = TerminalHost::inferred(Some(label.clone()));
             }
         }
         let host = match command.is_prompted {
             true => self.host(&place),
-            false => TerminalHost {
-                basis: ImportedBasis::Inferred,
-                ..self.host(&place)
-            },
+            false => TerminalHost::inferred(self.host(&place).name),
         };
         match command.tool {
             Tool::Iperf => {
@@ -694,10 +682,7 @@ impl<'a> Walk<'a> {
         if let Some(own) = own.filter(|own| host.name.as_ref() != Some(*own))
             && host.basis != ImportedBasis::Mapped
         {
-            host = TerminalHost {
-                name: Some(own.clone()),
-                basis: ImportedBasis::Inferred,
-            };
+            host = TerminalHost::inferred(Some(own.clone()));
         }
         add_to(&mut self.blast, (host, command), place, (field, figure));
     }

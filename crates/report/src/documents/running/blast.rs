@@ -12,7 +12,7 @@ use crate::fields::{filled, stated};
 pub const BLAST_TEXTS: PageTexts<BlastStart, BlastInterval, BlastEnd> = PageTexts {
     schema: BLAST_SCHEMA,
     start: render_blast_start,
-    interval: render_blast_interval,
+    interval: |it| line(&COLUMNS, &it.counts, [it.start_seconds, it.end_seconds]),
     end: render_blast_end,
 };
 
@@ -99,11 +99,6 @@ const COLUMNS: [IntervalColumn<BlastCounts>; 3] = [
         per_second(it.cpu_ns as f64 / 1e7, seconds)
     }),
 ];
-
-fn render_blast_interval(interval: &BlastInterval) -> String {
-    let ends = [interval.start_seconds, interval.end_seconds];
-    line(&COLUMNS, &interval.counts, ends)
-}
 
 /// Renders the final account.
 fn render_blast_end(end: &BlastEnd) -> String {

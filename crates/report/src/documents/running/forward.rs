@@ -13,7 +13,7 @@ use crate::fields::{filled, stated};
 pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = PageTexts {
     schema: FORWARD_SCHEMA,
     start: render_forward_start,
-    interval: render_forward_interval,
+    interval: |it| line(&COLUMNS, &it.counts, [it.start_seconds, it.end_seconds]),
     end: render_forward_end,
 };
 
@@ -46,11 +46,6 @@ const COLUMNS: [IntervalColumn<ForwardCounts>; 4] = [
     }),
     ("lost", 10, |it, _| count(it.lost_packets)),
 ];
-
-fn render_forward_interval(interval: &ForwardInterval) -> String {
-    let ends = [interval.start_seconds, interval.end_seconds];
-    line(&COLUMNS, &interval.counts, ends)
-}
 
 /// Renders the final account.
 fn render_forward_end(end: &ForwardEnd) -> String {

@@ -382,7 +382,6 @@ fn counting(study: &Study) -> Option<String> {
     let parts: Vec<String> = slowed
         .map(|(workload, taken)| format!("{workload} by {} %", percent(taken)))
         .collect();
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     (!parts.is_empty()).then(|| {
         let parts = named(&parts);
         format!("* Counting CPU time slowed {parts}: costs are about as much too high.")

@@ -1,5 +1,8 @@
 //! Verdicts in sentences: a table of phrases with a row for each metric.
 
+use std::borrow::Borrow;
+use std::fmt::Display;
+
 use nicpoll_model::numbers::percent;
 use nicpoll_model::{Comparison, Metric, MetricKind, Verdict};
 
@@ -145,7 +148,6 @@ fn clause(phrase: &Phrase, own: &[&Comparison]) -> Option<Clause> {
     if !alike.is_empty() {
         parts.push(part(parts.is_empty(), phrase.same, &named(&alike)));
     }
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     (!parts.is_empty()).then(|| (is_of_setting, named(&parts)))
 }
 
@@ -161,15 +163,12 @@ fn open(setting: &str, is_all: bool, shown: &[Shown]) -> Option<String> {
     }
     Some(match is_all && under.len() == shown.len() {
         true => format!("nothing is proven about {setting}"),
-        false => {
-            let under: Vec<&str> = under.iter().map(String::as_str).collect();
-            format!("nothing is proven about {}", named(&under))
-        }
+        false => format!("nothing is proven about {}", named(&under)),
     })
 }
 
 /// Joins words: `a`, `a and b`, `a, b and c`.
-pub fn named(words: &[&str]) -> String {
+pub fn named(words: &[impl Borrow<str> + Display]) -> String {
     match words.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => words.concat(),

@@ -268,10 +268,8 @@ pub fn core_name(study: &Study, core: u32) -> String {
     let what = match (core == lab.sender_cpu, core == lab.receiver_cpu) {
         // Of the studied machine alone.
         _ if lab.hosts.len() > 2 => " (router)",
-        (_, is_receiver) if !lab.hosts.is_empty() => match is_receiver {
-            true => " (receiver)",
-            false => "",
-        },
+        (_, true) if !lab.hosts.is_empty() => " (receiver)",
+        (_, false) if !lab.hosts.is_empty() => "",
         (true, true) => " (sender and receiver)",
         (true, false) => " (sender)",
         (false, true) => " (receiver)",
