@@ -14,7 +14,7 @@ use nicpoll_lab::INTERFACE;
 use nicpoll_model::Side;
 use nicpoll_study::demo::{DEFAULT, POLLING};
 use nicpoll_switch::knob::table;
-use nicpoll_switch::{Control, Journal, Kernel, Knob, Recovered, Target, Value};
+use nicpoll_switch::{Control, Journal, Kernel, Recovered, ScopedKnob, Target, Value};
 use nicpoll_sys::netns::{NetNamespace, enter_with_private_sysfs, forget};
 use nicpoll_testkit::needs;
 
@@ -71,9 +71,9 @@ fn values_that_were_not_zero_come_back_too() {
                 interface,
             };
             for (knob, value) in [
-                (Knob::of_napi(&table::DEFER_HARD_IRQS, napi.id), 7),
+                (ScopedKnob::of_napi(&table::DEFER_HARD_IRQS, napi.id), 7),
                 (
-                    Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, napi.id),
+                    ScopedKnob::of_napi(&table::GRO_FLUSH_TIMEOUT, napi.id),
                     5_000_000_000,
                 ),
             ] {

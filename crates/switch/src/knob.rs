@@ -1,6 +1,6 @@
 //! Knobs: the values of an interface that nicpoll can change.
 //!
-//! A [`Knob`] is a row of the [`table`] and the owner of its value. A knob and a [`Value`] are all that restoring
+//! A [`ScopedKnob`] is a row of the [`table`] and the owner of its value. A knob and a [`Value`] are all that restoring
 //! needs. The journal stores both, so neither depends on the kernel's version. Start with `table`; `row` defines what a
 //! row holds, `value` how values are parsed and shown, `candidates` which settings are worth trying.
 
@@ -37,7 +37,7 @@ pub enum Scope {
 
 /// One changeable value of an interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Knob {
+pub struct ScopedKnob {
     // First field: knobs are sorted by owner when restored.
     scope: Scope,
     row: &'static KnobRow,
@@ -45,33 +45,33 @@ pub struct Knob {
     feature: Option<String>,
 }
 
-impl Knob {
+impl ScopedKnob {
     /// The knob of the interface itself.
     pub fn of_interface(row: &'static KnobRow) -> Self {
-        Knob::new(row, Scope::Device)
+        ScopedKnob::new(row, Scope::Device)
     }
 
     /// The knob of one NAPI instance.
     pub fn of_napi(row: &'static KnobRow, id: u32) -> Self {
-        Knob::new(row, Scope::Napi(id))
+        ScopedKnob::new(row, Scope::Napi(id))
     }
 
     /// The knob of one thread.
     pub fn of_thread(row: &'static KnobRow, pid: u32) -> Self {
-        Knob::new(row, Scope::Thread(pid))
+        ScopedKnob::new(row, Scope::Thread(pid))
     }
 
     /// The knob of an offload feature; `None` if no row covers it.
     pub fn of_feature(name: &str) -> Option<Self> {
         let row = table::all_rows().find(|row| row.stands_for(name))?;
-        Some(Knob {
+        Some(ScopedKnob {
             feature: Some(String::from(name)),
-            ..Knob::of_interface(row)
+            ..ScopedKnob::of_interface(row)
         })
     }
 
     pub(crate) fn new(row: &'static KnobRow, scope: Scope) -> Self {
-        Knob {
+        ScopedKnob {
             row,
             scope,
             feature: None,
@@ -112,9 +112,9 @@ impl Knob {
     }
 
     /// Returns the knob of the whole interface that the kernel copies to this one, if there is one.
-    pub(crate) fn of_device(&self) -> Option<Knob> {
+    pub(crate) fn of_device(&self) -> Option<ScopedKnob> {
         let is_written_along = self.napi_id().is_some() && self.row.has_file();
-        is_written_along.then(|| Knob::of_interface(self.row))
+        is_written_along.then(|| ScopedKnob::of_interface(self.row))
     }
 
     /// Whether it is one of the values that defer interrupts; restoring these takes a wait.
@@ -123,7 +123,7 @@ impl Knob {
     }
 }
 
-impl fmt::Display for Knob {
+impl fmt::Display for ScopedKnob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(id) = self.napi_id() {
             write!(f, "NAPI {id} ")?;
@@ -135,7 +135,7 @@ impl fmt::Display for Knob {
 /// Serializes the knob for the journal: `"up"`, `{"feature": "rx-gro"}`, `{"moderation": "rx-usecs"}`,
 /// `{"threaded": "device"}`, `{"gro_flush_timeout": {"napi": 257}}`, `{"irq_suspend_timeout": 257}`,
 /// `{"thread_cpus": 4711}`. Earlier versions wrote the same.
-impl Serialize for Knob {
+impl Serialize for ScopedKnob {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (key, argument) = self.row.place.journal_key();
         let form = match (argument, self.scope) {
@@ -153,14 +153,14 @@ impl Serialize for Knob {
     }
 }
 
-impl<'de> Deserialize<'de> for Knob {
+impl<'de> Deserialize<'de> for ScopedKnob {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let form = serde_json::Value::deserialize(deserializer)?;
         read(&form).ok_or_else(|| de::Error::custom("a knob that this nicpoll does not know"))
     }
 }
 
-fn read(form: &serde_json::Value) -> Option<Knob> {
+fn read(form: &serde_json::Value) -> Option<ScopedKnob> {
     let (key, item) = match form {
         serde_json::Value::String(key) => (key, None),
         serde_json::Value::Object(member) if member.len() == 1 => {
@@ -176,7 +176,11 @@ fn read(form: &serde_json::Value) -> Option<Knob> {
     })
 }
 
-fn read_as(row: &'static KnobRow, key: &str, item: Option<&serde_json::Value>) -> Option<Knob> {
+fn read_as(
+    row: &'static KnobRow,
+    key: &str,
+    item: Option<&serde_json::Value>,
+) -> Option<ScopedKnob> {
     let (own, argument) = row.place.journal_key();
     if own != key {
         return None;
@@ -186,7 +190,7 @@ fn read_as(row: &'static KnobRow, key: &str, item: Option<&serde_json::Value>) -
     let scope = match argument {
         JournalArgument::Nothing => item.is_none().then_some(Scope::Device)?,
         JournalArgument::Name if row.is_offload() => {
-            return Knob::of_feature(name.filter(|name| row.stands_for(name))?);
+            return ScopedKnob::of_feature(name.filter(|name| row.stands_for(name))?);
         }
         JournalArgument::Name => (name == Some(row.name)).then_some(Scope::Device)?,
         JournalArgument::Scope => Scope::deserialize(item?).ok()?,
@@ -194,7 +198,7 @@ fn read_as(row: &'static KnobRow, key: &str, item: Option<&serde_json::Value>) -
         JournalArgument::Thread => Scope::Thread(id()?),
     };
     let is_own = argument == JournalArgument::Thread || !matches!(scope, Scope::Thread(_));
-    is_own.then(|| Knob::new(row, scope))
+    is_own.then(|| ScopedKnob::new(row, scope))
 }
 
 #[cfg(test)]
@@ -217,7 +221,7 @@ mod tests {
             r#"{"moderation":"adaptive-rx"}"#,
             r#"{"thread_cpus":4711}"#,
         ] {
-            let knob: Knob = serde_json::from_str(text).unwrap();
+            let knob: ScopedKnob = serde_json::from_str(text).unwrap();
             assert_eq!(serde_json::to_string(&knob).unwrap(), text);
         }
     }
@@ -235,7 +239,7 @@ mod tests {
             r#"{"threaded":"device","feature":"rx-gro"}"#,
             "{}",
         ] {
-            assert!(serde_json::from_str::<Knob>(text).is_err(), "{text}");
+            assert!(serde_json::from_str::<ScopedKnob>(text).is_err(), "{text}");
         }
     }
 }

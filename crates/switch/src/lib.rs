@@ -35,7 +35,7 @@ pub use kernel::{
 };
 pub use knob::candidates::{Candidate, candidates};
 pub use knob::table::DEFER_HARD_IRQS_MAX;
-pub use knob::{Knob, Value, ValueError};
+pub use knob::{ScopedKnob, Value, ValueError};
 pub use persist::{Deferral, EarlyChange, take_over};
 pub use plan::{InterfaceFacts, Needs, Peer, Preview, VETH_RING_SLOTS, Write, needs_napi, preview};
 pub use recover::{

@@ -10,7 +10,7 @@ use crate::error::{Refusal, SwitchError};
 use crate::journal::Change;
 use crate::kernel::{Abilities, GRO_FEATURE, Napi, Target, is_stacked};
 use crate::knob::row::{KnobPlace, NapiPlace, Phase, WriteRule};
-use crate::knob::{Knob, KnobRow, Value, table};
+use crate::knob::{KnobRow, ScopedKnob, Value, table};
 use crate::request::{InterfacePart, KnobValues, Order};
 
 mod facts;
@@ -30,7 +30,7 @@ pub struct Write {
 
 impl Write {
     /// Makes a write. One that changes nothing is only recorded.
-    fn new(target: &Target, knob: Knob, before: Value, written: Value) -> Self {
+    fn new(target: &Target, knob: ScopedKnob, before: Value, written: Value) -> Self {
         Write {
             target: target.clone(),
             is_implied: before == written,
@@ -43,7 +43,7 @@ impl Write {
     }
 
     /// Makes a write of 0 or 1.
-    fn of_flag(target: &Target, knob: Knob, on: bool) -> Self {
+    fn of_flag(target: &Target, knob: ScopedKnob, on: bool) -> Self {
         Write::new(target, knob, Value::flag(!on), Value::flag(on))
     }
 }
@@ -120,7 +120,8 @@ fn unknown_row(facts: &InterfaceFacts, row: &KnobRow) -> Refusal {
     }
     let (kind, _) = row.place.describe();
     let is_like = |known: &&&'static KnobRow| {
-        known.place.describe().0 == kind && facts.values.contains_key(&Knob::of_interface(known))
+        known.place.describe().0 == kind
+            && facts.values.contains_key(&ScopedKnob::of_interface(known))
     };
     let known = table::TABLE.iter().filter(is_like);
     let names: Vec<&str> = known.map(|known| known.name).collect();
@@ -213,7 +214,7 @@ fn require_files(facts: &InterfaceFacts) -> Result<(), Refusal> {
         else {
             continue;
         };
-        let is_there = facts.values.contains_key(&Knob::of_interface(row));
+        let is_there = facts.values.contains_key(&ScopedKnob::of_interface(row));
         if !is_there && to.number() != Some(0) && !is_by_instance(row, to, part) {
             return Err(Refusal {
                 is_of_kernel: true,
@@ -281,13 +282,13 @@ fn preconditions_of(
     }
     let mut writes = Vec::new();
     if !facts.link.is_up {
-        let up = Knob::of_interface(&table::UP);
+        let up = ScopedKnob::of_interface(&table::UP);
         writes.push(Write::of_flag(&facts.asked.target, up, true));
     }
     let lacks_napi = facts.napis().is_empty();
     if facts.link.interface.driver == "veth" {
         if lacks_napi && !facts.has_gro {
-            let gro = Knob::of_feature(GRO_FEATURE);
+            let gro = ScopedKnob::of_feature(GRO_FEATURE);
             writes.extend(gro.map(|gro| Write::of_flag(&facts.asked.target, gro, true)));
         }
         writes.extend(peer_writes(facts, lacks_napi)?);
@@ -311,7 +312,7 @@ fn preconditions_of(
 }
 
 /// Why a write of [`preconditions_of`] is needed.
-fn reason_of(knob: &Knob) -> &'static str {
+fn reason_of(knob: &ScopedKnob) -> &'static str {
     if *knob.row() == table::UP {
         "it is down, and its NAPI instances can be reached only while it is up"
     } else if *knob.row() == table::GRO {
@@ -334,7 +335,7 @@ fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, R
         ));
     };
     let on = peer.tso_features_on.iter();
-    let off = |name: &String| Some(Write::of_flag(target, Knob::of_feature(name)?, false));
+    let off = |name: &String| Some(Write::of_flag(target, ScopedKnob::of_feature(name)?, false));
     Ok(on.filter_map(off).collect())
 }
 
@@ -386,7 +387,7 @@ fn napi_groups(values: &KnobValues) -> Vec<KnobGroup<'_>> {
     groups
 }
 
-fn written(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Write {
+fn written(target: &Target, knob: ScopedKnob, from: Value, to: Option<&Value>) -> Write {
     let to = to.unwrap_or(&from).clone();
     Write::new(target, knob, from, to)
 }
@@ -395,7 +396,7 @@ fn written(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Writ
 fn of_device(facts: &InterfaceFacts, group: &KnobGroup) -> Vec<Write> {
     let mut writes = Vec::new();
     for (row, to) in group {
-        let knob = Knob::of_interface(row);
+        let knob = ScopedKnob::of_interface(row);
         let from = facts.values.get(&knob).cloned();
         writes.extend(from.map(|from| written(&facts.asked.target, knob, from, *to)));
     }
@@ -424,7 +425,7 @@ fn of_instances(target: &Target, napis: &[&Napi], group: &KnobGroup) -> Vec<Writ
 
 fn of_instance(target: &Target, napi: &Napi, group: &KnobGroup) -> Vec<Write> {
     let of = |(row, to): &(&'static KnobRow, Option<&Value>)| {
-        let knob = Knob::of_napi(row, napi.id);
+        let knob = ScopedKnob::of_napi(row, napi.id);
         let from = Value::Number(napi.value_of(&knob)?);
         Some(written(target, knob, from, *to))
     };
@@ -445,7 +446,7 @@ fn of_card(facts: &InterfaceFacts) -> Vec<Write> {
         (true, _) => 2,
     });
     let write = |(row, to): (&'static KnobRow, &Value)| {
-        let knob = Knob::of_interface(row);
+        let knob = ScopedKnob::of_interface(row);
         let from = facts.values.get(&knob)?.clone();
         Some(Write::new(&facts.asked.target, knob, from, to.clone()))
     };
@@ -465,7 +466,7 @@ pub fn threads(facts: &InterfaceFacts) -> Result<Vec<Write>, Refusal> {
             .iter()
             .filter(|(row, _)| row.place.phase() == Phase::Thread)
         {
-            let knob = napi.thread_pid.map(|pid| Knob::of_thread(row, pid));
+            let knob = napi.thread_pid.map(|pid| ScopedKnob::of_thread(row, pid));
             let found = knob.and_then(|knob| Some((facts.values.get(&knob)?.clone(), knob)));
             let Some((from, knob)) = found else {
                 return Err(facts.refusal(

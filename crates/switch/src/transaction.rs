@@ -13,7 +13,7 @@ use crate::journal::{
     Attempt, Change, Entry, Journal, Owner, Record, fault_point, journal_error, merged,
 };
 use crate::kernel::{Kernel, Location, Machine, Target, locate};
-use crate::knob::{Knob, KnobUnit, Value};
+use crate::knob::{KnobUnit, ScopedKnob, Value};
 use crate::plan::Write;
 
 pub(crate) mod undo;
@@ -293,7 +293,7 @@ impl From<&Write> for SwitchWrite {
 /// Makes the form of a write that documents have.
 pub(crate) fn document(
     target: &Target,
-    knob: &Knob,
+    knob: &ScopedKnob,
     [before, after]: [&Value; 2],
     is_implied: bool,
 ) -> SwitchWrite {

@@ -50,7 +50,7 @@ pub struct SearchArgs {
     pub study: Option<PathBuf>,
     /// Frame lengths in bytes with FCS, rfc2544 (the seven of the RFC) or imix [default: 64]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = parse_frames)]
-    pub frames: Vec<FrameLengths>,
+    pub frames: Vec<SearchedFrames>,
     /// Run it between the machines that this file names (docs/hosts.md)
     #[arg(long, value_name = "FILE", requires = "study")]
     pub hosts: Option<PathBuf>,
@@ -90,11 +90,11 @@ pub struct SearchArgs {
 
 /// The frames of one word of `--frames`.
 #[derive(Clone, Debug)]
-pub struct FrameLengths(Vec<LinePacket>);
+pub struct SearchedFrames(Vec<LinePacket>);
 
-fn parse_frames(text: &str) -> Result<FrameLengths, String> {
+fn parse_frames(text: &str) -> Result<SearchedFrames, String> {
     let frame = |bytes| LinePacket::Frame { bytes };
-    Ok(FrameLengths(match text {
+    Ok(SearchedFrames(match text {
         "imix" => vec![LinePacket::Imix],
         "rfc2544" => RFC_2544_FRAMES.map(frame).to_vec(),
         _ => {

@@ -11,7 +11,7 @@ use nicpoll_model::ab::{AbDelayKind, AbEndCause, AbNoVerdict, LiveAb};
 use nicpoll_model::tune::Tune;
 use nicpoll_model::{CpuSource, Studies, StudyKind, StudyState};
 use nicpoll_switch::knob::table;
-use nicpoll_switch::{Kernel, Knob};
+use nicpoll_switch::{Kernel, ScopedKnob};
 
 /// Long enough for every disturbance of the tests.
 const LONG: &str = "ab em0 --for 60s --block 0.5s --loss-limit 100000 --json";
@@ -24,7 +24,7 @@ fn document(output: &Output) -> LiveAb {
 /// The interface's own period, in ns.
 fn period_ns(pair: &Switched) -> u64 {
     pair.near(|control, target| {
-        let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
+        let knob = ScopedKnob::of_interface(&table::GRO_FLUSH_TIMEOUT);
         let value = control.read(target, &knob).unwrap();
         value.and_then(|value| value.number()).unwrap()
     })

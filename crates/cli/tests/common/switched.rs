@@ -3,7 +3,7 @@
 use super::prelude::*;
 use nicpoll_lab::{INTERFACE, Lab};
 use nicpoll_switch::knob::table;
-use nicpoll_switch::{Control, Journal, Kernel, Knob, Owner, Target, Value};
+use nicpoll_switch::{Control, Journal, Kernel, Owner, ScopedKnob, Target, Value};
 use nicpoll_sys::netns;
 use std::cell::RefCell;
 
@@ -161,17 +161,23 @@ impl Switched {
     /// Makes an administrator's settings: GRO on, a driver's deferral, and one instance with other values.
     pub fn set_up_by_hand(&self) {
         self.near(|control, target| {
-            let mut write = |knob: Knob, value: u64| {
+            let mut write = |knob: ScopedKnob, value: u64| {
                 control.write(target, &knob, &Value::Number(value)).unwrap();
             };
-            write(Knob::of_feature("rx-gro").unwrap(), 1);
-            write(Knob::of_interface(&table::DEFER_HARD_IRQS), 1);
-            write(Knob::of_interface(&table::GRO_FLUSH_TIMEOUT), 20_000);
+            write(ScopedKnob::of_feature("rx-gro").unwrap(), 1);
+            write(ScopedKnob::of_interface(&table::DEFER_HARD_IRQS), 1);
+            write(ScopedKnob::of_interface(&table::GRO_FLUSH_TIMEOUT), 20_000);
             let id = control.napis(target.interface.ifindex).unwrap()[0].id;
             for (knob, value) in [
-                (Knob::of_napi(&table::DEFER_HARD_IRQS, id), 7),
-                (Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, id), 3_000_000),
-                (Knob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id), 11_000_000),
+                (ScopedKnob::of_napi(&table::DEFER_HARD_IRQS, id), 7),
+                (
+                    ScopedKnob::of_napi(&table::GRO_FLUSH_TIMEOUT, id),
+                    3_000_000,
+                ),
+                (
+                    ScopedKnob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id),
+                    11_000_000,
+                ),
             ] {
                 control.write(target, &knob, &Value::Number(value)).unwrap();
             }
@@ -181,7 +187,7 @@ impl Switched {
     /// Changes the interface's timeout, as another program would.
     pub fn write_timeout(&self, ns: u64) {
         self.near(move |control, target| {
-            let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
+            let knob = ScopedKnob::of_interface(&table::GRO_FLUSH_TIMEOUT);
             control.write(target, &knob, &Value::Number(ns)).unwrap();
         });
     }

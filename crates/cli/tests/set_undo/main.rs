@@ -8,7 +8,7 @@ use crate::common::prelude::*;
 use crate::common::switched::assert_same;
 use nicpoll_observe::PollCounter;
 use nicpoll_switch::knob::table;
-use nicpoll_switch::{Journal, Kernel, Knob, Value};
+use nicpoll_switch::{Journal, Kernel, ScopedKnob, Value};
 
 /// Events after a command, at the end of which everything is restored.
 const STORIES: &str = r#"
@@ -339,7 +339,7 @@ fn a_removed_interface_leaves_no_record_and_its_successor_is_not_touched() {
         pair.near(move |control, target| {
             let mut target = target.clone();
             target.interface = control.interface("w0").unwrap();
-            let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
+            let knob = ScopedKnob::of_interface(&table::GRO_FLUSH_TIMEOUT);
             if let Some(value) = value {
                 control
                     .write(&target, &knob, &Value::Number(value))
@@ -425,8 +425,11 @@ fn two_commands_at_once_are_not_interleaved() {
     let pair = Switched::new();
     pair.near(|control, target| {
         for (knob, value) in [
-            (Knob::of_feature("rx-gro").unwrap(), 1),
-            (Knob::of_interface(&table::GRO_FLUSH_TIMEOUT), 2_000_000_000),
+            (ScopedKnob::of_feature("rx-gro").unwrap(), 1),
+            (
+                ScopedKnob::of_interface(&table::GRO_FLUSH_TIMEOUT),
+                2_000_000_000,
+            ),
         ] {
             control.write(target, &knob, &Value::Number(value)).unwrap();
         }

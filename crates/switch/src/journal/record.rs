@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Interface, Target};
-use crate::knob::{Knob, Value};
+use crate::knob::{ScopedKnob, Value};
 
 const VERSION: u32 = 3;
 
@@ -20,7 +20,7 @@ const VERSION: u32 = 3;
 #[non_exhaustive]
 pub struct Change {
     /// The knob.
-    pub knob: Knob,
+    pub knob: ScopedKnob,
     /// The value before.
     pub before: Value,
     /// The value written.

@@ -19,7 +19,7 @@ use super::netlink::{Control, supported};
 use crate::error::SwitchError;
 use crate::knob::row::{CardTable, KnobPlace};
 use crate::knob::table::{TABLE, all_rows};
-use crate::knob::{Knob, KnobRow, Scope, Value};
+use crate::knob::{KnobRow, Scope, ScopedKnob, Value};
 
 const SYSCTL_ROOT: &str = "/proc/sys";
 /// Write permission of the owner, root.
@@ -89,10 +89,15 @@ pub fn label(interface: &str, netns_inode: u64, own_netns_inode: u64) -> String 
 pub trait Kernel {
     /// Reads the knob's value; `None` if the knob does not exist (any more): its NAPI instance or thread is gone, or
     /// the device or kernel lacks it.
-    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError>;
+    fn read(&mut self, target: &Target, knob: &ScopedKnob) -> Result<Option<Value>, SwitchError>;
 
     /// Writes a knob.
-    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError>;
+    fn write(
+        &mut self,
+        target: &Target,
+        knob: &ScopedKnob,
+        value: &Value,
+    ) -> Result<(), SwitchError>;
 
     /// Waits for the timers of the interface.
     fn wait(&mut self, time: Duration) {
@@ -103,7 +108,7 @@ pub trait Kernel {
 /// Accesses the control's own namespace. The calling thread must see that namespace under `/sys`
 /// ([`nicpoll_sys::netns::enter_with_private_sysfs`]).
 impl Kernel for Control {
-    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError> {
+    fn read(&mut self, target: &Target, knob: &ScopedKnob) -> Result<Option<Value>, SwitchError> {
         let ifindex = target.interface.ifindex;
         match (&knob.row().place, knob.scope()) {
             (KnobPlace::Link, _) => {
@@ -142,7 +147,12 @@ impl Kernel for Control {
         }
     }
 
-    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError> {
+    fn write(
+        &mut self,
+        target: &Target,
+        knob: &ScopedKnob,
+        value: &Value,
+    ) -> Result<(), SwitchError> {
         let ifindex = target.interface.ifindex;
         let row = knob.row();
         let refused = || {
@@ -191,17 +201,17 @@ impl Control {
     pub(crate) fn read_own(
         &mut self,
         target: &Target,
-    ) -> Result<BTreeMap<Knob, Value>, SwitchError> {
+    ) -> Result<BTreeMap<ScopedKnob, Value>, SwitchError> {
         let ifindex = target.interface.ifindex;
         let features = supported(self.features(ifindex))?.unwrap_or_default();
-        let mut own: BTreeMap<Knob, Value> = features
+        let mut own: BTreeMap<ScopedKnob, Value> = features
             .wanted
             .iter()
-            .filter_map(|(name, &on)| Some((Knob::of_feature(name)?, Value::flag(on))))
+            .filter_map(|(name, &on)| Some((ScopedKnob::of_feature(name)?, Value::flag(on))))
             .collect();
         // The features are read above; values of threads need a pid.
         for row in all_rows().filter(|row| !row.is_offload()) {
-            let knob = Knob::of_interface(row);
+            let knob = ScopedKnob::of_interface(row);
             own.extend(self.read(target, &knob)?.map(|value| (knob, value)));
         }
         Ok(own)

@@ -16,7 +16,7 @@ use super::access::{Kernel, Target};
 use super::links::{Interface, LinkInfo};
 use super::netlink::Control;
 use crate::error::SwitchError;
-use crate::knob::{Knob, Value};
+use crate::knob::{ScopedKnob, Value};
 
 /// `NSFS_MAGIC`, include/uapi/linux/magic.h: the file system of namespaces.
 const NSFS_MAGIC: rustix::fs::FsWord = 0x6e73_6673;
@@ -28,7 +28,7 @@ const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The result of a search.
 #[derive(Debug)]
-pub(crate) struct Search {
+pub(crate) struct NamespaceSearch {
     /// The wanted namespace.
     pub found: Option<NetNamespace>,
     /// Whether every process could be searched. Even then, a namespace that only a socket keeps alive is missed.
@@ -36,10 +36,10 @@ pub(crate) struct Search {
 }
 
 /// Searches for a namespace, cheap places first: this process, names, other processes, then all mounts.
-pub(crate) fn search(mut is_it: impl FnMut(&NetNamespace) -> bool) -> io::Result<Search> {
+pub(crate) fn search(mut is_it: impl FnMut(&NetNamespace) -> bool) -> io::Result<NamespaceSearch> {
     let mut seen = BTreeSet::new();
     let pid_namespace = fs::read_link("/proc/self/ns/pid");
-    let mut search = Search {
+    let mut search = NamespaceSearch {
         found: None,
         is_complete: pid_namespace.is_ok_and(|link| link.as_os_str() == FIRST_PID_NAMESPACE),
     };
@@ -216,26 +216,24 @@ fn stay() -> Option<NetnsThread<Control>> {
     let thread = NetnsThread::stay(Control::new).ok()?;
     let links = thread.run(Control::links).ok()?.ok()?;
     let classes = Path::new("/sys/class/net");
-    let is_shown = |link: &LinkInfo| {
-        let own = classes.join(&link.interface.name);
-        let says = |file: &str, value: &str| {
-            let text = fs::read_to_string(own.join(file));
-            text.is_ok_and(|text| text.trim_end() == value)
-        };
-        says("ifindex", &link.interface.ifindex.to_string())
-            && says("address", &link.interface.address)
-    };
+    // A link has its device's number only if that directory shows it.
+    let is_shown = |link: &LinkInfo| link.interface.device_id.is_some();
     let others = entries(classes).filter(|path| path.is_dir()).count();
     (others == links.len() && links.iter().all(is_shown)).then_some(thread)
 }
 
 impl Kernel for Machine {
-    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError> {
+    fn read(&mut self, target: &Target, knob: &ScopedKnob) -> Result<Option<Value>, SwitchError> {
         let (own, knob) = (target.clone(), knob.clone());
         self.run(target.netns_inode, move |control| control.read(&own, &knob))?
     }
 
-    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError> {
+    fn write(
+        &mut self,
+        target: &Target,
+        knob: &ScopedKnob,
+        value: &Value,
+    ) -> Result<(), SwitchError> {
         let (own, knob, value) = (target.clone(), knob.clone(), value.clone());
         self.run(target.netns_inode, move |control| {
             control.write(&own, &knob, &value)

@@ -11,7 +11,7 @@ use nicpoll_sys::link::napis::napis_of;
 
 use super::netlink::{Control, attribute, attributes, push_uint, supported, uint_attribute};
 use crate::error::SwitchError;
-use crate::knob::Knob;
+use crate::knob::ScopedKnob;
 use crate::knob::row::KnobPlace;
 
 /// include/uapi/linux/netdev.h
@@ -80,7 +80,7 @@ impl From<ListedNapi> for Napi {
 
 impl Napi {
     /// Returns the value of a knob of this instance; `None` if this kernel lacks it or the knob is another instance's.
-    pub fn value_of(&self, knob: &Knob) -> Option<u64> {
+    pub fn value_of(&self, knob: &ScopedKnob) -> Option<u64> {
         match knob.row().place {
             KnobPlace::Napi(place) if knob.napi_id() == Some(self.id) => match place.attribute {
                 NAPI_DEFER_HARD_IRQS => self.defer_hard_irqs.map(u64::from),

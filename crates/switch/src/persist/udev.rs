@@ -15,7 +15,7 @@ use crate::apply::Switch;
 use crate::error::SwitchError;
 use crate::journal::{Change, DEFAULT_DIRECTORY, Journal};
 use crate::kernel::{Kernel, Machine, Target};
-use crate::knob::{Knob, Value, table};
+use crate::knob::{ScopedKnob, Value, table};
 use crate::request::KnobValues;
 
 /// udev's property with the old count and timeout.
@@ -72,8 +72,8 @@ impl EarlyChange {
             written: Value::Number(written),
         };
         let EarlyChange { before, set } = self;
-        let count = Knob::of_interface(&table::DEFER_HARD_IRQS);
-        let timeout = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
+        let count = ScopedKnob::of_interface(&table::DEFER_HARD_IRQS);
+        let timeout = ScopedKnob::of_interface(&table::GRO_FLUSH_TIMEOUT);
         [
             change(count, before.count, set.count),
             change(timeout, before.timeout_ns, set.timeout_ns),

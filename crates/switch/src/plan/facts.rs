@@ -9,7 +9,7 @@ use crate::kernel::{
     Control, GRO_FEATURE, Kernel, LinkInfo, Machine, Napi, Target, search, supported,
 };
 use crate::knob::row::Phase;
-use crate::knob::{Knob, Value, table};
+use crate::knob::{ScopedKnob, Value, table};
 use crate::request::Order;
 
 /// Slots of a veth receive ring, which is fixed: `VETH_RING_SIZE` in the kernel's drivers/net/veth.c.
@@ -40,7 +40,7 @@ pub struct InterfaceFacts {
     /// Whether GRO is on: received packets are merged.
     pub has_gro: bool,
     /// The values of the interface and of its threads that this kernel and driver have.
-    pub values: BTreeMap<Knob, Value>,
+    pub values: BTreeMap<ScopedKnob, Value>,
     /// Its NAPI instances; null if this kernel cannot list them.
     pub napis: Option<Vec<Napi>>,
     /// The NAPI instance of each receive queue, if the driver reports it.
@@ -93,7 +93,7 @@ fn gather_own(control: &mut Control, asked: Order) -> Result<InterfaceFacts, Swi
             .iter()
             .filter(|row| row.place.phase() == Phase::Thread)
         {
-            let knob = Knob::of_thread(row, pid);
+            let knob = ScopedKnob::of_thread(row, pid);
             let value = control.read(target, &knob)?;
             values.extend(value.map(|value| (knob, value)));
         }

@@ -52,7 +52,7 @@ pub(crate) fn card() -> InterfaceFacts {
             (&table::RX_USECS, 3),
             (&table::ADAPTIVE_RX, 1),
         ]
-        .map(|(row, number)| (Knob::of_interface(row), Value::Number(number)))
+        .map(|(row, number)| (ScopedKnob::of_interface(row), Value::Number(number)))
         .into(),
         napis: Some(vec![napi(300, 1, 20_000), napi(301, 7, 20_000)]),
         rx_queues: BTreeMap::from([(0, 300), (1, 301)]),
@@ -106,7 +106,9 @@ fn facts(word: &str) -> InterfaceFacts {
                 id: 300,
                 ..Napi::default()
             }]);
-            facts.values.remove(&Knob::of_interface(&table::THREADED));
+            facts
+                .values
+                .remove(&ScopedKnob::of_interface(&table::THREADED));
         }
         "threaded" => {
             let polled = napi(300, 0, 0);
@@ -119,7 +121,7 @@ fn facts(word: &str) -> InterfaceFacts {
                 (&table::THREAD_CPUS, Value::Cpus(vec![0, 1])),
                 (&table::THREAD_POLICY, fair),
             ];
-            let of = |(row, value)| (Knob::of_thread(row, 44), value);
+            let of = |(row, value)| (ScopedKnob::of_thread(row, 44), value);
             facts.values.extend(values.map(of));
         }
         _ => panic!("{word}"),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::kernel::{Interface, Napi};
-use crate::knob::{Knob, Scope, table};
+use crate::knob::{Scope, ScopedKnob, table};
 use crate::plan::tests::card;
 use crate::plan::{self, InterfaceFacts};
 use crate::request::{InterfacePart, KnobValues, Order};
@@ -24,7 +24,7 @@ struct Masked {
 /// A model of one interface. Reads and writes behave as the kernel's, above all those of the deferral.
 #[derive(Clone, Debug)]
 struct Model {
-    values: BTreeMap<Knob, u64>,
+    values: BTreeMap<ScopedKnob, u64>,
     masked: BTreeMap<u32, Masked>,
     /// Writes left until the process is killed.
     writes_left: Option<u32>,
@@ -35,8 +35,8 @@ impl Model {
     fn traffic(&mut self) {
         for id in self.napi_ids() {
             let scope = Scope::Napi(id);
-            let countdown = self.values[&Knob::new(&table::DEFER_HARD_IRQS, scope)];
-            let armed_ns = self.values[&Knob::new(&table::GRO_FLUSH_TIMEOUT, scope)];
+            let countdown = self.values[&ScopedKnob::new(&table::DEFER_HARD_IRQS, scope)];
+            let armed_ns = self.values[&ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, scope)];
             if countdown > 0 && armed_ns > 0 {
                 let masked = Masked {
                     countdown,
@@ -52,7 +52,7 @@ impl Model {
             .values
             .keys()
             .filter(|knob| *knob.row() == table::DEFER_HARD_IRQS);
-        ids.filter_map(Knob::napi_id).collect()
+        ids.filter_map(ScopedKnob::napi_id).collect()
     }
 
     fn facts(&self, asked: &KnobValues, part: &InterfacePart) -> InterfaceFacts {
@@ -61,7 +61,7 @@ impl Model {
             .iter()
             .filter(|(knob, _)| knob.scope() == Scope::Device);
         let values = own.map(|(knob, number)| (knob.clone(), Value::Number(*number)));
-        let of = |row, id| self.values[&Knob::of_napi(row, id)];
+        let of = |row, id| self.values[&ScopedKnob::of_napi(row, id)];
         let napi = |id: u32| Napi {
             id,
             defer_hard_irqs: Some(of(&table::DEFER_HARD_IRQS, id) as u32),
@@ -84,11 +84,11 @@ impl Model {
 }
 
 impl Kernel for Model {
-    fn read(&mut self, _: &Target, knob: &Knob) -> Result<Option<Value>, SwitchError> {
+    fn read(&mut self, _: &Target, knob: &ScopedKnob) -> Result<Option<Value>, SwitchError> {
         Ok(self.values.get(knob).map(|&value| Value::Number(value)))
     }
 
-    fn write(&mut self, _: &Target, knob: &Knob, value: &Value) -> Result<(), SwitchError> {
+    fn write(&mut self, _: &Target, knob: &ScopedKnob, value: &Value) -> Result<(), SwitchError> {
         if let Some(left) = &mut self.writes_left {
             if *left == 0 {
                 return Err(SwitchError::of_io("writing")(io::Error::other("killed")));
@@ -103,7 +103,7 @@ impl Kernel for Model {
                 &table::DEFER_HARD_IRQS,
                 &table::GRO_FLUSH_TIMEOUT,
             ] {
-                let own = Knob::of_napi(row, id);
+                let own = ScopedKnob::of_napi(row, id);
                 if own.of_device().as_ref() == Some(knob) {
                     self.values.insert(own, number);
                 }
@@ -119,7 +119,7 @@ impl Kernel for Model {
             if u128::from(masked.armed_ns) > time.as_nanos() {
                 return true;
             }
-            let timeout = values[&Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, id)];
+            let timeout = values[&ScopedKnob::of_napi(&table::GRO_FLUSH_TIMEOUT, id)];
             let goes_on = masked.countdown > 0 && timeout > 0;
             masked.countdown = masked.countdown.saturating_sub(1);
             masked.armed_ns = timeout;
@@ -193,7 +193,7 @@ fn models() -> impl Strategy<Value = Model> {
     let device = (value(), value(), 0..2u64, value());
     let napis = prop::collection::vec((value(), value(), 0..2u64, value()), 1..4);
     (device, napis).prop_map(|(device, napis)| {
-        let mut values = BTreeMap::from([(Knob::of_interface(&table::RX_USECS), device.3)]);
+        let mut values = BTreeMap::from([(ScopedKnob::of_interface(&table::RX_USECS), device.3)]);
         let scopes = [(Scope::Device, device)].into_iter().chain(
             napis
                 .into_iter()
@@ -201,11 +201,14 @@ fn models() -> impl Strategy<Value = Model> {
                 .map(|(index, napi)| (Scope::Napi(300 + index as u32), napi)),
         );
         for (scope, (count, timeout, threaded, suspend)) in scopes {
-            values.insert(Knob::new(&table::DEFER_HARD_IRQS, scope), count);
-            values.insert(Knob::new(&table::GRO_FLUSH_TIMEOUT, scope), timeout);
-            values.insert(Knob::new(&table::THREADED, scope), threaded);
+            values.insert(ScopedKnob::new(&table::DEFER_HARD_IRQS, scope), count);
+            values.insert(ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, scope), timeout);
+            values.insert(ScopedKnob::new(&table::THREADED, scope), threaded);
             if let Scope::Napi(id) = scope {
-                values.insert(Knob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id), suspend);
+                values.insert(
+                    ScopedKnob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id),
+                    suspend,
+                );
             }
         }
         Model {
@@ -248,8 +251,8 @@ fn parts() -> impl Strategy<Value = InterfacePart> {
 fn is_at_rest(kernel: &Model) -> bool {
     kernel.masked.keys().all(|&id| {
         let scope = Scope::Napi(id);
-        kernel.values[&Knob::new(&table::DEFER_HARD_IRQS, scope)] > 0
-            && kernel.values[&Knob::new(&table::GRO_FLUSH_TIMEOUT, scope)] > 0
+        kernel.values[&ScopedKnob::new(&table::DEFER_HARD_IRQS, scope)] > 0
+            && kernel.values[&ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, scope)] > 0
     })
 }
 

@@ -18,7 +18,7 @@ use crate::error::SwitchError;
 use crate::journal::{Change, fault_point};
 use crate::kernel::{Kernel, Target};
 use crate::knob::row::{Phase, WriteRule};
-use crate::knob::{Knob, KnobRow, KnobUnit, Scope, Value, table};
+use crate::knob::{KnobRow, KnobUnit, Scope, ScopedKnob, Value, table};
 
 /// Latest start of a due timer and its softirq on a busy machine.
 const TIMER_LATENCY: Duration = Duration::from_millis(10);
@@ -27,7 +27,7 @@ const TIMER_LATENCY: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UndoStep {
     /// Writes a value unless the knob has it already.
-    Write(Knob, Value),
+    Write(ScopedKnob, Value),
     /// Waits until a timer that may be running has fired a last time.
     Wait(Duration),
 }
@@ -37,7 +37,7 @@ pub(crate) enum UndoStep {
 #[non_exhaustive]
 pub struct Drift {
     /// The knob.
-    pub knob: Knob,
+    pub knob: ScopedKnob,
     /// The value written.
     pub written: Value,
     /// The value now; null if the knob is gone.
@@ -116,7 +116,8 @@ pub fn restore(
     target: &Target,
     changes: &[Change],
 ) -> Result<(), SwitchError> {
-    let is_down = kernel.read(target, &Knob::of_interface(&table::UP))? == Some(Value::flag(false));
+    let is_down =
+        kernel.read(target, &ScopedKnob::of_interface(&table::UP))? == Some(Value::flag(false));
     if is_down && has_values_of_instances(changes) {
         return Err(when_up(
             target,
@@ -165,7 +166,7 @@ fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[UndoStep]) -> Result<(
     Ok(())
 }
 
-fn explained(error: SwitchError, target: &Target, knob: &Knob) -> SwitchError {
+fn explained(error: SwitchError, target: &Target, knob: &ScopedKnob) -> SwitchError {
     let is_of_all = knob.row().place.phase() == Phase::Napi && knob.scope() == Scope::Device;
     if is_of_all && error.kind() == io::ErrorKind::Unsupported {
         return when_up(
@@ -190,7 +191,7 @@ fn when_up(target: &Target, why: &str, more: &str) -> SwitchError {
 pub(crate) fn refused(
     error: SwitchError,
     target: &Target,
-    knob: &Knob,
+    knob: &ScopedKnob,
     asked: &Value,
 ) -> SwitchError {
     let SwitchError::System { doing, source } = error else {
@@ -209,7 +210,7 @@ pub(crate) fn refused(
 /// The error when the kernel accepts a value but shows another one.
 pub(crate) fn not_taken(
     target: &Target,
-    knob: &Knob,
+    knob: &ScopedKnob,
     asked: &Value,
     is: Option<Value>,
 ) -> SwitchError {
@@ -242,7 +243,7 @@ fn steps_to_rest(changes: &[Change]) -> Vec<UndoStep> {
     if scopes.is_empty() {
         return Vec::new();
     }
-    let zero = |row, scope| UndoStep::Write(Knob::new(row, scope), Value::Number(0));
+    let zero = |row, scope| UndoStep::Write(ScopedKnob::new(row, scope), Value::Number(0));
     let of = |scope| deferral_rows().map(move |row| zero(row, scope));
     let mut steps: Vec<UndoStep> = scopes.into_iter().flat_map(of).collect();
     let longest = changes

@@ -1,7 +1,7 @@
 use super::*;
 use crate::journal::Change;
 use crate::kernel::Interface;
-use crate::knob::{Knob, Value, table};
+use crate::knob::{ScopedKnob, Value, table};
 use proptest::prelude::*;
 
 fn target(ifindex: u32) -> Target {
@@ -38,7 +38,7 @@ fn take(journal: &Journal, target: &Target) -> Result<Entry, SwitchError> {
 
 fn change(before: u64) -> Change {
     Change {
-        knob: Knob::of_interface(&table::GRO_FLUSH_TIMEOUT),
+        knob: ScopedKnob::of_interface(&table::GRO_FLUSH_TIMEOUT),
         before: Value::Number(before),
         written: Value::Number(1),
     }

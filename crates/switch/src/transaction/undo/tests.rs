@@ -1,6 +1,6 @@
 use super::*;
 
-fn change(knob: Knob, before: u64, written: u64) -> Change {
+fn change(knob: ScopedKnob, before: u64, written: u64) -> Change {
     Change {
         knob,
         before: Value::Number(before),
@@ -8,7 +8,7 @@ fn change(knob: Knob, before: u64, written: u64) -> Change {
     }
 }
 
-fn write(knob: Knob, value: u64) -> UndoStep {
+fn write(knob: ScopedKnob, value: u64) -> UndoStep {
     UndoStep::Write(knob, Value::Number(value))
 }
 
@@ -16,28 +16,32 @@ fn write(knob: Knob, value: u64) -> UndoStep {
 fn polling_comes_to_rest_before_the_old_values_are_written() {
     let (device, napi) = (Scope::Device, Scope::Napi(300));
     let changes = [
-        change(Knob::of_feature("rx-gro").unwrap(), 0, 1),
-        change(Knob::new(&table::DEFER_HARD_IRQS, device), 1, 1000),
-        change(Knob::new(&table::DEFER_HARD_IRQS, napi), 7, 1000),
+        change(ScopedKnob::of_feature("rx-gro").unwrap(), 0, 1),
+        change(ScopedKnob::new(&table::DEFER_HARD_IRQS, device), 1, 1000),
+        change(ScopedKnob::new(&table::DEFER_HARD_IRQS, napi), 7, 1000),
         change(
-            Knob::new(&table::GRO_FLUSH_TIMEOUT, device),
+            ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, device),
             20_000,
             200_000,
         ),
-        change(Knob::new(&table::GRO_FLUSH_TIMEOUT, napi), 900_000, 200_000),
+        change(
+            ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, napi),
+            900_000,
+            200_000,
+        ),
     ];
     let wanted = [
-        write(Knob::new(&table::DEFER_HARD_IRQS, device), 0),
-        write(Knob::new(&table::GRO_FLUSH_TIMEOUT, device), 0),
-        write(Knob::new(&table::DEFER_HARD_IRQS, napi), 0),
-        write(Knob::new(&table::GRO_FLUSH_TIMEOUT, napi), 0),
+        write(ScopedKnob::new(&table::DEFER_HARD_IRQS, device), 0),
+        write(ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, device), 0),
+        write(ScopedKnob::new(&table::DEFER_HARD_IRQS, napi), 0),
+        write(ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, napi), 0),
         // The longest of the timers that may be running.
         UndoStep::Wait(Duration::from_nanos(900_000) + TIMER_LATENCY),
-        write(Knob::new(&table::DEFER_HARD_IRQS, device), 1),
-        write(Knob::new(&table::GRO_FLUSH_TIMEOUT, device), 20_000),
-        write(Knob::new(&table::DEFER_HARD_IRQS, napi), 7),
-        write(Knob::new(&table::GRO_FLUSH_TIMEOUT, napi), 900_000),
-        write(Knob::of_feature("rx-gro").unwrap(), 0),
+        write(ScopedKnob::new(&table::DEFER_HARD_IRQS, device), 1),
+        write(ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, device), 20_000),
+        write(ScopedKnob::new(&table::DEFER_HARD_IRQS, napi), 7),
+        write(ScopedKnob::new(&table::GRO_FLUSH_TIMEOUT, napi), 900_000),
+        write(ScopedKnob::of_feature("rx-gro").unwrap(), 0),
     ];
     assert_eq!(steps_back(&changes), wanted);
 }
@@ -45,12 +49,12 @@ fn polling_comes_to_rest_before_the_old_values_are_written() {
 #[test]
 fn a_thread_leaves_and_enters_the_deadline_class_while_it_may_use_every_cpu() {
     let cpus = Change {
-        knob: Knob::of_thread(&table::THREAD_CPUS, 40),
+        knob: ScopedKnob::of_thread(&table::THREAD_CPUS, 40),
         before: Value::Cpus(vec![0, 1]),
         written: Value::Cpus(vec![1]),
     };
     let policy = |before| Change {
-        knob: Knob::of_thread(&table::THREAD_POLICY, 40),
+        knob: ScopedKnob::of_thread(&table::THREAD_POLICY, 40),
         before: Value::Policy(before),
         written: Value::Policy(Policy::Fair { nice: -5 }),
     };
@@ -71,8 +75,8 @@ fn a_thread_leaves_and_enters_the_deadline_class_while_it_may_use_every_cpu() {
 
 #[test]
 fn the_driver_stops_moving_the_numbers_before_they_are_written() {
-    let adaptive = Knob::of_interface(&table::ADAPTIVE_RX);
-    let usecs = Knob::of_interface(&table::RX_USECS);
+    let adaptive = ScopedKnob::of_interface(&table::ADAPTIVE_RX);
+    let usecs = ScopedKnob::of_interface(&table::RX_USECS);
     let changes = [change(adaptive.clone(), 1, 0), change(usecs.clone(), 3, 50)];
     let wanted = [
         write(adaptive.clone(), 0),
@@ -84,25 +88,25 @@ fn the_driver_stops_moving_the_numbers_before_they_are_written() {
 
 #[test]
 fn features_go_back_in_the_opposite_order_and_down_comes_last() {
-    let feature = |name: &str| Knob::of_feature(name).unwrap();
+    let feature = |name: &str| ScopedKnob::of_feature(name).unwrap();
     let changes = [
-        change(Knob::of_interface(&table::UP), 0, 1),
+        change(ScopedKnob::of_interface(&table::UP), 0, 1),
         change(feature("tx-tcp-segmentation"), 0, 1),
         change(feature("tx-tcp6-segmentation"), 1, 0),
     ];
     let wanted = [
         write(feature("tx-tcp6-segmentation"), 1),
         write(feature("tx-tcp-segmentation"), 0),
-        write(Knob::of_interface(&table::UP), 0),
+        write(ScopedKnob::of_interface(&table::UP), 0),
     ];
     assert_eq!(steps_back(&changes), wanted);
 }
 
 #[test]
 fn instances_with_values_of_their_own_are_told_from_those_that_follow_the_interface() {
-    let device = change(Knob::of_interface(&table::DEFER_HARD_IRQS), 1, 9);
-    let follows = change(Knob::of_napi(&table::DEFER_HARD_IRQS, 300), 1, 9);
-    let own = change(Knob::of_napi(&table::DEFER_HARD_IRQS, 300), 7, 9);
+    let device = change(ScopedKnob::of_interface(&table::DEFER_HARD_IRQS), 1, 9);
+    let follows = change(ScopedKnob::of_napi(&table::DEFER_HARD_IRQS, 300), 1, 9);
+    let own = change(ScopedKnob::of_napi(&table::DEFER_HARD_IRQS, 300), 7, 9);
     assert!(!has_values_of_instances(&[device.clone(), follows.clone()]));
     assert!(has_values_of_instances(&[device, own]));
     // Without the interface's own value nothing else restores it.
