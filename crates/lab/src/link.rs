@@ -19,6 +19,7 @@ use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Doing, LabError, Refused};
+use crate::host::{RECEIVER, ROUTER};
 use crate::link::hosts::Hosts;
 use crate::workload::check_number;
 
@@ -249,6 +250,11 @@ impl Topology {
     pub fn is_routed(&self) -> bool {
         let of_hosts = self.hosts.as_ref().is_some_and(Hosts::is_routed);
         self.kind == TopologyKind::Router || of_hosts
+    }
+
+    /// Returns the host whose receiving is studied.
+    pub fn studied(&self) -> &'static str {
+        if self.is_routed() { ROUTER } else { RECEIVER }
     }
 
     /// Whether packets are delayed or lost on purpose.

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_lab::{
-    Commands, Cpus, EngineRequest, Hosts, MACHINE, NOT_SENT, RECEIVER, ROUTER, Refused, SENDER,
-    Topology, Traffic, TrafficOptions, WorkloadRequest, XdpProgram, sends_without_nicpoll,
+    Commands, Cpus, EngineRequest, Hosts, MACHINE, NOT_SENT, ROUTER, Refused, SENDER, Topology,
+    Traffic, TrafficOptions, WorkloadRequest, XdpProgram, sends_without_nicpoll,
 };
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::{
@@ -311,10 +311,7 @@ impl Design {
     /// Returns the settings that poll a NAPI which every packet bypasses.
     pub(crate) fn polled_in_vain(&self) -> impl Iterator<Item = &NamedSetting> {
         let is_made = self.topology.kind.is_made();
-        let studied = match self.topology.is_routed() {
-            true => ROUTER,
-            false => RECEIVER,
-        };
+        let studied = self.topology.studied();
         let settings = self.settings.iter().filter(move |_| is_made);
         settings.filter(|setting| setting.is_polled_in_vain(studied))
     }

@@ -13,9 +13,7 @@ pub mod setting;
 use std::cell::RefCell;
 use std::io;
 
-use nicpoll_lab::{
-    Hosts, RECEIVER, Refused, SENDER, Topology, TopologyKind, TrafficOptions, WorkloadRequest,
-};
+use nicpoll_lab::{Hosts, RECEIVER, Refused, SENDER, Topology, TrafficOptions, WorkloadRequest};
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
 use serde::{Deserialize, Serialize};
@@ -73,9 +71,7 @@ impl StudyFile {
         let topology = document.topology.as_ref().map(Spanned::get_ref);
         let reader = StudyFileReader {
             text,
-            kind: topology.map_or(TopologyKind::default(), |topology| topology.kind),
-            is_routed: topology.is_some_and(Topology::is_routed),
-            links: topology.map_or(1, Topology::links),
+            topology: topology.cloned().unwrap_or_default(),
             trial: document
                 .trial
                 .as_ref()
@@ -249,7 +245,9 @@ impl StudyFileReader<'_> {
             factors,
             contrasts,
         } = self.compared(
-            document.common.map(|common| common.parts(self.is_routed())),
+            document
+                .common
+                .map(|common| common.parts(self.topology.is_routed())),
             document.setting,
             document.factor,
             &document.compare,
@@ -380,7 +378,7 @@ impl StudyFileReader<'_> {
         options
             .check(&request)
             .map_err(|error| self.error(span, error.to_string()))?;
-        let on_links = match self.links {
+        let on_links = match self.topology.links() {
             1 => String::new(),
             links => format!("; the same on each of {links} links"),
         };

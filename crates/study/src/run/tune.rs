@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use nicpoll_lab::{INTERFACE, Lab, LabError, RECEIVER, ROUTER, Refused};
+use nicpoll_lab::{INTERFACE, Lab, LabError, Refused};
 use nicpoll_model::numbers::{counted, figure};
 use nicpoll_model::tune::{KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneGoal, TuneLimit};
 use nicpoll_model::{Measure, Metric, Plan, Study, StudyKind, Trial, Verdict, WorkUnit};
@@ -135,17 +135,13 @@ impl TuneRequest {
         &self.design.settings[0]
     }
 
-    fn studied(&self) -> &'static str {
-        match self.design.topology.is_routed() {
-            true => ROUTER,
-            false => RECEIVER,
-        }
-    }
-
     /// Returns the setting that a candidate makes of the base; `None` if that sets the same.
     fn setting(&self, candidate: &Candidate) -> Option<NamedSetting> {
         let mut own = self.base().clone();
-        let request = own.setting.hosts.entry(String::from(self.studied()));
+        let request = own
+            .setting
+            .hosts
+            .entry(String::from(self.design.topology.studied()));
         let request = request.or_insert_with(|| Request::of(INTERFACE, KnobValues::new()));
         let is_made = self.design.topology.kind.is_made();
         let is_same = candidate.values.iter().all(|(row, value)| {
@@ -303,7 +299,7 @@ fn head(request: &TuneRequest, lab: &mut Lab, identity: &Identity) -> Result<Tun
         nicpoll_version: origin.nicpoll_version,
         argv: origin.argv,
         started_at: origin.started_at,
-        interface: format!("the {}'s interface", request.studied()),
+        interface: format!("the {}'s interface", request.design.topology.studied()),
         host: lab.machine()?,
         traffic: request.design.workloads[0].description.clone(),
         goal: request.goal,

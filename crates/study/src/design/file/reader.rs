@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nicpoll_lab::{
     BackgroundTraffic, Commands, Cpus, EngineEntry, EngineRequest, HostCommand, Hosts, RECEIVER,
-    ROUTER, Refused, SENDER, Topology, TopologyKind, WorkloadRequest, XdpProgram, check_words,
+    ROUTER, Refused, SENDER, Topology, WorkloadRequest, XdpProgram, check_words,
 };
 use nicpoll_model::FileError;
 use nicpoll_model::line::IpVersion;
@@ -39,12 +39,8 @@ pub const CROSSED_NAME_MAX: usize = 32;
 /// The text of a document, for the positions of errors.
 pub struct StudyFileReader<'a> {
     pub text: &'a str,
-    /// What is between the hosts.
-    pub kind: TopologyKind,
-    /// Whether there is a router.
-    pub is_routed: bool,
-    /// Links side by side.
-    pub links: u8,
+    /// Hosts and links; without a section those by default.
+    pub topology: Topology,
     /// Length of a trial.
     pub trial: Duration,
     /// The needs read so far.
@@ -52,11 +48,6 @@ pub struct StudyFileReader<'a> {
 }
 
 impl StudyFileReader<'_> {
-    /// Returns whether there is a router, whose receiving is then studied.
-    pub fn is_routed(&self) -> bool {
-        self.is_routed
-    }
-
     /// Records a need of the entry at `span`.
     pub fn need(&self, span: Range<usize>, wanted: Resource) {
         self.needs
@@ -453,7 +444,7 @@ impl StudyFileReader<'_> {
         [before, after]: [Vec<CommandEntry>; 2],
         names: &[&str],
     ) -> Result<Commands, FileError> {
-        let hosts: &[&str] = match self.is_routed() {
+        let hosts: &[&str] = match self.topology.is_routed() {
             true => &[SENDER, ROUTER, RECEIVER],
             false => &[SENDER, RECEIVER],
         };
@@ -496,7 +487,7 @@ impl StudyFileReader<'_> {
         engine: Spanned<EngineEntry>,
     ) -> Result<EngineRequest, FileError> {
         let span = engine.span();
-        if self.is_routed() {
+        if self.topology.is_routed() {
             let message = "the engine receives datagrams at the receiver, and here the router's receiving is what is studied; \
                  leave out topology.kind = \"router\"";
             return Err(self.error(span, message));
@@ -521,7 +512,7 @@ impl StudyFileReader<'_> {
             "traffic of kind udp"
         } else if entry.both_ways || !entry.background.is_empty() {
             "one stream one way, without both_ways and beside" // a key
-        } else if self.links > 1 {
+        } else if self.topology.links() > 1 {
             "one link"
         } else {
             return Ok(());

@@ -150,7 +150,7 @@ impl StudyFileReader<'_> {
             self.needs
                 .borrow_mut()
                 .extend(ResourceNeed::of_values(host, &values));
-            if host == self.studied() {
+            if host == self.topology.studied() {
                 piece.span = values.span();
             }
             piece.hosts.insert(String::from(host), values.into_inner());
@@ -172,7 +172,7 @@ impl StudyFileReader<'_> {
     fn xdp(&self, entry: Spanned<XdpEntry>) -> Result<BTreeMap<String, XdpProgram>, FileError> {
         let span = entry.span();
         let entry = entry.into_inner();
-        if entry.router.is_some() && !self.is_routed() {
+        if entry.router.is_some() && !self.topology.is_routed() {
             return Err(self.error(span, NO_ROUTER));
         }
         let all = [
@@ -195,7 +195,7 @@ impl StudyFileReader<'_> {
 
     /// Refuses values that this kind of host does not have.
     fn possible(&self, host: &str, values: &Spanned<KnobValues>) -> Result<(), FileError> {
-        if host == ROUTER && !self.is_routed() {
+        if host == ROUTER && !self.topology.is_routed() {
             return Err(self.error(values.span(), NO_ROUTER));
         }
         for (row, _) in values.get_ref().iter() {
@@ -206,7 +206,7 @@ impl StudyFileReader<'_> {
                      is for sysctls of the whole machine",
                     row.name
                 )
-            } else if row.is_of_card() && self.kind.is_made() {
+            } else if row.is_of_card() && self.topology.kind.is_made() {
                 format!(
                     "{} is a card's, and the study runs on a veth pair, which has neither rings of a size to choose nor \
                      interrupts to moderate",
@@ -218,11 +218,6 @@ impl StudyFileReader<'_> {
             return Err(self.error(values.span(), message));
         }
         Ok(())
-    }
-
-    /// Returns the host whose receiving is studied.
-    fn studied(&self) -> &'static str {
-        if self.is_routed() { ROUTER } else { RECEIVER }
     }
 
     /// Makes a setting of one level of each factor, in the order of the factors.
@@ -241,7 +236,7 @@ impl StudyFileReader<'_> {
             }
             let before = whole.span.clone();
             whole = whole.under((*level).clone());
-            if !level.hosts.contains_key(self.studied()) {
+            if !level.hosts.contains_key(self.topology.studied()) {
                 whole.span = before;
             }
         }
@@ -271,9 +266,9 @@ impl StudyFileReader<'_> {
     /// Makes the setting of a piece.
     pub(crate) fn setting(&self, common: &Piece, piece: Piece) -> Result<NamedSetting, FileError> {
         let piece = common.under(piece);
-        let studied = piece.hosts.get(self.studied()).cloned();
+        let studied = piece.hosts.get(self.topology.studied()).cloned();
         let studied = studied.unwrap_or_default();
-        let xdp = piece.xdp.get(self.studied());
+        let xdp = piece.xdp.get(self.topology.studied());
         if piece.engine.is_some() && xdp.is_some() {
             let message = format!(
                 "the setting {} has the engine and an XDP program at the receiver, and an interface has one program: \
@@ -285,7 +280,7 @@ impl StudyFileReader<'_> {
         let has_napi = studied.number(&GRO) == Some(1)
             || piece.engine.is_some()
             || xdp.is_some_and(|program| program.mode == XdpMode::Native);
-        let is_made = self.kind.is_made();
+        let is_made = self.topology.kind.is_made();
         let evidence = match evidence_of(&studied, has_napi) {
             Evidence::NoNapi if !is_made => Evidence::AsItIs,
             evidence => evidence,
@@ -294,7 +289,7 @@ impl StudyFileReader<'_> {
             let message = format!(
                 "a veth has no NAPI while GRO is off and no native XDP program is there; add gro = \"on\" to the {}, \
                  and to that of the setting that it is compared with",
-                self.studied()
+                self.topology.studied()
             );
             return Err(self.error(piece.span, message));
         }
