@@ -6,7 +6,7 @@ use nicpoll_switch::knob::table::TABLE;
 const PAGE: &str = include_str!("../../../docs/switch.md");
 
 const HEAD: &str = "\
-| ScopedKnob | What it is | Value | Options | Where | Changing it disturbs | FreeBSD |
+| Knob | What it is | Value | Options | Where | Changing it disturbs | FreeBSD |
 |---|---|---|---|---|---|---|
 ";
 
