@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Output};
 use std::thread;
 
-use seccompiler::{SeccompAction, SeccompFilter, apply_filter};
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
 /// Runs a program to which the kernel refuses BPF, as to everybody where it is locked down.
 ///
@@ -17,7 +17,7 @@ pub fn without_bpf(mut command: Command) -> Output {
         let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
         let arch = std::env::consts::ARCH.try_into().unwrap();
         let filter = SeccompFilter::new(calls, SeccompAction::Allow, refused, arch).unwrap();
-        apply_filter(&filter.try_into().unwrap()).unwrap();
+        apply_filter(&BpfProgram::try_from(filter).unwrap()).unwrap();
         command.output().unwrap()
     };
     thread::spawn(run).join().unwrap()
