@@ -4,7 +4,7 @@ use nicpoll_model::ab::{
     AB_SCHEMA, AbBlock, AbCpu, AbDelay, AbDelayKind, AbEnd, AbEndCause, AbPair, AbStamps, AbWindow,
     LiveAb,
 };
-use nicpoll_model::{LossPlace, Verdict};
+use nicpoll_model::{CpuSource, LossPlace, Verdict};
 use nicpoll_report::{
     SCHEMAS, TextOptions, render_ab_plan, render_document, render_html, render_markdown,
     render_text,
@@ -35,6 +35,7 @@ fn window(seconds: f64, load: f64, cores: f64, index: usize) -> AbWindow {
         rx_bytes: packets * 1514,
         tx_bytes: packets * 66 / 50,
         cpu: Some(AbCpu {
+            source: CpuSource::Exact,
             user_seconds: busy * 0.2,
             system_seconds: busy * 0.3,
             irq_seconds: busy * 0.1,
@@ -170,6 +171,16 @@ fn a_comparison_that_saves() {
     assert!(pages[0].contains(
         "The price is delay: UDP, from the stack to the read, p50 122 us instead of 13.9 us"
     ));
+}
+
+#[test]
+fn a_sampled_cost_is_named_so() {
+    let mut sampled = run(60, AS_IT_IS, POLLING);
+    sampled.answer.cpu.as_mut().unwrap().source = CpuSource::TickSampled;
+    let page = page(&sampled);
+    let said = "Cost, CPU time sampled by ticks: polling saves 0.0";
+    assert!(lines(&page)[1].starts_with(said), "{page}");
+    assert!(lines(&page).contains(&"cost, CPU time sampled by ticks"));
 }
 
 #[test]
