@@ -51,6 +51,11 @@ impl<'s> Plain<'s> {
         }
     }
 
+    /// The text that was read.
+    pub fn source_text(&self) -> &'s str {
+        self.source
+    }
+
     /// The source position of a plain byte.
     pub fn source(&self, here: usize) -> usize {
         let Some(from) = self.stood.get(here / STEP) else {

@@ -336,6 +336,8 @@ pub struct ToolBlock {
     pub sizes: Vec<CountedFigure>,
     pub streams: Vec<StreamLines>,
     pub is_server: Option<bool>,
+    /// Whether it stands behind the mark of a mail's quotation, or in a sentence.
+    pub is_quoted: bool,
     awaits_report: Option<Id>,
 }
 
@@ -394,6 +396,7 @@ impl ToolBlock {
             sizes: Vec::new(),
             streams: Vec::new(),
             is_server,
+            is_quoted: false,
             awaits_report: None,
         }
     }

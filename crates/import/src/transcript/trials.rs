@@ -161,8 +161,8 @@ fn is_told_again(known: &PrintedEnd, end: &PrintedEnd) -> bool {
     match (known.block.is_bare(), end.block.is_bare()) {
         (false, false) => is_cut && !is_next && words(known) == words(end),
         // Lines picked out of a text follow each other; a repetition is elsewhere.
-        (true, true) => !is_next,
-        _ => true,
+        (true, true) => !is_next && end.block.is_quoted,
+        _ => end.block.is_quoted || known.block.is_bare(),
     }
 }
 

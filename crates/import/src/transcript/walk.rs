@@ -412,11 +412,21 @@ impl<'a> Walk<'a> {
         } else if host.basis == ImportedBasis::Inferred || self.is_apart() && !is_mapped {
             host = TerminalHost::default();
         }
-        let block = self
-            .block
-            .get_or_insert_with(|| ToolBlock::new(place, host, None));
+        let is_quoted = self.is_quoted(&place);
+        let block = self.block.get_or_insert_with(|| {
+            let mut block = ToolBlock::new(place, host, None);
+            block.is_quoted = is_quoted;
+            block
+        });
         block.place.end_byte = block.place.end_byte.max(place.end_byte);
         block
+    }
+
+    /// Whether a line begins as a quotation or a sentence.
+    fn is_quoted(&self, place: &SourcePlace) -> bool {
+        let before = &self.plain.source_text()[..place.start_byte as usize];
+        let line = before.rfind('\n').map_or(before, |at| &before[at + 1..]);
+        line.contains('>') || line.contains(|it: char| it.is_ascii_alphabetic())
     }
 
     /// Whether prose stands between the last prompt and here.
