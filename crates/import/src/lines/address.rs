@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::lines::prose::is_in;
+use crate::lines::prose::{KINDS, RECEIVERS, SENDERS, is_in};
 
 /// Words between a host's name and its address.
 const LINKS: &str = "is has the and at with address ip server client sender receiver inet on got was to from \
@@ -29,7 +29,8 @@ impl AddressMention {
     pub fn host(&self, is_host: impl Fn(&str) -> bool) -> Option<&String> {
         let known = |all: &'_ Vec<String>| all.iter().position(|it| is_host(it));
         let (before, after) = (known(&self.before), known(&self.after));
-        let name = |all: &'_ Vec<String>| all.len().checked_sub(1).filter(|at| is_name(&all[*at]));
+        let is_host = |it: &str| is_name(it) && (!is_kind(it) || is_in(it, KINDS));
+        let name = |all: &'_ Vec<String>| all.len().checked_sub(1).filter(|at| is_host(&all[*at]));
         let said = name(&self.after)
             .filter(|_| self.is_after)
             .map(|at| &self.after[at]);
@@ -43,12 +44,18 @@ impl AddressMention {
 
 /// Whether a word may be a host's name.
 fn is_name(word: &str) -> bool {
-    let begins = word.starts_with(|it: char| it.is_ascii_alphabetic());
-    begins
-        && word.len() > 1
+    let small = word.to_ascii_lowercase();
+    word.len() > 1
+        && word.starts_with(|it: char| it.is_ascii_alphabetic())
         && !word.contains('.')
-        && !is_in(&word.to_ascii_lowercase(), LINKS)
-        && !is_interface(word)
+        && !is_in(&small, LINKS)
+        && !is_interface(&small)
+}
+
+/// Whether a word is a kind of host or a part in a test: a name only if it is one elsewhere.
+fn is_kind(word: &str) -> bool {
+    let small = word.to_ascii_lowercase();
+    [KINDS, SENDERS, RECEIVERS].iter().any(|list| is_in(&small, list))
 }
 
 fn plain(word: &str) -> &str {
@@ -78,6 +85,39 @@ fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
         }
     }
     (all, is_said)
+}
+
+/// The hosts and addresses of a drawing, and the host between two others: `gen ------ rtr ------ sink`, with the addresses in it or in the next line.
+pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<String>) {
+    let of = |text: &str| -> Vec<String> {
+        let words = text.split(|it: char| it.is_whitespace() || "(),".contains(it));
+        words.filter(|it| it.parse::<IpAddr>().is_ok()).map(String::from).collect()
+    };
+    let parts: Vec<&str> = line.split("--").map(|it| it.trim_matches(['-', '>', '<', ' '])).collect();
+    let parts = parts.into_iter().filter(|it| it.contains(|it: char| it.is_ascii_alphanumeric()));
+    let named = parts.filter_map(|part| {
+        let bare = part.split('(').map(|it| it.split_once(')').map_or(it, |it| it.1));
+        let bare: Vec<&str> = part.split('(').take(1).chain(bare.skip(1)).collect();
+        let mut names = bare.iter().flat_map(|it| it.split_whitespace()).filter(|it| is_name(it));
+        let name = names.next()?;
+        names.next().is_none().then(|| (String::from(name), of(part)))
+    });
+    let named: Vec<(String, Vec<String>)> = named.collect();
+    let [(first, at_first), .., (last, _)] = &named[..] else {
+        return (Vec::new(), None);
+    };
+    let between = if let [_, (between, _), _] = &named[..] { Some(between.clone()) } else { None };
+    let below = of(next);
+    let pairs = match &below[..] {
+        [one, .., other] if at_first.is_empty() && named.len() <= below.len() + 1 => {
+            [(one, first), (other, last)].map(|(it, name)| (it.clone(), name.clone())).into()
+        }
+        _ => {
+            let pairs = named.iter().flat_map(|(name, all)| all.iter().map(move |it| (it.clone(), name.clone())));
+            pairs.collect()
+        }
+    };
+    (pairs, between)
 }
 
 /// The addresses in a text: `kestrel is 172.30.4.1 and merlin 172.30.4.2`, `fs = .5`.
@@ -118,10 +158,14 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
         let trimmed = line.trim().trim_start_matches(['|', '*', ' ']);
         let is_table = line.trim().starts_with('|');
         // Columns of a table without marks stand apart.
-        let row = trimmed.split_once(if is_table { "|" } else { "  " });
-        let row = row.filter(|(name, rest)| {
-            is_table || !name.contains(' ') && is_name(plain(name)) && !rest.contains("--")
-        });
+        let is_apart = |(name, rest): &(&str, &str)| {
+            let all = rest.split_whitespace().filter(|it| plain(it).parse::<IpAddr>().is_ok());
+            !name.contains(' ') && is_name(plain(name)) && !rest.contains("--") && all.count() == 1
+        };
+        let row = match is_table {
+            true => trimmed.split_once('|'),
+            false => [": ", "  "].iter().filter_map(|it| trimmed.split_once(it)).find(is_apart),
+        };
         let Some((name, rest)) = row else {
             all[0].extend(line.split_whitespace());
             continue;

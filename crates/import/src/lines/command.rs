@@ -229,7 +229,7 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
         match byte {
             b']' => depth += 1,
             b'[' if depth > 0 => depth -= 1,
-            b' ' if depth > 0 || began == mark => {}
+            b' ' if depth > 0 || began == mark || bytes[..began - 1].ends_with(b"]") => {}
             _ if byte.is_ascii_alphanumeric() || b"@:/~._-+".contains(&byte) => {}
             _ => break,
         }

@@ -215,6 +215,12 @@ pub fn banner(cursor: &mut Cursor) -> Option<Banner> {
     })
 }
 
+/// Reads `Reverse mode, remote host`.
+pub fn reverse(cursor: &mut Cursor) -> Option<Seen> {
+    cursor.words("Reverse mode, remote host ")?;
+    cursor.word(64, |it| it != b'\n').map(|_| Seen::Reverse)
+}
+
 fn port(cursor: &mut Cursor) -> Option<u16> {
     cursor.words(" port ")?;
     cursor.count(false).map(|port| port as u16)

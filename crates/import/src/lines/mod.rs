@@ -55,10 +55,11 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 21] = [
+static RECOGNISERS: [(&[u8], Recogniser); 22] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (b"CS", One(|cursor| iperf::banner(cursor).map(Seen::Banner))),
+    (b"R", One(iperf::reverse)),
     (b"TUSR", One(iperf::size)),
     (b"#$%>", Several(command::prompted)),
     (b"eins./", One(command::bare)),

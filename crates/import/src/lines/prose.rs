@@ -99,6 +99,8 @@ const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|
 
 /// Variables that turn polling on unless they are 0.
 pub const POLLING_SWITCHES: [&str; 3] = ["polling.enable", "busy_poll", "busy_read"];
+/// Words that stand for a host without naming it.
+pub const KINDS: &str = "laptop desktop workstation notebook nas router gateway firewall";
 /// Words before the number or the letter of a test.
 const RUNS: &str = "run runs test tests try case";
 
@@ -155,7 +157,12 @@ pub struct ClauseMode {
 impl ClauseMode {
     /// Reads a clause; `is_it` when `it` stands for polling.
     pub fn of(clause: &str, is_it: bool) -> Self {
-        let words: Vec<&str> = clause.split_whitespace().collect();
+        let mut words: Vec<&str> = clause.split_whitespace().collect();
+        // `To see which end gains I switched it off`
+        if words.first() == Some(&"to") {
+            let who = words.iter().position(|it| is_in(it, "i we"));
+            words.drain(..who.unwrap_or(0));
+        }
         let is_number = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
@@ -558,6 +565,21 @@ pub fn twins(words: &str) -> impl Iterator<Item = &str> {
         .map(|it| [it[0], it[2]])
         .collect();
     pairs.into_iter().flatten()
+}
+
+/// Hosts whose names stand in marks: `hostname **otter**`, `my laptop, "marten"`.
+pub fn called(text: &str) -> impl Iterator<Item = &str> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let named = words.windows(2).filter_map(|it| {
+        let before = it[0].trim_end_matches([',', ':']).to_ascii_lowercase();
+        let name = it[1].trim_start_matches('(').strip_prefix(['*', '"', '`', '\''])?;
+        let name = name.trim_start_matches('*');
+        let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '-')?;
+        let is_closed = name[end..].starts_with(['*', '"', '`', '\'', ',']);
+        let is_said = is_in(&before, "called named hostname") || is_in(&before, KINDS);
+        (is_said && is_closed && end > 1).then_some(&name[..end])
+    });
+    named.collect::<Vec<&str>>().into_iter()
 }
 
 /// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.

@@ -22,6 +22,8 @@ pub enum Seen {
     Banner(Banner),
     /// A size line of a banner: what has this size, and the bytes.
     Size(&'static str, f64),
+    /// `Reverse mode, remote host B is sending`.
+    Reverse,
     /// `[ID] local A port P connected with B port Q`.
     Connected(ConnectedLine),
     /// An interval line.

@@ -63,8 +63,16 @@ pub fn like_others(readings: &mut [ImportedReading]) {
             .or_insert_with(|| reading.host.clone());
         host.take_if(|it| Some(&*it) != reading.host.as_ref());
     }
-    for reading in readings.iter_mut().filter(|it| it.host.is_none()) {
-        reading.host = known.get(&reading.name).cloned().flatten();
+    // A table of which all rows are known is of that host.
+    let of = |reading: &ImportedReading| known.get(&reading.name).cloned().flatten();
+    let is_next = |one: &ImportedReading, other: &ImportedReading| {
+        one.place.line + 1 >= other.place.line && one.host.is_none() == other.host.is_none()
+    };
+    for table in readings.chunk_by_mut(is_next).filter(|it| it[0].host.is_none()) {
+        let host = of(&table[0]);
+        if table.iter().all(|it| of(it) == host) {
+            table.iter_mut().for_each(|it| it.host.clone_from(&host));
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::lines::prose::{
     self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind, is_in,
 };
 use crate::transcript::found::{
-    CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
+    Authors, CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
 use crate::transcript::setting::HostSettings;
 use crate::transcript::told::nth_test;
@@ -78,6 +78,7 @@ pub struct Context<'a> {
     pub statements: &'a [Statement],
     pub hosts: &'a HostNames,
     pub settings: &'a HostSettings<'a>,
+    pub authors: &'a Authors,
     /// Where trials begin, and where CPU states stand.
     pub trials: Vec<SourcePlace>,
     pub screens: Vec<SourcePlace>,
@@ -292,6 +293,11 @@ impl Context<'_> {
                 };
                 (host, reason.weight)
             });
+        // Counters right behind a prompt are of its host, whatever it ran.
+        let of = &self.statements[scene.statements.clone()];
+        let is_apart = |it: &Statement| Some(it.place) > scene.prompt && it.sentence.words != " code ";
+        let prompted = scene.host.name.clone().filter(|_| !of.iter().any(is_apart));
+        let named = named.chain(prompted.map(|it| (Some(it), LEAST - PROMPT)));
         let mut weights: HashMap<Option<String>, i32> = HashMap::new();
         named.for_each(|(host, weight)| *weights.entry(host).or_default() += weight);
         let best = weights
@@ -449,6 +455,9 @@ impl Screen<'_> {
     fn words(&self, trial: &ImportedTrial, context: &Context) -> Vec<Reason> {
         let place = self.line.states.place;
         let mut reasons = Vec::new();
+        if !context.authors.is_one(&place, &trial.place) {
+            return vec![reason(-CLOCK, "another author tells of this test", trial.place)];
+        }
         let clock = self.line.clock.zip(context.windows.get(&trial.place));
         let is_within = clock.map(|(clock, window)| is_within(*window, clock.time_seconds));
         let text = match is_within {
@@ -658,8 +667,10 @@ impl BootGroup {
             }
         }
         self.is_timed |= line.clock.is_some_and(|clock| {
-            let mut windows = context.windows.values().take(WINDOWS_MAX);
-            windows.any(|window| is_within(*window, clock.time_seconds))
+            let mut windows = context.windows.iter().take(WINDOWS_MAX);
+            windows.any(|(at, window)| {
+                context.authors.is_one(at, &place) && is_within(*window, clock.time_seconds)
+            })
         });
     }
 

@@ -11,7 +11,7 @@ use nicpoll_model::{
 
 use crate::cursor::MeasuredUnit;
 use crate::lines::address::AddressMention;
-use crate::lines::prose::Sentence;
+use crate::lines::prose::{KINDS, Sentence, is_in};
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 
 /// A value, its text, and its place.
@@ -187,7 +187,7 @@ impl HostNames {
     const LOOKED_FOR_MAX: usize = 64;
 
     pub fn add(&mut self, name: &str) {
-        if !self.all.contains(name) {
+        if !self.all.iter().any(|it| it.eq_ignore_ascii_case(name)) {
             self.all.insert(String::from(name));
             if self.looked_for.len() < Self::LOOKED_FOR_MAX {
                 // As words of a sentence are.
@@ -227,7 +227,44 @@ impl HostNames {
             .filter_map(|(small, name)| Some((words.find(&format!(" {small} "))?, name.as_str())))
             .collect();
         found.sort_unstable();
+        let mut seen = HashSet::new();
+        found.retain(|(_, name)| seen.insert(*name));
         found.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// Takes the words that stand for a host: `a NAS called vault`, `rtr is our router`.
+    pub fn take_kinds(&mut self, statements: &[Statement]) {
+        const LINKS: &str = "called named hostname";
+        let mut kinds: HashMap<String, Option<String>> = HashMap::new();
+        for statement in statements {
+            let words: Vec<&str> = statement.sentence.words.split_whitespace().collect();
+            for (at, kind) in words.iter().enumerate().filter(|it| is_in(it.1, KINDS)) {
+                let name = |word: Option<&&str>| {
+                    let named = self.named_in(&format!(" {} ", word?));
+                    named.first().map(|it| String::from(*it))
+                };
+                let is_own = at > 0 && is_in(words[at - 1], "a my our");
+                let mut after = words[at + 1..].iter();
+                let link = after.clone().next().is_some_and(|it| is_in(it, LINKS));
+                let after = after.find(|it| !is_in(it, LINKS));
+                let before = at.checked_sub(3).map(|at| &words[at]);
+                let before = before.filter(|_| is_own && words[at - 2] == "is");
+                let Some(name) = name(after.filter(|_| is_own || link)).or(name(before)) else {
+                    continue;
+                };
+                let known = kinds.entry(String::from(*kind)).or_insert_with(|| Some(name.clone()));
+                known.take_if(|it| *it != name);
+            }
+        }
+        let known = kinds.into_iter().filter_map(|(kind, name)| Some((kind, name?)));
+        known.for_each(|(kind, name)| self.call(&kind, &name));
+    }
+
+    /// Takes a word for a host.
+    pub fn call(&mut self, kind: &str, name: &str) {
+        if self.looked_for.iter().all(|it| it.0 != kind) {
+            self.looked_for.push((String::from(kind), String::from(name)));
+        }
     }
 }
 
@@ -336,6 +373,8 @@ pub struct ToolBlock {
     pub sizes: Vec<CountedFigure>,
     pub streams: Vec<StreamLines>,
     pub is_server: Option<bool>,
+    /// Whether it says that the server sends.
+    pub is_reversed: bool,
     /// Whether it stands behind the mark of a mail's quotation, or in a sentence.
     pub is_quoted: bool,
     awaits_report: Option<Id>,
@@ -396,6 +435,7 @@ impl ToolBlock {
             sizes: Vec::new(),
             streams: Vec::new(),
             is_server,
+            is_reversed: false,
             is_quoted: false,
             awaits_report: None,
         }
@@ -581,7 +621,8 @@ impl ToolBlock {
     /// Whether the client asked the server to send.
     fn reverses(&self) -> bool {
         let command = self.command.as_ref();
-        self.is_server == Some(false) && command.is_some_and(|it| it.has('R'))
+        let is_asked = command.is_some_and(|it| it.has('R'));
+        self.is_server == Some(false) && (self.is_reversed || is_asked)
     }
 
     pub fn is_udp(&self) -> bool {

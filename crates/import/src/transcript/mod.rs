@@ -33,6 +33,7 @@ use nicpoll_model::{
 };
 use thiserror::Error;
 
+use crate::lines::prose::{KINDS, is_in};
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
@@ -119,8 +120,13 @@ pub fn read_transcripts(
 /// The trials that tools printed, without settings.
 fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<ImportedTrial> {
     let mut addresses = std::mem::take(&mut walked.addresses);
+    walked.hosts.take_kinds(&walked.statements);
     for mention in std::mem::take(&mut walked.mentions) {
-        if let Some(name) = mention.host(|it| walked.hosts.has(it)).cloned() {
+        let name = mention.host(|it| walked.hosts.has(it)).map(|name| {
+            let known = walked.hosts.named_in(&format!(" {name} "));
+            known.first().map_or(name.clone(), |it| String::from(*it))
+        });
+        if let Some(name) = name.filter(|it| walked.hosts.has(it) || !is_in(it, KINDS)) {
             walked.hosts.add(&name);
             addresses.entry(mention.address).or_insert(name);
         }
@@ -171,7 +177,7 @@ fn put_together(
     names::by_elimination(&mut trials, &walked.hosts);
     names::by_parts(&mut trials, &statements, &walked.hosts);
     names::by_direction(&mut trials, &statements, &walked.hosts);
-    names::by_agreement(&mut trials, &walked.hosts, &walked.authors);
+    names::by_agreement(&mut trials, &statements, &walked.hosts, &walked.authors);
     let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
@@ -203,6 +209,7 @@ fn put_together(
         statements: &statements,
         hosts: &walked.hosts,
         settings: &settings,
+        authors: &walked.authors,
         trials: trials.iter().map(|it| it.place).collect(),
         screens: walked.cpu.iter().map(|it| it.states.place).collect(),
         windows: runs::windows(&walked.blasts).collect(),

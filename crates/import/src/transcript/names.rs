@@ -12,6 +12,8 @@ use crate::transcript::found::{Authors, HostNames, Statement};
 /// Most sentences before a test that may say which way it ran, and how far before it.
 const LEAD: usize = 4;
 const LEAD_BYTES: u64 = 1000;
+/// Most words between the host that sends and the one that receives.
+const GOAL_WITHIN: usize = 8;
 /// Most words between a host's name and its part.
 const PART_WITHIN: usize = 5;
 
@@ -43,24 +45,34 @@ pub fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {
     }
 }
 
-/// Names the ends of trials that tell nothing, if all others of their author agree on their parts.
-pub fn by_agreement(trials: &mut [ImportedTrial], hosts: &HostNames, authors: &Authors) {
+/// Names the ends of trials that tell nothing, if all others of their author agree on their parts; of more than two
+/// hosts only where a sentence says that they are the same.
+pub fn by_agreement(
+    trials: &mut [ImportedTrial],
+    statements: &[Statement],
+    hosts: &HostNames,
+    authors: &Authors,
+) {
     let mut of: HashMap<&str, Vec<&ImportedTrial>> = HashMap::new();
     let is_bare = |it: &ImportedTrial| it.sender.is_none() && it.receiver.is_none();
     for trial in trials.iter().filter(|it| !is_bare(it)) {
         of.entry(authors.of(&trial.place)).or_default().push(trial);
     }
-    // Of more hosts than two, those of several tests are one author's.
-    let is_enough =
-        |it: &Vec<&ImportedTrial>| hosts.count() == 2 || it.len() > 1 && !authors.0.is_empty();
-    let agreed: HashMap<&str, [Option<String>; 2]> = of
-        .into_iter()
-        .filter(|it| is_enough(&it.1))
-        .map(|(name, of)| (name, agreed(of)))
-        .collect();
-    for trial in trials.iter_mut().filter(|it| is_bare(it)) {
-        let ends = agreed.get(authors.of(&trial.place)).cloned();
-        [trial.sender, trial.receiver] = ends.unwrap_or_default();
+    let of = of.into_iter().map(|(name, of)| (name, agreed(of)));
+    let agreed: HashMap<&str, [Option<String>; 2]> = of.collect();
+    let mut last = SourcePlace::default();
+    for trial in trials.iter_mut() {
+        let since = std::mem::replace(&mut last, trial.place);
+        if !is_bare(trial) {
+            continue;
+        }
+        let until = statements.partition_point(|it| it.place < trial.place);
+        let lead = statements[..until].iter().rev().take(LEAD);
+        let mut lead = lead.take_while(|it| it.place > since);
+        if hosts.count() == 2 || lead.any(|it| it.sentence.has("same")) {
+            let ends = agreed.get(authors.of(&trial.place)).cloned();
+            [trial.sender, trial.receiver] = ends.unwrap_or_default();
+        }
     }
 }
 
@@ -72,6 +84,8 @@ fn is_open(end: &Option<String>) -> bool {
 /// Names the ends of trials of which the sentences before them, or their heading, say which way they ran: `birch to
 /// alder`, `quince sends`, `the other way round`.
 pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
+    // The hosts of addresses.
+    let mut learnt: HashMap<String, String> = HashMap::new();
     // Tests that name no end have the sentence before them in common.
     let mut told = SourcePlace::default();
     for at in 0..trials.len() {
@@ -108,16 +122,25 @@ pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], host
             is_open(end) || said.is_none() || end == said
         };
         if fits(&trial.sender, &way[0]) && fits(&trial.receiver, &way[1]) {
-            let [sender, receiver] = way;
-            trial.sender = sender.or(trial.sender.take());
-            trial.receiver = receiver.or(trial.receiver.take());
+            for (end, said) in [&mut trial.sender, &mut trial.receiver].into_iter().zip(way) {
+                if let Some((address, name)) = end.as_ref().zip(said.as_ref()).filter(|it| it.0 != it.1) {
+                    learnt.insert(address.clone(), name.clone());
+                }
+                *end = said.or(end.take());
+            }
+        }
+    }
+    let ends = trials.iter_mut().flat_map(|it| [&mut it.sender, &mut it.receiver]);
+    for end in ends.flatten() {
+        if let Some(name) = learnt.get(end) {
+            end.clone_from(name);
         }
     }
 }
 
 /// The sender and the receiver of which a sentence tells.
 fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 2]> {
-    const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing";
+    const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing blasts blast";
     const RECEIVES: &str = "receives receive receiving";
     let words: Vec<&str> = sentence.words.split_whitespace().collect();
     let host = |at: usize| {
@@ -128,6 +151,11 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
             .map(|it| String::from(*it))
     };
     let other = |it: &String| hosts.other(it).map(String::from);
+    // `ant blasts 18 byte UDP at bee`
+    let goal = |at: usize| {
+        let near = at + 2..(at + GOAL_WITHIN).min(words.len());
+        near.clone().find_map(|at| host(at).filter(|_| is_in(words[at - 1], "at to towards into")))
+    };
     (0..words.len()).find_map(|at| {
         let one = host(at)?;
         let next = words.get(at + 1).copied().unwrap_or("");
@@ -149,7 +177,7 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
         };
         match () {
             () if is_in(part, SENDS) || part != next && is_in(part, SENDERS) => {
-                Some([Some(one.clone()), other(&one)])
+                Some([Some(one.clone()), goal(at).or(other(&one))])
             }
             () if is_in(part, RECEIVES) || part != next && is_in(part, RECEIVERS) => {
                 Some([other(&one), Some(one)])

@@ -9,7 +9,7 @@ use nicpoll_model::{ImportedBasis, ImportedReading, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
-use crate::lines::prose::{self, Sentence, SentenceKind, SentenceMark};
+use crate::lines::prose::{self, DOUBTS, POLLING_SWITCHES, Sentence, SentenceKind, SentenceMark};
 use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
 use crate::lines::{Budget, address, command};
 use crate::plain::Plain;
@@ -44,6 +44,8 @@ pub struct Walk<'a> {
     blast: Option<BlastLines>,
     stretch: Option<Stretch>,
     blast_command: Option<Rc<ToolCommand>>,
+    /// Whether the output of that command is over.
+    has_blasted: bool,
     /// The running servers: TCP, then UDP.
     servers: [Option<(Rc<ToolCommand>, TerminalHost)>; 2],
     /// The end of the last finding that is no figure in prose.
@@ -88,6 +90,7 @@ impl<'a> Walk<'a> {
             blast: None,
             stretch: None,
             blast_command: None,
+            has_blasted: false,
             servers: [None, None],
             prose_from: 0,
             output: None,
@@ -174,6 +177,7 @@ impl<'a> Walk<'a> {
                 && is_near
                 && self.output.is_some()
                 && since < 2
+                && !["left", "unchanged", "untouched", "still"].iter().any(|it| of.contains(it))
             {
                 mark = SentenceMark::Caption;
             }
@@ -195,7 +199,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             self.addresses(&text[range.clone()]);
-            for name in prose::twins(&sentence.words) {
+            for name in prose::twins(&sentence.words).chain(prose::called(&text[range.clone()])) {
                 self.out.hosts.add(name);
             }
             self.labels(&sentence);
@@ -208,13 +212,27 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes the authors of posts; a terminal is of one of them.
+    /// Takes the authors of posts, and drawings; a terminal is of one author.
     fn authors(&mut self, text: &str, from: usize) {
         let mut at = from;
-        for line in text.split_inclusive('\n') {
+        let mut lines = text.split_inclusive('\n').peekable();
+        while let Some(line) = lines.next() {
+            let (hosts, between) = address::drawing(line, lines.peek().unwrap_or(&""));
+            if let Some(between) = between {
+                self.out.hosts.add(&between);
+                self.out.hosts.call("router", &between);
+            }
+            for (address, name) in hosts {
+                self.out.hosts.add(&name);
+                self.out.addresses.entry(address).or_insert(name);
+            }
             if let Some(name) = prose::author(line) {
                 let place = self.place_of(&(at..at + line.trim_end().len()));
                 if self.out.authors.of(&place) != name {
+                    self.end_block();
+                    self.end_blast();
+                    self.blast_command = None;
+                    self.servers = [None, None];
                     self.host = TerminalHost::default();
                     self.labelled = None;
                 }
@@ -227,8 +245,12 @@ impl<'a> Walk<'a> {
     /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.
     fn addresses(&mut self, text: &str) {
         for mention in address::mentions(text) {
-            if let Some(name) = mention.host(|it| self.out.hosts.has(it)) {
-                self.out.hosts.add(name);
+            let name = mention.host(|it| self.out.hosts.has(it));
+            if let Some(name) = name.filter(|it| !prose::is_in(it, prose::KINDS)) {
+                // A sentence may begin with it.
+                let is_title = name[1..].bytes().all(|it| !it.is_ascii_uppercase());
+                let name = if is_title { name.to_ascii_lowercase() } else { name.clone() };
+                self.out.hosts.add(&name);
             }
             self.out.mentions.push(mention);
         }
@@ -241,7 +263,9 @@ impl<'a> Walk<'a> {
         if sentence.setting().is_some() && !sentence.parts().all {
             return;
         }
-        let is_label = sentence.introduces && words.len() <= 6;
+        // `laptop sends, otter receives:` neither.
+        let is_way = sentence.has("sends receives sending receiving pushes to into");
+        let is_label = sentence.introduces && words.len() <= 6 && !is_way;
         let named = self.out.hosts.named_in(&sentence.words);
         let is_at = |name: &str| {
             let small = name.to_ascii_lowercase();
@@ -337,6 +361,11 @@ impl<'a> Walk<'a> {
                 if self.block.is_some() {
                     let size = self.printed(anchor, place, (*name, *value));
                     self.open(place).size(size);
+                }
+            }
+            Seen::Reverse => {
+                if let Some(block) = &mut self.block {
+                    block.is_reversed = true;
                 }
             }
             Seen::Connected(connected) => self.connected(connected, place),
@@ -467,8 +496,10 @@ impl<'a> Walk<'a> {
             let server = (command.clone(), block.host.clone());
             self.servers[usize::from(block.is_udp())] = Some(server);
         }
-        let peer = block.peer().map(String::from);
-        let peer = peer.filter(|it| it.parse::<IpAddr>().is_err() && !it.contains(['.', ':']));
+        let asked = block.command.as_ref().and_then(|it| it.option('c'));
+        let peer = block.peer().into_iter().chain(asked);
+        let mut peer = peer.filter(|it| it.parse::<IpAddr>().is_err() && !it.contains(['.', ':']));
+        let peer = peer.next().map(String::from);
         for stream in &block.streams {
             if let Some((connected, peer)) = stream.connected.as_ref().zip(peer.as_ref()) {
                 self.out.hosts.add(peer);
@@ -549,6 +580,7 @@ impl<'a> Walk<'a> {
             Tool::Netblast | Tool::Netsend => {
                 self.end_blast();
                 self.blast_command = Some(Rc::new(command.clone()));
+                self.has_blasted = false;
             }
             Tool::Netreceive => self.end_stretch(),
             Tool::Ifconfig => {
@@ -661,7 +693,8 @@ impl<'a> Walk<'a> {
                 value,
                 is_cumulative,
             } => {
-                if name == "kern.polling.handlers" {
+                let mut tells = POLLING_SWITCHES.iter().chain(&["polling.handlers"]);
+                if tells.any(|it| name.ends_with(it)) {
                     let (host, polls) = (host.name.clone(), value != "0");
                     self.switch(host, polls, false, place);
                 }
@@ -686,6 +719,12 @@ impl<'a> Walk<'a> {
             self.end_blast();
         }
         let (mut host, place) = (self.host(&figure.place), figure.place);
+        // What the writer does not know is of no command before.
+        let since = self.out.statements.iter().rev();
+        let mut since = since.take_while(|it| Some(it.place) > self.output);
+        if self.blast.is_none() && self.has_blasted && since.any(|it| it.sentence.has_any(DOUBTS)) {
+            (self.blast_command, host) = (None, TerminalHost::default());
+        }
         let command = self.blast_command.clone();
         // The prompt of another command says nothing: the tool still runs where it was started.
         let own = command.as_ref().and_then(|it| it.host.as_ref());
@@ -698,6 +737,7 @@ impl<'a> Walk<'a> {
     }
 
     fn end_blast(&mut self) {
+        self.has_blasted |= self.blast.is_some();
         self.out.blasts.extend(self.blast.take());
     }
 
