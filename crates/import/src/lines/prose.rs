@@ -627,6 +627,15 @@ fn is_textile(text: &str) -> bool {
     number.is_some_and(|it| it.0.len() == 1 && it.0.bytes().all(|it| it.is_ascii_digit()))
 }
 
+/// A line behind the number of its section: `A1. Router polls`.
+fn without_number(line: &str) -> &str {
+    let is_number = |it: &str| {
+        it.len() <= 4 && it.ends_with(|it: char| it.is_ascii_digit()) || it.len() == 1
+    };
+    let parts = line.split_once(". ");
+    parts.filter(|it| is_number(it.0)).map_or(line, |it| it.1)
+}
+
 /// Whether a text begins with `(a)` or `2)`.
 fn is_numbered(text: &str) -> bool {
     let number = text.strip_prefix('(').unwrap_or(text).split_once(") ");
@@ -732,7 +741,7 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
             || nick > 0;
         // What is left of a line of a tool is no heading.
         let mark = match !begins && (index > 0 || is_from_start) {
-            true => mark_of(trimmed, near, open.is_none()),
+            true => mark_of(without_number(trimmed), near, open.is_none()),
             false => SentenceMark::None,
         };
         let is_none = trimmed.is_empty() || is_rule(trimmed);

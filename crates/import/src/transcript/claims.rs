@@ -171,7 +171,8 @@ impl<'a> Reader<'a> {
                     if only && polls {
                         self.polled.insert(scope.clone());
                     }
-                    let other = self.other(&scope).filter(|_| only);
+                    let other = self.other(&scope).or(Some(SwitchScope::All));
+                    let other = other.filter(|_| only);
                     reading.claims.extend(other.map(|it| (it, !polls)));
                     reading.claims.push((scope, polls));
                 }
@@ -199,7 +200,7 @@ impl<'a> Reader<'a> {
         let sentence = reading.sentence;
         let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
         let mut words = clause.split_whitespace();
-        let is_also = words.any(|it| is_in(it, "too likewise also"));
+        let is_also = words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
         let is_added = clause.split_whitespace().count() <= ADDED_MAX + 2;
         let begins = [" but not ", " not "]
             .iter()

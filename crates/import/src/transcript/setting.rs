@@ -114,7 +114,8 @@ impl<'a> HostSettings<'a> {
         let all = all.filter(|_| host.is_some() || part.is_some());
         let is_lasting = own.is_some_and(|it| it.is_lasting);
         let all = all.filter(|it| it.is_meant(host) && !is_lasting);
-        let said = [own, part, all].into_iter().flatten();
+        // What a sentence says of one host, it says of that alone.
+        let said = [all, part, own].into_iter().flatten();
         let said = said.max_by_key(|it| it.place);
         let of_this = self.single.get(place).into_iter().flatten().rev();
         let mut of_this = of_this.copied().filter(|it| {
