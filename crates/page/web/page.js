@@ -53,7 +53,7 @@ const ascending = (values) => [...new Set(values)].sort((a, b) => a - b);
 
 const SLIDERS = [
   {
-    id: "load", name: (preset) => (isPath(preset) ? "Rate asked of the sender" : "Offered load"), start: loadOf,
+    id: "load", name: (preset) => (isPath(preset) ? "Asked of the sender" : "Offered load"), start: loadOf,
     values: (preset) => ascending([...Array(240).keys()].map((step) => ((step + 1) * preset.most) / 240)
       .concat(loadOf(preset), publishedPoints(preset).map((point) => point.load))),
     text: (value) => `${whole(value)} packets/s`,
@@ -73,11 +73,11 @@ const SLIDERS = [
     text: (value) => `${whole(value)} a second`,
   },
   {
-    id: "burst", name: () => "burst_max of polling(4)", start: () => 150,
+    id: "burst", name: () => "burst_max (polling)", start: () => 150,
     values: () => [10, 20, 50, 100, 150, 200, 300, 500, 1000, 2000], text: (value) => `${whole(value)} packets a tick`,
   },
   {
-    id: "user", name: () => "user_frac of polling(4)", start: () => 50,
+    id: "user", name: () => "user_frac (polling)", start: () => 50,
     values: () => [0, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95], text: (value) => `${value} % for programs`,
   },
 ];
@@ -339,7 +339,7 @@ function drawCurve(present) {
   }
   for (const { run, load, delivered } of published) {
     const [at, rate, r] = [x(load), y(delivered), 9];
-    const mark = add(svg, "polygon", { class: "ring", fill: colour(run.discipline), points: `${at - r},${rate} ${at},${rate - r} ${at + r},${rate} ${at},${rate + r}` });
+    const mark = add(svg, "polygon", { class: "published", fill: colour(run.discipline), points: `${at - r},${rate} ${at},${rate - r} ${at + r},${rate} ${at},${rate + r}` });
     add(mark, "title", {}, `Published: ${run.name}, ${whole(delivered)} packets/s`);
   }
   if (present) {
