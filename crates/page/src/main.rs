@@ -96,7 +96,8 @@ mod tests {
             ),
             ("1 0 1ms 0 poisson generic napi", "the workload has no rate"),
         ] {
-            assert!(asked(text).unwrap_err().contains(part), "{text}");
+            let refusal = asked(text).unwrap_err().to_string();
+            assert!(refusal.contains(part), "{text}: {refusal}");
         }
     }
 }
