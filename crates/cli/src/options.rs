@@ -1,5 +1,6 @@
 //! Options and files that several commands take: the store of studies, host files of the simulator, times.
 
+use std::net::SocketAddr;
 use std::ops::{Bound, RangeBounds, RangeInclusive};
 use std::path::Path;
 use std::str::FromStr;
@@ -190,6 +191,30 @@ pub fn parsed<T: FromStr + 'static>(
         let value = text.parse();
         value.map_err(|_| format!("{expected} was expected"))
     }
+}
+
+/// Minimum letters of a token.
+const TOKEN_MIN: usize = 16;
+const TOKEN_MAX: usize = 256;
+
+/// Parses the address of a server.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    parsed("an address with a port, such as 127.0.0.1:8077 or [::1]:8077")(text)
+}
+
+/// Reads the token that strangers need.
+pub fn token_of(file: &Path) -> Result<String, Failure> {
+    let text = read_text(file, "token file", TOKEN_MAX as u64)?;
+    let token = text.trim();
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_".contains(it);
+    if token.len() < TOKEN_MIN || !token.chars().all(is_plain) {
+        let file = file.display();
+        return Err(Failure::Usage(format!(
+            "the token file {file} has to hold one word of {TOKEN_MIN} letters, digits, '-' or '_' at least: \
+             'openssl rand -hex 16' makes one"
+        )));
+    }
+    Ok(String::from(token))
 }
 
 /// Parses an interval. Shorter ones would be most of the load, and nobody waits for longer ones.

@@ -52,6 +52,52 @@ impl CpuStates {
     }
 }
 
+/// Time of one core by state, exact to the event. Steal time, which no event shows, lies within the states.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CoreStateTimes {
+    /// Number of the core.
+    pub core: u32,
+    /// User programs at normal priority.
+    pub user_ns: u64,
+    /// User programs at lowered priority.
+    pub nice_ns: u64,
+    /// The kernel on behalf of programs, and its own threads.
+    pub system_ns: u64,
+    /// Hard interrupts.
+    pub irq_ns: u64,
+    /// Soft interrupts: where NAPI polls and protocol processing run.
+    pub softirq_ns: u64,
+    /// Idle.
+    pub idle_ns: u64,
+}
+
+impl CoreStateTimes {
+    /// Returns each state's name and time.
+    pub fn states(self) -> [(&'static str, u64); 6] {
+        [
+            ("user", self.user_ns),
+            ("nice", self.nice_ns),
+            ("system", self.system_ns),
+            ("irq", self.irq_ns),
+            ("softirq", self.softirq_ns),
+            ("idle", self.idle_ns),
+        ]
+    }
+
+    /// Returns the greater time of each state: totals never fall.
+    pub fn not_below(self, earlier: CoreStateTimes) -> CoreStateTimes {
+        CoreStateTimes {
+            core: self.core,
+            user_ns: self.user_ns.max(earlier.user_ns),
+            nice_ns: self.nice_ns.max(earlier.nice_ns),
+            system_ns: self.system_ns.max(earlier.system_ns),
+            irq_ns: self.irq_ns.max(earlier.irq_ns),
+            softirq_ns: self.softirq_ns.max(earlier.softirq_ns),
+            idle_ns: self.idle_ns.max(earlier.idle_ns),
+        }
+    }
+}
+
 /// Name and version of the JSON of [`CpuTruth`].
 pub const CPU_TRUTH_SCHEMA: &str = "nicpoll.cpu-truth/1";
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::{CpuSource, CpuStates, EventCost};
+use crate::cpu::{CoreStateTimes, CpuSource, CpuStates, EventCost};
 use crate::document::{Origin, named};
 use crate::loss::LossPlace;
 
@@ -400,6 +400,8 @@ pub struct WatchSample {
     pub cpu_source: CpuSource,
     /// Shares of each core's time.
     pub cpu: Vec<CpuStates>,
+    /// Time of each core by state since the start; null when it was tick-sampled.
+    pub cpu_times: Option<Vec<CoreStateTimes>>,
     /// Thread switches of the whole machine.
     pub context_switches_per_second: f64,
     /// Interrupts of the whole machine by source, then soft interrupts by kind, without those that never occurred; null
@@ -432,6 +434,19 @@ pub struct WatchInterface {
     pub packets_per_poll: Option<f64>,
     /// Packets per poll, and the number of such polls in the interval; the last, 65, includes larger ones.
     pub packets_histogram: Option<Vec<(u32, u64)>>,
+    /// Its polls since the start, over the intervals in which they were watched; null without one.
+    pub polls: Option<WatchPolls>,
+}
+
+/// Polls of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchPolls {
+    /// CPUs that polled, with the number of polls.
+    pub polls_by_cpu: Vec<(u32, u64)>,
+    /// Packets, by the polls' own report of their work.
+    pub packets: u64,
+    /// Packets per poll, and the number of such polls; the last, 65, includes larger ones.
+    pub packets_histogram: Vec<(u32, u64)>,
 }
 
 /// Packets and bytes in one direction, by the interface's counters: bytes with the Ethernet header, without checksum,

@@ -9,7 +9,7 @@ use std::{fs, thread};
 
 use aya::maps::{HashMap, MapData, PerCpuArray, PerCpuValues};
 use aya::{Btf, EbpfLoader};
-use nicpoll_model::{CpuStates, FoldBin};
+use nicpoll_model::{CoreStateTimes, CpuStates, FoldBin};
 use nicpoll_sys::bpf_maps::{self, CoreTimes, FOLD_BINS, SourceInterrupts, Thread, state};
 use nicpoll_sys::schedule;
 use serde::{Deserialize, Serialize};
@@ -473,6 +473,19 @@ impl CpuTimes {
     /// Returns the time in which the core was busy: all but idle.
     pub fn busy_ns(&self) -> u64 {
         self.user_ns + self.nice_ns + self.system_ns + self.irq_ns + self.softirq_total_ns()
+    }
+
+    /// Returns the time of each state.
+    pub fn by_state(&self) -> CoreStateTimes {
+        CoreStateTimes {
+            core: self.core,
+            user_ns: self.user_ns,
+            nice_ns: self.nice_ns,
+            system_ns: self.system_ns,
+            irq_ns: self.irq_ns,
+            softirq_ns: self.softirq_total_ns(),
+            idle_ns: self.idle_ns,
+        }
     }
 
     /// Returns shares of the time between the samples. `steal` is from `/proc/stat`: no event shows it, so it lies

@@ -40,7 +40,7 @@ pub use documents::stored::{choice_page, render_studies_text};
 pub use documents::study::brief_page;
 pub use documents::switch::{render_switch_proofs, render_switch_writes};
 pub use documents::watch::{
-    WatchScale, WatchView, draw_watch, render_watch_start, render_watch_text,
+    WatchScale, WatchView, draw_watch, render_watch_metrics, render_watch_start, render_watch_text,
 };
 pub use html::{put_html, render_html};
 pub use json::{SCHEMAS, render_document, render_event, render_json, schema_file};

@@ -12,7 +12,8 @@ use nicpoll_model::{
 };
 use nicpoll_report::{
     PageForm, RR_TEXTS, RunPage, TextOptions, WatchScale, render_document, render_event,
-    render_json, render_line_rates, render_text, render_watch_start, render_watch_text,
+    render_json, render_line_rates, render_text, render_watch_metrics, render_watch_start,
+    render_watch_text,
 };
 use nicpoll_testkit::golden;
 use serde::Serialize;
@@ -99,15 +100,18 @@ fn a_watch() {
     };
     let (start, mut again) = event::<WatchStart>("start", start);
     let mut page = render_watch_start(&start);
+    let mut metrics = String::new();
     for sample in samples {
         let (sample, line) = event::<WatchSample>("interval", sample);
         again.push_str(&line);
         let texts = WatchScale::ALL.map(|scale| render_watch_text(&sample, scale, 1000));
         page.extend(texts);
+        metrics = render_watch_metrics(&sample);
     }
     again.push_str(&event::<WatchEnd>("end", end).1);
     golden(path("watch", "json"), &again);
     golden(path("watch", "txt"), &page);
+    golden(path("watch", "metrics"), &metrics);
 }
 
 /// Parses an event's data, and checks that it renders unchanged.

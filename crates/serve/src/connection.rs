@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::sendfile;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::request::{HEAD_MAX_BYTES, PageRequest, StorePage, read_request};
+use crate::request::{HEAD_MAX_BYTES, HTML, PageRequest, ServedPage, read_request};
 
 /// The request has to be whole after this.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
@@ -26,9 +26,8 @@ const REFRESH_SECONDS: u32 = 5;
 const TURN_BYTES: usize = 256 << 10;
 
 /// What every answer says: nothing of it may be kept, guessed at, framed or used by another site.
-const HEADERS: &str = "Connection: close\r\nContent-Type: text/html; charset=utf-8\r\nCache-Control: no-store\r\n\
-    X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\
-    Cross-Origin-Resource-Policy: same-origin\r\n";
+const HEADERS: &str = "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n\
+    Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n";
 
 /// A page that was made, for all who asked for it.
 #[derive(Debug)]
@@ -97,7 +96,7 @@ impl BrowserConnection {
     }
 
     /// The page that it waits for.
-    pub fn awaited(&self) -> Option<&StorePage> {
+    pub fn awaited(&self) -> Option<&ServedPage> {
         match &self.state {
             ConnectionState::Waiting(asked) => Some(&asked.page),
             _ => None,
@@ -159,24 +158,21 @@ impl BrowserConnection {
             false => String::new(),
         };
         let body = (!asked.is_head).then(|| (Arc::clone(page), 0));
-        self.begin(&page.status, page.length, &refresh, "", body);
+        let head = head(
+            &page.status,
+            page.length,
+            asked.page.content_type(),
+            &refresh,
+        );
+        self.begin(head, body);
     }
 
     /// Answers with a short page.
     pub fn say(&mut self, status: &str, more: &str, html: &str) {
-        self.begin(status, html.len() as u64, more, html, None);
+        self.begin(head(status, html.len() as u64, HTML, more) + html, None);
     }
 
-    fn begin(
-        &mut self,
-        status: &str,
-        length: u64,
-        more: &str,
-        html: &str,
-        body: Option<(Arc<MadePage>, u64)>,
-    ) {
-        let head =
-            format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{more}{HEADERS}\r\n{html}");
+    fn begin(&mut self, head: String, body: Option<(Arc<MadePage>, u64)>) {
         self.until = Instant::now() + ANSWER_MAX;
         self.state = ConnectionState::Answering {
             head: head.into_bytes(),
@@ -209,6 +205,14 @@ impl BrowserConnection {
     }
 }
 
+/// The head of an answer, up to its body.
+fn head(status: &str, length: u64, content_type: &str, more: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{more}Connection: close\r\nContent-Type: {content_type}\r\n\
+         {HEADERS}\r\n"
+    )
+}
+
 fn would_block(error: rustix::io::Errno) -> io::Result<()> {
     match error {
         rustix::io::Errno::AGAIN | rustix::io::Errno::INTR => Ok(()),
@@ -221,6 +225,6 @@ pub fn words(sentence: &str) -> String {
     let sentence = maud::html! { (sentence) }.into_string();
     format!(
         "<!DOCTYPE html><html lang=\"en\"><title>nicpoll</title><p>{sentence}</p>\
-         <p><a href=\"/\">All studies</a></p></html>\n"
+         <p><a href=\"/\">First page</a></p></html>\n"
     )
 }

@@ -14,7 +14,7 @@ use nicpoll_study::{
 use thiserror::Error;
 
 use crate::connection::words;
-use crate::request::{NamedStudy, StorePage};
+use crate::request::{NamedStudy, ServedPage};
 
 /// A page, and how it is to be taken.
 pub struct Answer {
@@ -45,9 +45,9 @@ impl Answer {
 }
 
 /// The page that says why there is none.
-pub fn failed(why: &str) -> Answer {
+pub fn failed(status: &'static str, why: &str) -> Answer {
     Answer {
-        status: "500 Internal Server Error",
+        status,
         body: AnswerBody::Words(String::from(why)),
         is_live: false,
     }
@@ -64,10 +64,12 @@ enum PageError {
     Compared(#[from] ResultError),
     #[error("study {id} has no setting of number {setting}")]
     Setting { id: i64, setting: usize },
+    #[error("a store has no metrics: 'nicpoll watch --prometheus' has")]
+    Metrics,
 }
 
 /// The page, or a sentence that says why there is none.
-pub fn answer_to(page: &StorePage, store: Result<Store, StoreError>) -> Answer {
+pub fn answer_to(page: &ServedPage, store: Result<Store, StoreError>) -> Answer {
     let made = store.map_err(PageError::Store);
     match made.and_then(|store| made_of(page, &store)) {
         Ok((page, is_live)) => Answer {
@@ -75,34 +77,36 @@ pub fn answer_to(page: &StorePage, store: Result<Store, StoreError>) -> Answer {
             body: AnswerBody::Page(page),
             is_live,
         },
-        Err(error) => Answer {
-            status: match error {
+        Err(error) => {
+            let status = match error {
                 PageError::Store(StoreError::Nothing { .. } | StoreError::NoStudy { .. })
-                | PageError::Setting { .. } => "404 Not Found",
+                | PageError::Setting { .. }
+                | PageError::Metrics => "404 Not Found",
                 _ => "500 Internal Server Error",
-            },
-            ..failed(&error.to_string())
-        },
+            };
+            failed(status, &error.to_string())
+        }
     }
 }
 
 /// The page, and whether what it shows still runs.
-fn made_of(page: &StorePage, store: &Store) -> Result<(Box<dyn Document>, bool), PageError> {
+fn made_of(page: &ServedPage, store: &Store) -> Result<(Box<dyn Document>, bool), PageError> {
     match page {
-        StorePage::Studies => {
+        ServedPage::Studies => {
             let studies = store.list(still_runs)?;
             let mut states = studies.studies.iter().map(|entry| entry.state);
             let is_live = states.any(|state| state == StudyState::Running);
             Ok((Box::new(studies), is_live))
         }
-        StorePage::Study(id) => of_study(store, *id),
-        StorePage::Choice(id) => {
+        ServedPage::Study(id) => of_study(store, *id),
+        ServedPage::Choice(id) => {
             let settings = settings(store, *id)?;
             let names: Vec<&str> = settings.iter().map(String::as_str).collect();
             let page = choice_page(*id, &names, &store.list(still_runs)?);
             Ok((Box::new(page), false))
         }
-        StorePage::Compared([reference, judged]) => {
+        ServedPage::Metrics => Err(PageError::Metrics),
+        ServedPage::Compared([reference, judged]) => {
             let sources = [*reference, *judged].map(|named| source(store, named));
             let [reference, judged] = sources;
             let origin = Origin {

@@ -15,12 +15,14 @@ use thiserror::Error;
 pub const HEAD_MAX_BYTES: usize = 8192;
 /// The cookie that holds the token.
 pub(crate) const COOKIE: &str = "nicpoll-token";
+/// Type of a page that a browser shows.
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
 /// Lines of a head at most.
 const HEADERS_MAX: usize = 64;
 
 /// A page that there is, by its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StorePage {
+pub enum ServedPage {
     /// `/`: all studies.
     Studies,
     /// `/study/7`: the report of one.
@@ -30,6 +32,8 @@ pub enum StorePage {
     /// `/compare/7/8` and `/compare/7.1/7.2`: two studies, or two settings of one by their numbers from 1. The first
     /// is the reference.
     Compared([NamedStudy; 2]),
+    /// `/metrics`: what a watch counts, for Prometheus.
+    Metrics,
 }
 
 /// A study, or a setting of it.
@@ -45,7 +49,7 @@ pub struct NamedStudy {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     /// Which page.
-    pub page: StorePage,
+    pub page: ServedPage,
     /// Whether its head alone is wanted.
     pub is_head: bool,
     /// Whether the token is in its address: a cookie is given for it.
@@ -62,20 +66,18 @@ pub enum RequestRefusal {
     #[error("the head of the request is longer than 8 kB")]
     TooLong,
     /// It came by a name that is not this server's.
-    #[error(
-        "ask for the address that 'nicpoll serve' printed: pages are not given out under another name"
-    )]
+    #[error("ask for the address that nicpoll printed: pages are not given out under another name")]
     ForeignHost,
     /// It wants to do something other than read.
     #[error("these pages can be read and not changed")]
     Method,
     /// It does not have the token.
     #[error(
-        "open the whole address that 'nicpoll serve' printed: these pages are for those who know its token"
+        "these pages are for those who know the token: open the whole address that nicpoll printed"
     )]
     Token,
     /// There is no such page.
-    #[error("there is no such page; all studies are at /")]
+    #[error("there is no such page; the first one is at /")]
     Unknown,
 }
 
@@ -93,7 +95,15 @@ impl RequestRefusal {
     }
 }
 
-impl StorePage {
+impl ServedPage {
+    /// Its type in HTTP.
+    pub(crate) fn content_type(&self) -> &'static str {
+        match self {
+            ServedPage::Metrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            _ => HTML,
+        }
+    }
+
     /// Its path.
     pub(crate) fn path(&self) -> String {
         let named = |NamedStudy { id, setting }: &NamedStudy| match setting {
@@ -101,12 +111,13 @@ impl StorePage {
             None => id.to_string(),
         };
         match self {
-            StorePage::Studies => String::from("/"),
-            StorePage::Study(id) => format!("/study/{id}"),
-            StorePage::Choice(id) => format!("/compare/{id}"),
-            StorePage::Compared([one, other]) => {
+            ServedPage::Studies => String::from("/"),
+            ServedPage::Study(id) => format!("/study/{id}"),
+            ServedPage::Choice(id) => format!("/compare/{id}"),
+            ServedPage::Compared([one, other]) => {
                 format!("/compare/{}/{}", named(one), named(other))
             }
+            ServedPage::Metrics => String::from("/metrics"),
         }
     }
 }
@@ -208,17 +219,18 @@ fn is_own(host: &str, own: SocketAddr) -> bool {
     is_named && port == own.port().to_string()
 }
 
-fn page(path: &str) -> Option<StorePage> {
+fn page(path: &str) -> Option<ServedPage> {
     let path = path.split(['?', '#']).next()?;
     let mut parts = path.strip_prefix('/')?.split('/');
     let parts = [parts.next(), parts.next(), parts.next(), parts.next()];
     let number = |part: &str| part.parse::<i64>().ok().filter(|number| *number > 0);
     match parts {
-        [Some(""), None, ..] => Some(StorePage::Studies),
-        [Some("study"), Some(id), None, _] => Some(StorePage::Study(number(id)?)),
-        [Some("compare"), Some(id), None, _] => Some(StorePage::Choice(number(id)?)),
+        [Some(""), None, ..] => Some(ServedPage::Studies),
+        [Some("metrics"), None, ..] => Some(ServedPage::Metrics),
+        [Some("study"), Some(id), None, _] => Some(ServedPage::Study(number(id)?)),
+        [Some("compare"), Some(id), None, _] => Some(ServedPage::Choice(number(id)?)),
         [Some("compare"), Some(one), Some(other), None] => {
-            Some(StorePage::Compared([named(one)?, named(other)?]))
+            Some(ServedPage::Compared([named(one)?, named(other)?]))
         }
         _ => None,
     }
@@ -254,14 +266,16 @@ mod tests {
     #[test]
     fn paths_are_pages() {
         let page = |path: &str| get(path).unwrap().unwrap().page;
-        assert_eq!(page("/"), StorePage::Studies);
-        assert_eq!(page("/study/7"), StorePage::Study(7));
-        assert_eq!(page("/compare/7?x=1"), StorePage::Choice(7));
+        assert_eq!(page("/"), ServedPage::Studies);
+        assert_eq!(page("/study/7"), ServedPage::Study(7));
+        assert_eq!(page("/metrics"), ServedPage::Metrics);
+        assert_eq!(page("/compare/7?x=1"), ServedPage::Choice(7));
         let named = |id, setting| NamedStudy { id, setting };
-        let two = StorePage::Compared([named(7, Some(1)), named(8, None)]);
+        let two = ServedPage::Compared([named(7, Some(1)), named(8, None)]);
         assert_eq!(page("/compare/7.1/8"), two);
         for path in [
             "/study",
+            "/metrics/1",
             "/study/x",
             "/study/-1",
             "/study/1/2",
@@ -332,7 +346,7 @@ mod tests {
                 "{path} {header}"
             );
         }
-        let page = StorePage::Compared([
+        let page = ServedPage::Compared([
             NamedStudy {
                 id: 7,
                 setting: Some(2),

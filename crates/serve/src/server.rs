@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
 use crate::connection::{BrowserConnection, MadePage, words};
-use crate::request::StorePage;
+use crate::request::ServedPage;
 use crate::wanted::{PageResult, PagesEnd};
 
 /// Connections at once. One more takes the place of the one that has been there longest.
@@ -21,19 +21,19 @@ const PAGES_MAX_BYTES: u64 = 512 << 20;
 /// A kernel that has no connection to give is asked again after this.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A server of a store's pages.
+/// A server of pages.
 #[derive(Debug)]
-pub struct StoreServer {
+pub struct PageServer {
     listener: TcpListener,
     token: Option<String>,
     /// In the order in which they came.
     connections: Vec<BrowserConnection>,
     /// The page that is being made.
-    asked: Option<StorePage>,
+    asked: Option<ServedPage>,
     paused_until: Option<Instant>,
 }
 
-impl StoreServer {
+impl PageServer {
     /// Listens for browsers. They have to know `token`, if there is one.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl StoreServer {
     pub fn bind(address: SocketAddr, token: Option<String>) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(StoreServer {
+        Ok(PageServer {
             listener,
             token,
             connections: Vec::new(),

@@ -16,7 +16,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use crate::connection::MadePage;
-use crate::request::StorePage;
+use crate::request::ServedPage;
 
 /// Messages are this long at most.
 const MESSAGE_MAX_BYTES: usize = 256;
@@ -69,7 +69,7 @@ impl AsFd for PagesEnd {
 
 impl PagesEnd {
     /// Asks for a page. Returns whether somebody was there to be asked.
-    pub(crate) fn ask(&self, page: &StorePage) -> io::Result<bool> {
+    pub(crate) fn ask(&self, page: &ServedPage) -> io::Result<bool> {
         let text = serde_json::to_vec(page)?;
         match send(&self.0, &text, SendFlags::NOSIGNAL) {
             Ok(_) => Ok(true),
@@ -135,7 +135,7 @@ impl PagesEnd {
 pub fn make_pages(
     server: &PagesEnd,
     is_over: &AtomicBool,
-    mut make: impl FnMut(&StorePage) -> io::Result<(String, bool, File)>,
+    mut make: impl FnMut(&ServedPage) -> io::Result<(String, bool, File)>,
 ) -> io::Result<()> {
     let mut bytes = [0; MESSAGE_MAX_BYTES];
     while !is_over.load(Ordering::Relaxed) {

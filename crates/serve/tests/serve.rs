@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nicpoll_lab::this_runner;
 use nicpoll_model::{Study, StudyKind};
-use nicpoll_serve::{CONNECTIONS_MAX, StorePage, StoreServer, answer_to, make_pages, pages_socket};
+use nicpoll_serve::{CONNECTIONS_MAX, PageServer, ServedPage, answer_to, make_pages, pages_socket};
 use nicpoll_store::{Recording, Store};
 use nicpoll_study::demo;
 
@@ -58,10 +58,10 @@ impl Running {
     /// With pages that `make` makes.
     fn with(
         token: Option<&str>,
-        make: impl FnMut(&StorePage) -> io::Result<(String, bool, File)> + Send + 'static,
+        make: impl FnMut(&ServedPage) -> io::Result<(String, bool, File)> + Send + 'static,
     ) -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = StoreServer::bind(loopback, token.map(String::from)).unwrap();
+        let server = PageServer::bind(loopback, token.map(String::from)).unwrap();
         let address = server.address().unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let looking = Arc::clone(&is_over);
@@ -130,7 +130,7 @@ fn studies_lead_to_their_reports_and_to_one_another() {
         "{compared}"
     );
     assert!(server.get("/compare/1.1/1.2").starts_with("HTTP/1.1 200"));
-    for missing in ["/study/9", "/compare/1.99/1.1", "/etc/passwd"] {
+    for missing in ["/study/9", "/compare/1.99/1.1", "/etc/passwd", "/metrics"] {
         let answer = server.get(missing);
         assert!(answer.starts_with("HTTP/1.1 404"), "{missing}: {answer}");
     }

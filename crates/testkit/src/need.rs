@@ -43,6 +43,8 @@ pub enum Need {
     Postgres,
     /// ansible-playbook(1) of ansible-core.
     Ansible,
+    /// A Prometheus server with promtool(1).
+    Prometheus,
     /// Chromium, to look at a page as a reader does.
     Chromium,
     /// axe-core, which finds what keeps readers with disabilities from a page.
@@ -86,7 +88,7 @@ const SYSTEMD: &str = "install systemd; it need not run";
 const DEBUG: &str = "run the tests without --release";
 
 #[rustfmt::skip]
-const TABLE: [NeedRow; 24] = [
+const TABLE: [NeedRow; 25] = [
     (Need::Root, "root", Look(privileges), "run the tests as root"),
     (Need::PerNapi, "per-napi", Look(per_napi), "use a newer kernel"),
     (Need::ReceiveBuffer, "receive-buffer", Look(receive_buffer), BUFFER),
@@ -103,6 +105,7 @@ const TABLE: [NeedRow; 24] = [
     (Need::Kernels, "kernels", InTest, "`cargo xtask guests` gets them"),
     (Need::Postgres, "postgres", Look(postgres::missing), INSTALL),
     (Need::Ansible, "ansible", Program("ansible-playbook"), INSTALL_ALL),
+    (Need::Prometheus, "prometheus", Program("prometheus"), INSTALL_ALL),
     (Need::Chromium, "chromium", Program(chromium::PROGRAM), INSTALL_ALL),
     (Need::Axe, "axe", Look(chromium::missing_axe), AXE),
     (Need::Systemd, "systemd", Program("systemd-analyze"), SYSTEMD),

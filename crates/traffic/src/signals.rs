@@ -88,19 +88,25 @@ impl Stop {
     /// Catches the signals from now on.
     pub fn on_signals() -> io::Result<Self> {
         let stop = Stop::noted()?;
+        stop.at_once_on_another()?;
+        Ok(stop)
+    }
+
+    /// From now on, a later signal ends the program at once. It takes a thread.
+    pub fn at_once_on_another(&self) -> io::Result<()> {
         let (came, told) = UnixStream::pair()?;
         for signal in SIGNALS {
             // Registered last: when the pipe is readable, the other two are set.
             pipe::register(signal, told.try_clone()?)?;
         }
-        let (number, last_act) = (stop.number.clone(), stop.last_act.clone());
+        let (number, last_act) = (self.number.clone(), self.last_act.clone());
         // Sleeps until a signal; ends with the process.
         schedule::spawn("nicpoll-stop", move || {
             if await_second_request(came).is_ok() {
                 end_at_once(&number, last_act.get().copied());
             }
         })?;
-        Ok(stop)
+        Ok(())
     }
 
     /// Records the signals from now on, without a thread: a later signal does not end the program at once.

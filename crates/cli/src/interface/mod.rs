@@ -9,4 +9,5 @@ pub mod watch;
 
 mod freebsd;
 mod knobs;
+mod metrics;
 mod report;

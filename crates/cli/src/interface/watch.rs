@@ -25,28 +25,35 @@ use ratatui::crossterm::execute;
 use signal_hook::consts::SIGINT;
 use signal_hook::low_level::raise;
 
+use super::metrics::{Metrics, MetricsArgs};
 use crate::failure::{Failure, over};
 use crate::options::{number, parse_interval};
 use crate::output::{self, in_locale, origin, print};
+use crate::reading::Answering;
 
 /// How often the loop checks for a signal.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Runs the command and returns its exit code.
 pub fn watch(args: &WatchArgs) -> Result<u8, Failure> {
-    let stop = Arc::new(Stop::on_signals().context("catching signals")?);
+    let stop = Stop::noted().context("catching signals")?;
+    let answering = args.metrics.start()?;
+    stop.at_once_on_another().context("catching signals")?;
+    let stop = Arc::new(stop);
     match &args.netns {
-        None => run(args, &stop)?,
+        None => run(args, answering, &stop)?,
         Some(name) => {
             let (args, stop) = (args.clone(), Arc::clone(&stop));
-            inside(name, move || run(&args, &stop))?;
+            inside(name, move || run(&args, answering, &stop))?;
         }
     }
     Ok(over(&stop))
 }
 
-fn run(args: &WatchArgs, stop: &Stop) -> Result<(), Failure> {
-    let mut watch = Watch::begin(&args.options(), origin(), args.netns.as_deref())?;
+fn run(args: &WatchArgs, answering: Option<Answering>, stop: &Stop) -> Result<(), Failure> {
+    let watch = Watch::begin(&args.options(), origin(), args.netns.as_deref())?;
+    let metrics = answering.map(Metrics::serve).transpose()?;
+    let mut watch = ServedWatch { watch, metrics };
     let is_screen = !args.plain && !args.json_stream && io::stdout().is_terminal();
     if is_screen {
         run_screen(args, &mut watch, stop)
@@ -55,25 +62,50 @@ fn run(args: &WatchArgs, stop: &Stop) -> Result<(), Failure> {
     }
 }
 
-/// Prints each interval as text or JSON.
-fn lines(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure> {
-    let print = |text: &str, json: String| print(if args.json_stream { &json } else { text });
-    let start = watch.start().clone();
+/// A watch whose samples may be served.
+struct ServedWatch {
+    watch: Watch,
+    metrics: Option<Metrics>,
+}
+
+impl ServedWatch {
+    /// Returns the next sample, as [`Watch::interval`]; `None` also after the last that is wanted.
+    fn next(
+        &mut self,
+        args: &WatchArgs,
+        wait: impl FnOnce(Instant) -> Result<bool, Failure>,
+    ) -> Result<Option<WatchSample>, Failure> {
+        if args
+            .count
+            .is_some_and(|count| self.watch.intervals() >= count)
+        {
+            return Ok(None);
+        }
+        let sample = self.watch.interval(wait)?;
+        if let (Some(metrics), Some(sample)) = (&mut self.metrics, &sample) {
+            metrics.tell(sample)?;
+        }
+        Ok(sample)
+    }
+}
+
+/// Prints each interval as text or JSON; nothing if metrics are served and neither is asked for.
+fn lines(args: &WatchArgs, watch: &mut ServedWatch, stop: &Stop) -> Result<(), Failure> {
+    let is_quiet = watch.metrics.is_some() && !args.plain && !args.json_stream;
+    let print = |text: &str, json: String| match is_quiet {
+        true => Ok(()),
+        false => print(if args.json_stream { &json } else { text }),
+    };
+    let start = watch.watch.start().clone();
     print(&render_watch_start(&start), render_event("start", &start))?;
-    while is_wanted(args, watch) {
-        let waited = watch.interval(|until| Ok::<_, Failure>(stop.wait_until(until)))?;
-        let Some(sample) = waited else { break };
+    while let Some(sample) = watch.next(args, |until| Ok(stop.wait_until(until)))? {
         let text = render_watch_text(&sample, args.scale, start.storm_threshold_entries);
         print(&text, render_event("interval", &sample))?;
     }
     if args.json_stream {
-        output::print(&render_event("end", &watch.end()))?;
+        output::print(&render_event("end", &watch.watch.end()))?;
     }
     Ok(())
-}
-
-fn is_wanted(args: &WatchArgs, watch: &Watch) -> bool {
-    args.count.is_none_or(|count| watch.intervals() < count)
 }
 
 /// The state that keys change.
@@ -87,10 +119,11 @@ struct WatchState {
 }
 
 /// Shows the watch until it ends, is quit or is signalled.
-fn run_screen(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure> {
+fn run_screen(args: &WatchArgs, watch: &mut ServedWatch, stop: &Stop) -> Result<(), Failure> {
+    let start = watch.watch.start().clone();
     let mut state = WatchState {
-        message: String::from(render_watch_start(watch.start()).trim_end()),
-        start: watch.start().clone(),
+        message: String::from(render_watch_start(&start).trim_end()),
+        start,
         sample: None,
         scale: args.scale,
         selected: 0,
@@ -123,18 +156,18 @@ fn restore_terminal() -> io::Result<()> {
 
 fn show(
     args: &WatchArgs,
-    watch: &mut Watch,
+    watch: &mut ServedWatch,
     state: &mut WatchState,
     terminal: &mut DefaultTerminal,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    while is_wanted(args, watch) {
+    loop {
         state.draw(terminal)?;
-        let waited = watch.interval(|until| wait(until, state, terminal, stop))?;
-        let Some(sample) = waited else { break };
-        state.take(sample);
+        match watch.next(args, |until| wait(until, state, terminal, stop))? {
+            Some(sample) => state.take(sample),
+            None => return Ok(()),
+        }
     }
-    Ok(())
 }
 
 /// Handles keys until the deadline, and those that wait already when it has passed: a sample may take longer than an
@@ -280,6 +313,8 @@ pub struct WatchArgs {
     /// Network namespace to watch: a name from 'ip netns', or a path
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
+    #[command(flatten)]
+    pub metrics: MetricsArgs,
 }
 
 impl WatchArgs {

@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod prometheus;
 mod screen;
 
 use crate::common::prelude::*;

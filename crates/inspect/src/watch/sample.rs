@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    CpuSource, CpuStates, Drops, LossPlace, WatchCost, WatchCounter, WatchDrops, WatchFlow,
-    WatchInterface, WatchInterrupt, WatchSample,
+    CoreStateTimes, CpuSource, CpuStates, Drops, LossPlace, WatchCost, WatchCounter, WatchDrops,
+    WatchFlow, WatchInterface, WatchInterrupt, WatchPolls, WatchSample,
 };
-use nicpoll_observe::{Account, InterfaceCounters, LinkCounters};
+use nicpoll_observe::{Account, InterfaceCounters, LinkCounters, PollRhythm};
 
 use super::read::{InterfacePolls, WatchReading};
 use crate::discipline::{of_rhythm, without_polls};
@@ -38,8 +38,17 @@ const PROTOCOLS: [&str; 18] = [
 pub struct History {
     began: WatchReading,
     then: Option<WatchReading>,
-    peaks: BTreeMap<u32, [Peak; 2]>,
+    interfaces: BTreeMap<u32, InterfaceHistory>,
+    cpu_times: BTreeMap<u32, CoreStateTimes>,
     dropped: BTreeMap<LossPlace, u64>,
+}
+
+/// Of one interface.
+#[derive(Default)]
+struct InterfaceHistory {
+    rx: Peak,
+    tx: Peak,
+    polls: Option<PollRhythm>,
 }
 
 /// Greatest rates of one direction so far.
@@ -55,7 +64,8 @@ impl History {
         History {
             began,
             then: None,
-            peaks: BTreeMap::new(),
+            interfaces: BTreeMap::new(),
+            cpu_times: BTreeMap::new(),
             dropped: BTreeMap::new(),
         }
     }
@@ -74,9 +84,10 @@ impl History {
         let sample = WatchSample {
             elapsed_seconds: now.at.duration_since(self.began.at).as_secs_f64(),
             seconds,
-            interfaces: interfaces(then, &now, seconds, &mut self.peaks),
+            interfaces: interfaces(then, &now, seconds, &mut self.interfaces),
             cpu_source,
             cpu,
+            cpu_times: add_times(&mut self.cpu_times, &self.began, &now),
             context_switches_per_second: switches as f64 / seconds,
             interrupts: interrupts(then, &now, seconds),
             drops: add_drops(&mut self.dropped, &account.drops(), seconds),
@@ -95,7 +106,7 @@ fn interfaces(
     then: &WatchReading,
     now: &WatchReading,
     seconds: f64,
-    peaks: &mut BTreeMap<u32, [Peak; 2]>,
+    histories: &mut BTreeMap<u32, InterfaceHistory>,
 ) -> Option<Vec<WatchInterface>> {
     let listed = now.namespace.interfaces.as_ref()?;
     let before = then.namespace.interfaces.as_ref();
@@ -103,8 +114,10 @@ fn interfaces(
         let counters = listed.get(ifindex)?;
         let before = before.and_then(|before| before.get(ifindex));
         let polls = now.polls.as_ref().and_then(|polls| polls.get(ifindex));
-        let peaks = peaks.entry(*ifindex).or_default();
-        Some(interface(*ifindex, before, counters, polls, seconds, peaks))
+        let history = histories.entry(*ifindex).or_default();
+        Some(interface(
+            *ifindex, before, counters, polls, seconds, history,
+        ))
     });
     Some(watched.collect())
 }
@@ -115,15 +128,18 @@ fn interface(
     now: &InterfaceCounters,
     polls: Option<&InterfacePolls>,
     seconds: f64,
-    [rx_peak, tx_peak]: &mut [Peak; 2],
+    history: &mut InterfaceHistory,
 ) -> WatchInterface {
     let direction = |counts: fn(&LinkCounters) -> (u64, u64), peak| {
         let before = before.map(|before| counts(&before.link));
         flow(before, counts(&now.link), seconds, peak)
     };
-    let rx = direction(|link| (link.rx_packets, link.rx_bytes), rx_peak);
-    let tx = direction(|link| (link.tx_packets, link.tx_bytes), tx_peak);
+    let rx = direction(|link| (link.rx_packets, link.rx_bytes), &mut history.rx);
+    let tx = direction(|link| (link.tx_packets, link.tx_bytes), &mut history.tx);
     let rhythm = polls.and_then(|polls| polls.rhythm.as_ref());
+    if let Some(rhythm) = rhythm {
+        history.polls = Some(history.polls.take().unwrap_or_default().plus(rhythm));
+    }
     let finding = rhythm.map(|rhythm| {
         if rhythm.polls == 0 {
             let has_napi = polls.is_some_and(|polls| polls.has_napi);
@@ -145,6 +161,11 @@ fn interface(
             .filter(|rhythm| rhythm.polls > 0)
             .map(|rhythm| rhythm.frames as f64 / rhythm.polls as f64),
         packets_histogram: rhythm.map(|rhythm| rhythm.work.clone()),
+        polls: history.polls.as_ref().map(|polls| WatchPolls {
+            polls_by_cpu: polls.polls_by_cpu.clone(),
+            packets: polls.frames,
+            packets_histogram: polls.work.clone(),
+        }),
     }
 }
 
@@ -191,6 +212,21 @@ fn cpu(then: &WatchReading, now: &WatchReading) -> (CpuSource, Vec<CpuStates>, u
     let times = after.since(before, &after.cores());
     let states = times.iter().map(|times| times.shares(steal(times.core)));
     (CpuSource::Exact, states.collect(), sampled.context_switches)
+}
+
+/// Returns each core's time since the start. A running state's time is extrapolated, and the next event can take some of
+/// it back; what was told once stays.
+fn add_times(
+    told: &mut BTreeMap<u32, CoreStateTimes>,
+    began: &WatchReading,
+    now: &WatchReading,
+) -> Option<Vec<CoreStateTimes>> {
+    let (before, after) = (began.exact.as_ref()?, now.exact.as_ref()?);
+    for times in after.since(before, &after.cores()) {
+        let told = told.entry(times.core).or_default();
+        *told = times.by_state().not_below(*told);
+    }
+    Some(told.values().copied().collect())
 }
 
 fn interrupts(

@@ -12,7 +12,7 @@ use crate::fields::{cells, filled};
 use crate::text::aligned_lines;
 
 /// Upper bound of each bucket of packets a poll.
-const BUCKETS: [u32; 9] = [0, 1, 3, 7, 15, 31, 63, 64, u32::MAX];
+pub(super) const BUCKETS: [u32; 9] = [0, 1, 3, 7, 15, 31, 63, 64, u32::MAX];
 
 /// Unit of interface rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
