@@ -116,7 +116,7 @@ fn half_of_a_fleet_is_switched_and_whoever_refuses_or_is_away_is_named() {
     }
     assert_has_all(
         &text,
-        "GRO is off | Connection refused | \"eth1: gro_flush_timeout\": 200000",
+        "GRO is off | UNREACHABLE! | \"eth1: gro_flush_timeout\": 200000",
     );
     wait_until("the change at box7 is undone", || {
         fleet.hosts.host("box7").settings() == before[6]

@@ -23,53 +23,52 @@ type Compared = (String, Metric, String, String);
 
 /// What one host's study found.
 struct HostFindings<'a> {
-    id: i64,
+    host: HostOfStudy,
     /// The study, unless it is a comparison under live traffic.
     study: Option<&'a StudySource>,
     question: String,
-    host: &'a HostFacts,
-    started_at: &'a str,
     /// What has a verdict, in the study's order.
     results: Vec<(Compared, HostResult)>,
     conditions: BTreeMap<String, String>,
 }
 
 impl<'a> HostFindings<'a> {
-    /// Returns what a result found; `None` if it was not measured by nicpoll.
+    /// Returns what a result found; `None` if nicpoll has not measured it.
     fn of(result: &'a ResultSource) -> Option<Self> {
         match result {
             ResultSource::Study(source) => {
                 let study = source.study.as_ref()?;
                 let primary = study.comparisons.iter().filter(|one| one.primary);
                 Some(HostFindings {
-                    id: source.id,
+                    host: host_of(source.id, &study.host, &study.started_at),
                     study: Some(source),
                     question: study.question.clone(),
-                    host: &study.host,
-                    started_at: &study.started_at,
                     results: primary.map(result_of).collect(),
                     conditions: conditions_of(study),
                 })
             }
             ResultSource::Live(id, live) => Some(HostFindings {
-                id: *id,
+                host: host_of(*id, &live.host, &live.origin.started_at),
                 study: None,
                 question: format!(
                     "{} against {}, under the traffic that each host has",
                     live.judged.name, live.reference.name
                 ),
-                host: &live.host,
-                started_at: &live.origin.started_at,
                 results: vec![result_of_live(live)],
                 conditions: conditions(&live.host),
             }),
             ResultSource::File(_) => None,
         }
     }
+}
 
-    fn name(&self) -> String {
-        let machine = self.host.machine.clone();
-        machine.unwrap_or_else(|| format!("study {}", self.id))
+fn host_of(study: i64, host: &HostFacts, started_at: &str) -> HostOfStudy {
+    let machine = host.machine.clone();
+    HostOfStudy {
+        host: machine.unwrap_or_else(|| format!("study {study}")),
+        study,
+        started_at: String::from(started_at),
+        kernel: host.kernel.clone(),
     }
 }
 
@@ -91,7 +90,7 @@ pub fn compare_hosts(
             ))
         })?);
     }
-    all.sort_by_key(|one| (one.name(), one.id));
+    all.sort_by_key(|one| (one.host.host.clone(), one.host.study));
     let mut differences = Vec::new();
     let mut studies = all.iter().filter_map(|one| one.study);
     if let Some(first) = studies.next() {
@@ -114,33 +113,25 @@ pub fn compare_hosts(
         let why = "none of these studies has a comparison with a verdict; one that is not finished has none yet";
         return Err(ResultError::Unfit(String::from(why)));
     }
-    let host = |one: &HostFindings| HostOfStudy {
-        host: one.name(),
-        study: one.id,
-        started_at: String::from(one.started_at),
-        kernel: one.host.kernel.clone(),
-    };
     Ok(HostsCompared {
         schema: String::from(HOSTS_SCHEMA),
         nicpoll_version: origin.nicpoll_version.clone(),
         argv: origin.argv.clone(),
         question: all[0].question.clone(),
         margin_ratio: MARGIN,
-        hosts: all.iter().map(host).collect(),
+        hosts: all.into_iter().map(|one| one.host).collect(),
         comparisons,
         differences,
     })
 }
 
 fn comparison(what: &Compared, hosts: &[HostFindings<'_>]) -> HostsComparison {
-    let of_hosts: Vec<Option<HostResult>> = hosts
-        .iter()
-        .map(|host| {
-            let mut own = host.results.iter();
-            own.find(|(other, _)| other == what)
-                .map(|(_, result)| result.clone())
-        })
-        .collect();
+    let own = |host: &HostFindings| {
+        let mut own = host.results.iter();
+        let found = own.find(|(other, _)| other == what);
+        found.map(|(_, result)| result.clone())
+    };
+    let of_hosts: Vec<Option<HostResult>> = hosts.iter().map(own).collect();
     let found = || of_hosts.iter().flatten();
     let with = |verdict: Verdict| {
         let alike = found().filter(|one| one.verdict.without_weight() == verdict);
@@ -150,11 +141,8 @@ fn comparison(what: &Compared, hosts: &[HostFindings<'_>]) -> HostsComparison {
     let is_ratio = metric.kind() == MetricKind::Ratio;
     let scaled = |ratio: f64| if is_ratio { ratio.ln() } else { ratio };
     let back = |value: f64| if is_ratio { value.exp() } else { value };
-    let ratios: Vec<f64> = found()
-        .filter_map(|one| one.ratio)
-        .map(scaled)
-        .filter(|ratio| ratio.is_finite())
-        .collect();
+    let ratios = found().filter_map(|one| one.ratio);
+    let ratios: Vec<f64> = ratios.map(scaled).collect();
     let interval = signed_rank_interval(&ratios, Confidence::for_family(1)).ok();
     HostsComparison {
         better_hosts: with(Verdict::Better),
@@ -209,11 +197,11 @@ fn result_of_live(live: &LiveAb) -> (Compared, HostResult) {
 
 /// Returns the conditions that differ between the hosts, a sentence each: every value with its hosts.
 fn differing(all: &[HostFindings<'_>]) -> Vec<String> {
-    let mut values: BTreeMap<&str, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
+    let mut values: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for one in all {
         for (what, value) in &one.conditions {
             let of_value = values.entry(what).or_default().entry(value).or_default();
-            of_value.push(one.name());
+            of_value.push(&one.host.host);
         }
     }
     // Hosts are other machines.
