@@ -55,7 +55,9 @@ fn is_name(word: &str) -> bool {
 /// Whether a word is a kind of host or a part in a test: a name only if it is one elsewhere.
 fn is_kind(word: &str) -> bool {
     let small = word.to_ascii_lowercase();
-    [KINDS, SENDERS, RECEIVERS].iter().any(|list| is_in(&small, list))
+    [KINDS, SENDERS, RECEIVERS]
+        .iter()
+        .any(|list| is_in(&small, list))
 }
 
 fn plain(word: &str) -> &str {
@@ -91,29 +93,53 @@ fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
 pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<String>) {
     let of = |text: &str| -> Vec<String> {
         let words = text.split(|it: char| it.is_whitespace() || "(),".contains(it));
-        words.filter(|it| it.parse::<IpAddr>().is_ok()).map(String::from).collect()
+        words
+            .filter(|it| it.parse::<IpAddr>().is_ok())
+            .map(String::from)
+            .collect()
     };
-    let parts: Vec<&str> = line.split("--").map(|it| it.trim_matches(['-', '>', '<', ' '])).collect();
-    let parts = parts.into_iter().filter(|it| it.contains(|it: char| it.is_ascii_alphanumeric()));
+    let parts: Vec<&str> = line
+        .split("--")
+        .map(|it| it.trim_matches(['-', '>', '<', ' ']))
+        .collect();
+    let parts = parts
+        .into_iter()
+        .filter(|it| it.contains(|it: char| it.is_ascii_alphanumeric()));
     let named = parts.filter_map(|part| {
-        let bare = part.split('(').map(|it| it.split_once(')').map_or(it, |it| it.1));
+        let bare = part
+            .split('(')
+            .map(|it| it.split_once(')').map_or(it, |it| it.1));
         let bare: Vec<&str> = part.split('(').take(1).chain(bare.skip(1)).collect();
-        let mut names = bare.iter().flat_map(|it| it.split_whitespace()).filter(|it| is_name(it));
+        let mut names = bare
+            .iter()
+            .flat_map(|it| it.split_whitespace())
+            .filter(|it| is_name(it));
         let name = names.next()?;
-        names.next().is_none().then(|| (String::from(name), of(part)))
+        names
+            .next()
+            .is_none()
+            .then(|| (String::from(name), of(part)))
     });
     let named: Vec<(String, Vec<String>)> = named.collect();
     let [(first, at_first), .., (last, _)] = &named[..] else {
         return (Vec::new(), None);
     };
-    let between = if let [_, (between, _), _] = &named[..] { Some(between.clone()) } else { None };
+    let between = if let [_, (between, _), _] = &named[..] {
+        Some(between.clone())
+    } else {
+        None
+    };
     let below = of(next);
     let pairs = match &below[..] {
         [one, .., other] if at_first.is_empty() && named.len() <= below.len() + 1 => {
-            [(one, first), (other, last)].map(|(it, name)| (it.clone(), name.clone())).into()
+            [(one, first), (other, last)]
+                .map(|(it, name)| (it.clone(), name.clone()))
+                .into()
         }
         _ => {
-            let pairs = named.iter().flat_map(|(name, all)| all.iter().map(move |it| (it.clone(), name.clone())));
+            let pairs = named
+                .iter()
+                .flat_map(|(name, all)| all.iter().map(move |it| (it.clone(), name.clone())));
             pairs.collect()
         }
     };
@@ -159,12 +185,17 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
         let is_table = line.trim().starts_with('|');
         // Columns of a table without marks stand apart.
         let is_apart = |(name, rest): &(&str, &str)| {
-            let all = rest.split_whitespace().filter(|it| plain(it).parse::<IpAddr>().is_ok());
+            let all = rest
+                .split_whitespace()
+                .filter(|it| plain(it).parse::<IpAddr>().is_ok());
             !name.contains(' ') && is_name(plain(name)) && !rest.contains("--") && all.count() == 1
         };
         let row = match is_table {
             true => trimmed.split_once('|'),
-            false => [": ", "  "].iter().filter_map(|it| trimmed.split_once(it)).find(is_apart),
+            false => [": ", "  "]
+                .iter()
+                .filter_map(|it| trimmed.split_once(it))
+                .find(is_apart),
         };
         let Some((name, rest)) = row else {
             all[0].extend(line.split_whitespace());

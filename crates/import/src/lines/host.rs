@@ -43,7 +43,8 @@ pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     cursor.spaces();
     // A sentence that turns polling on says where and when.
     let is_set = cursor.byte(b':').is_none();
-    let is_told = is_set && cursor.behind() != b' ' && POLLING_SWITCHES.iter().any(|it| name.ends_with(it));
+    let is_told =
+        is_set && cursor.behind() != b' ' && POLLING_SWITCHES.iter().any(|it| name.ends_with(it));
     (!is_told && (!is_set || cursor.byte(b'=').is_some())).then_some(())?;
     cursor.spaces();
     let mut value = cursor.word(24, |it| it.is_ascii_digit() || it == b'-')?;

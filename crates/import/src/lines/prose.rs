@@ -572,7 +572,9 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let named = words.windows(2).filter_map(|it| {
         let before = it[0].trim_end_matches([',', ':']).to_ascii_lowercase();
-        let name = it[1].trim_start_matches('(').strip_prefix(['*', '"', '`', '\''])?;
+        let name = it[1]
+            .trim_start_matches('(')
+            .strip_prefix(['*', '"', '`', '\''])?;
         let name = name.trim_start_matches('*');
         let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '-')?;
         let is_closed = name[end..].starts_with(['*', '"', '`', '\'', ',']);
@@ -629,9 +631,8 @@ fn is_textile(text: &str) -> bool {
 
 /// A line behind the number of its section: `A1. Router polls`.
 fn without_number(line: &str) -> &str {
-    let is_number = |it: &str| {
-        it.len() <= 4 && it.ends_with(|it: char| it.is_ascii_digit()) || it.len() == 1
-    };
+    let is_number =
+        |it: &str| it.len() <= 4 && it.ends_with(|it: char| it.is_ascii_digit()) || it.len() == 1;
     let parts = line.split_once(". ");
     parts.filter(|it| is_number(it.0)).map_or(line, |it| it.1)
 }

@@ -68,7 +68,10 @@ pub fn like_others(readings: &mut [ImportedReading]) {
     let is_next = |one: &ImportedReading, other: &ImportedReading| {
         one.place.line + 1 >= other.place.line && one.host.is_none() == other.host.is_none()
     };
-    for table in readings.chunk_by_mut(is_next).filter(|it| it[0].host.is_none()) {
+    for table in readings
+        .chunk_by_mut(is_next)
+        .filter(|it| it[0].host.is_none())
+    {
         let host = of(&table[0]);
         if table.iter().all(|it| of(it) == host) {
             table.iter_mut().for_each(|it| it.host.clone_from(&host));

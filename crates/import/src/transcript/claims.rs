@@ -200,7 +200,8 @@ impl<'a> Reader<'a> {
         let sentence = reading.sentence;
         let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
         let mut words = clause.split_whitespace();
-        let is_also = words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
+        let is_also =
+            words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
         let is_added = clause.split_whitespace().count() <= ADDED_MAX + 2;
         let begins = [" but not ", " not "]
             .iter()

@@ -295,7 +295,8 @@ impl Context<'_> {
             });
         // Counters right behind a prompt are of its host, whatever it ran.
         let of = &self.statements[scene.statements.clone()];
-        let is_apart = |it: &Statement| Some(it.place) > scene.prompt && it.sentence.words != " code ";
+        let is_apart =
+            |it: &Statement| Some(it.place) > scene.prompt && it.sentence.words != " code ";
         let prompted = scene.host.name.clone().filter(|_| !of.iter().any(is_apart));
         let named = named.chain(prompted.map(|it| (Some(it), LEAST - PROMPT)));
         let mut weights: HashMap<Option<String>, i32> = HashMap::new();
@@ -456,7 +457,11 @@ impl Screen<'_> {
         let place = self.line.states.place;
         let mut reasons = Vec::new();
         if !context.authors.is_one(&place, &trial.place) {
-            return vec![reason(-CLOCK, "another author tells of this test", trial.place)];
+            return vec![reason(
+                -CLOCK,
+                "another author tells of this test",
+                trial.place,
+            )];
         }
         let clock = self.line.clock.zip(context.windows.get(&trial.place));
         let is_within = clock.map(|(clock, window)| is_within(*window, clock.time_seconds));

@@ -252,18 +252,23 @@ impl HostNames {
                 let Some(name) = name(after.filter(|_| is_own || link)).or(name(before)) else {
                     continue;
                 };
-                let known = kinds.entry(String::from(*kind)).or_insert_with(|| Some(name.clone()));
+                let known = kinds
+                    .entry(String::from(*kind))
+                    .or_insert_with(|| Some(name.clone()));
                 known.take_if(|it| *it != name);
             }
         }
-        let known = kinds.into_iter().filter_map(|(kind, name)| Some((kind, name?)));
+        let known = kinds
+            .into_iter()
+            .filter_map(|(kind, name)| Some((kind, name?)));
         known.for_each(|(kind, name)| self.call(&kind, &name));
     }
 
     /// Takes a word for a host.
     pub fn call(&mut self, kind: &str, name: &str) {
         if self.looked_for.iter().all(|it| it.0 != kind) {
-            self.looked_for.push((String::from(kind), String::from(name)));
+            self.looked_for
+                .push((String::from(kind), String::from(name)));
         }
     }
 }

@@ -122,15 +122,22 @@ pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], host
             is_open(end) || said.is_none() || end == said
         };
         if fits(&trial.sender, &way[0]) && fits(&trial.receiver, &way[1]) {
-            for (end, said) in [&mut trial.sender, &mut trial.receiver].into_iter().zip(way) {
-                if let Some((address, name)) = end.as_ref().zip(said.as_ref()).filter(|it| it.0 != it.1) {
+            for (end, said) in [&mut trial.sender, &mut trial.receiver]
+                .into_iter()
+                .zip(way)
+            {
+                if let Some((address, name)) =
+                    end.as_ref().zip(said.as_ref()).filter(|it| it.0 != it.1)
+                {
                     learnt.insert(address.clone(), name.clone());
                 }
                 *end = said.or(end.take());
             }
         }
     }
-    let ends = trials.iter_mut().flat_map(|it| [&mut it.sender, &mut it.receiver]);
+    let ends = trials
+        .iter_mut()
+        .flat_map(|it| [&mut it.sender, &mut it.receiver]);
     for end in ends.flatten() {
         if let Some(name) = learnt.get(end) {
             end.clone_from(name);
@@ -140,7 +147,8 @@ pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], host
 
 /// The sender and the receiver of which a sentence tells.
 fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 2]> {
-    const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing blasts blast";
+    const SENDS: &str =
+        "sends send sending sent transmits transmitting pushes pushing blasts blast";
     const RECEIVES: &str = "receives receive receiving";
     let words: Vec<&str> = sentence.words.split_whitespace().collect();
     let host = |at: usize| {
@@ -154,7 +162,8 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
     // `ant blasts 18 byte UDP at bee`
     let goal = |at: usize| {
         let near = at + 2..(at + GOAL_WITHIN).min(words.len());
-        near.clone().find_map(|at| host(at).filter(|_| is_in(words[at - 1], "at to towards into")))
+        near.clone()
+            .find_map(|at| host(at).filter(|_| is_in(words[at - 1], "at to towards into")))
     };
     (0..words.len()).find_map(|at| {
         let one = host(at)?;

@@ -284,7 +284,8 @@ impl<'a> HostSettings<'a> {
         let mut later = later.filter(|it| self.authors.is_one(&it.place, place) && is_of(it));
         let next = later.find(|it| it.is_command || it.is_polling.is_none())?;
         // Who turns it off everywhere says only that some polled.
-        let is_open = next.is_told && next.scope == SwitchScope::All && next.is_polling == Some(false);
+        let is_open =
+            next.is_told && next.scope == SwitchScope::All && next.is_polling == Some(false);
         let was = next.is_polling.filter(|_| !is_open);
         was.map(|it| (next.place, Some(!it)))
     }

@@ -177,7 +177,9 @@ impl<'a> Walk<'a> {
                 && is_near
                 && self.output.is_some()
                 && since < 2
-                && !["left", "unchanged", "untouched", "still"].iter().any(|it| of.contains(it))
+                && !["left", "unchanged", "untouched", "still"]
+                    .iter()
+                    .any(|it| of.contains(it))
             {
                 mark = SentenceMark::Caption;
             }
@@ -249,7 +251,11 @@ impl<'a> Walk<'a> {
             if let Some(name) = name.filter(|it| !prose::is_in(it, prose::KINDS)) {
                 // A sentence may begin with it.
                 let is_title = name[1..].bytes().all(|it| !it.is_ascii_uppercase());
-                let name = if is_title { name.to_ascii_lowercase() } else { name.clone() };
+                let name = if is_title {
+                    name.to_ascii_lowercase()
+                } else {
+                    name.clone()
+                };
                 self.out.hosts.add(&name);
             }
             self.out.mentions.push(mention);
