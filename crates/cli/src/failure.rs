@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn what_a_host_lacks_is_missing() {
         let lacks = LabError::NoExactCpu(String::from("no BTF"));
-        let doing = Err::<(), _>(HostFailure::of(&lacks)).doing(|| "at the receiver");
+        let doing = Err::<(), _>(HostFailure::of(lacks)).doing(|| "at the receiver");
         let failure = Failure::from(StudyError::Lab(doing.unwrap_err()));
         assert_eq!(failure.code(), 5);
         assert!(

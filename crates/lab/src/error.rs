@@ -80,7 +80,7 @@ impl LabError {
 
     /// Returns the error with its causes.
     pub fn with_causes(&self) -> String {
-        HostFailure::of(self).message
+        HostFailure::by(self).message
     }
 
     /// Returns the message if an end of the traffic failed: then the trial has failed, not the study.
@@ -172,11 +172,14 @@ impl HostFailure {
 
     /// Makes a failure of an error and its causes.
     pub fn of(error: impl std::error::Error + 'static) -> Self {
-        let last: &(dyn std::error::Error + 'static) = &error;
-        let causes = std::iter::successors(Some(last), |error| error.source());
+        Self::by(&error)
+    }
+
+    fn by(error: &(dyn std::error::Error + 'static)) -> Self {
+        let causes = std::iter::successors(Some(error), |error| error.source());
         let causes: Vec<String> = causes.map(ToString::to_string).collect();
         HostFailure {
-            is_missing: last.downcast_ref().is_some_and(LabError::is_missing),
+            is_missing: error.downcast_ref().is_some_and(LabError::is_missing),
             ..HostFailure::new(causes.join(": "))
         }
     }
