@@ -51,9 +51,13 @@ impl<'s> Plain<'s> {
         }
     }
 
-    /// The text that was read.
-    pub fn source_text(&self) -> &'s str {
-        self.source
+    /// Some of the source before a position.
+    pub fn before(&self, at: usize) -> &'s str {
+        let mut from = at.saturating_sub(2 * STEP);
+        while !self.source.is_char_boundary(from) {
+            from += 1;
+        }
+        &self.source[from..at]
     }
 
     /// The source position of a plain byte.

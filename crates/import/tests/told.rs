@@ -1,4 +1,4 @@
-//! Twenty-eight texts of different styles, each with what a careful reader takes from it: what is booked is right, most of
+//! Forty texts of different styles, each with what a careful reader takes from it: what is booked is right, most of
 //! what can be known is booked, and with sentences dropped or paragraphs moved little is booked wrongly.
 //!
 //! `NAME.truth` names results and screens of `NAME.txt` by their lines: the setting and the ends of each test, and
@@ -192,6 +192,16 @@ fn judge(told: &Told, variant: &Variant, score: &mut Score) {
         let now = variant.now.get(&line)?;
         imported.trials.iter().find(|it| is_of(it, *now))
     };
+    for trial in imported.trials.iter().filter(|it| it.tool != "table") {
+        let is_it = |it: &Item| match it {
+            Item::Test { line, .. } => variant.now.get(line).is_some_and(|now| is_of(trial, *now)),
+            _ => false,
+        };
+        if !told.truth.iter().any(is_it) {
+            let what = || format!("{}:{}: no test", told.name, trial.place.line);
+            score.add(what, Some(false));
+        }
+    }
     for item in &told.truth {
         match item {
             Item::Test {
@@ -260,7 +270,7 @@ fn what_is_booked_is_right_and_most_of_what_can_be_known_is_booked() {
         "{} right; wrong: {:#?}; missed: {:#?}",
         score.right, score.wrong, score.missed
     );
-    assert!(score.right > 660, "{}", score.right);
+    assert!(score.right > 1060, "{}", score.right);
     assert!(score.right_share() >= 0.99, "{}", score.right_share());
     assert!(score.known_share() >= 0.90, "{}", score.known_share());
 }
@@ -321,7 +331,7 @@ fn with_sentences_dropped_or_paragraphs_moved_little_is_booked_wrongly() {
     let mut below = |many: u64| random.next_u64() % many;
     let mut score = Score::default();
     for told in texts() {
-        for round in 0..20 {
+        for round in 0..12 {
             let numbered: Vec<(u32, &str)> =
                 (1..).zip(told.lines.iter().map(String::as_str)).collect();
             let lines: Vec<(u32, &str)> = match round % 2 {

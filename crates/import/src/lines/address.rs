@@ -49,6 +49,7 @@ fn is_name(word: &str) -> bool {
         && word.starts_with(|it: char| it.is_ascii_alphabetic())
         && !word.contains('.')
         && !is_in(&small, LINKS)
+        && !is_in(&small, "it its this that these those they we you")
         && !is_interface(&small)
 }
 

@@ -64,11 +64,8 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     let known = cursor.attempt(|cursor| command(cursor.spaces()));
     // Of another command the prompt says whose terminal it is.
     let other = || {
-        let line = cursor.bytes[..began]
-            .iter()
-            .rposition(|it| *it == b'\n')
-            .map_or(0, |at| at + 1);
-        let is_first = cursor.bytes[line..began].iter().all(|it| *it == b' ');
+        let mut before = cursor.bytes[..began].iter().rev();
+        let is_first = before.find(|it| **it != b' ').is_none_or(|it| *it == b'\n');
         let is_sure =
             b"#$".contains(&cursor.bytes[mark]) && cursor.peek() == b' ' && host.is_some();
         (is_first && is_sure && cursor.ahead(1) > b' ').then(|| ToolCommand {

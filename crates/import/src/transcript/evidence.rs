@@ -293,12 +293,6 @@ impl Context<'_> {
                 };
                 (host, reason.weight)
             });
-        // Counters right behind a prompt are of its host, whatever it ran.
-        let of = &self.statements[scene.statements.clone()];
-        let is_apart =
-            |it: &Statement| Some(it.place) > scene.prompt && it.sentence.words != " code ";
-        let prompted = scene.host.name.clone().filter(|_| !of.iter().any(is_apart));
-        let named = named.chain(prompted.map(|it| (Some(it), LEAST - PROMPT)));
         let mut weights: HashMap<Option<String>, i32> = HashMap::new();
         named.for_each(|(host, weight)| *weights.entry(host).or_default() += weight);
         let best = weights

@@ -178,6 +178,8 @@ impl Authors {
 #[derive(Debug, Default)]
 pub struct HostNames {
     all: HashSet<String>,
+    /// The same in lower case.
+    small: HashSet<String>,
     /// The first of them, in lower case and as printed.
     looked_for: Vec<(String, String)>,
 }
@@ -187,7 +189,7 @@ impl HostNames {
     const LOOKED_FOR_MAX: usize = 64;
 
     pub fn add(&mut self, name: &str) {
-        if !self.all.iter().any(|it| it.eq_ignore_ascii_case(name)) {
+        if self.small.insert(name.to_ascii_lowercase()) {
             self.all.insert(String::from(name));
             if self.looked_for.len() < Self::LOOKED_FOR_MAX {
                 // As words of a sentence are.

@@ -100,7 +100,7 @@ pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], host
         let near = statements[..until]
             .iter()
             .rev()
-            .filter(|it| it.place.file == trial.place.file);
+            .take_while(|it| it.place.file == trial.place.file);
         let is_heading =
             |it: &&Statement| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
         let heading = near.clone().take(64).find(is_heading);

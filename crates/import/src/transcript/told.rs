@@ -126,7 +126,8 @@ impl Cases {
             };
             if !claims.is_empty() && self.all.len() < Self::MAX {
                 match self.all.iter_mut().find(|it| it.0 == case) {
-                    Some(known) => known.1.extend(claims),
+                    Some(known) if known.1.len() < Self::MAX => known.1.extend(claims),
+                    Some(_) => {}
                     None => self.all.push((case, claims)),
                 }
             }

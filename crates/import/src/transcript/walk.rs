@@ -459,8 +459,8 @@ impl<'a> Walk<'a> {
 
     /// Whether a line begins as a quotation or a sentence.
     fn is_quoted(&self, place: &SourcePlace) -> bool {
-        let before = &self.plain.source_text()[..place.start_byte as usize];
-        let line = before.rfind('\n').map_or(before, |at| &before[at + 1..]);
+        let before = self.plain.before(place.start_byte as usize);
+        let line = before.rsplit('\n').next().unwrap_or(before);
         line.contains('>') || line.contains(|it: char| it.is_ascii_alphabetic())
     }
 
