@@ -1,7 +1,6 @@
 //! Prose: sentences, labels and headings, and what each says of hosts, ends and settings; rates and shares in them.
 
 use crate::cursor::{Cursor, MeasuredUnit, measured};
-use crate::lines::address::is_interface;
 use crate::lines::seen::Seen;
 
 /// Reads a figure: a number with its unit.
@@ -542,29 +541,6 @@ pub enum SentenceMark {
     /// A row of a table.
     Row,
     None,
-}
-
-/// Hosts that differ by their number: `storage1 to storage2`.
-pub fn twins(words: &str) -> impl Iterator<Item = &str> {
-    const NO_HOSTS: &str = "ipv v run test case step port cpu core page line level irq part";
-    let stem = |it: &'_ str| it.trim_end_matches(|it: char| it.is_ascii_digit()).len();
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let is_pair = move |it: &[&str]| {
-        let (one, other) = (stem(it[0]), stem(it[2]));
-        it[1] == "to"
-            && one > 1
-            && one < it[0].len()
-            && other < it[2].len()
-            && it[0][..one] == it[2][..other]
-            && !is_in(&it[0][..one], NO_HOSTS)
-            && !is_interface(it[0])
-    };
-    let pairs: Vec<[&str; 2]> = words
-        .windows(3)
-        .filter(|it| is_pair(it))
-        .map(|it| [it[0], it[2]])
-        .collect();
-    pairs.into_iter().flatten()
 }
 
 /// Hosts whose names stand in marks: `hostname **otter**`, `my laptop, "marten"`.

@@ -4,7 +4,7 @@
 //! sentences before it, a conclusion after it and its clock count; each with the weight below. What wins by
 //! [`MARGIN`] is booked, with its reasons; all else is listed with its candidates.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use nicpoll_model::{
     ImportedBasis, ImportedEvidence, ImportedFigure, ImportedTrial, Side, SourcePlace,
@@ -12,7 +12,7 @@ use nicpoll_model::{
 };
 
 use crate::lines::prose::{
-    self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind, is_in,
+    self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind,
 };
 use crate::transcript::found::{
     Authors, CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
@@ -32,8 +32,6 @@ const PROMPT: i32 = 1;
 const ASKED: i32 = 6;
 /// Weight of another screen with the same start of the host.
 const BOOT: i32 = 4;
-/// Weight of a screen of the system that the other end does not run.
-const SYSTEM: i32 = 3;
 /// Weight of a clock that stands within a test, and of one that does not though others of that host do.
 const CLOCK: i32 = 6;
 /// Weight of the test right before a screen, and of the one after it.
@@ -115,25 +113,6 @@ impl Context<'_> {
                 _ => None,
             },
         }
-    }
-
-    /// Whether each host runs FreeBSD, and Linux, as sentences tell: `desk (Debian)`.
-    fn systems(&self) -> HashMap<&str, [bool; 2]> {
-        const LINUX: &str = "linux debian ubuntu centos fedora gentoo suse redhat";
-        let mut systems: HashMap<&str, [bool; 2]> = HashMap::new();
-        for sentence in self.statements.iter().map(|it| &it.sentence) {
-            let mut host = None;
-            for word in sentence.words.split_whitespace() {
-                let named = self.hosts.named_in(&format!(" {word} "));
-                host = named.first().copied().or(host);
-                let is = [word == "freebsd", is_in(word, LINUX)];
-                if let Some(host) = host.filter(|_| is[0] || is[1]) {
-                    let known = systems.entry(host).or_default();
-                    *known = [known[0] | is[0], known[1] | is[1]];
-                }
-            }
-        }
-        systems
     }
 
     /// The sentences before a screen, the nearest first, without what concludes something else.
@@ -535,23 +514,6 @@ fn side_of(shown: &Shown, trial: &ImportedTrial, hosts: &HostNames) -> Option<Si
     }
 }
 
-/// The end of a trial that a screen shows, if one end runs Linux and the other FreeBSD.
-fn side_by_system(
-    line: &CpuLine,
-    trial: &ImportedTrial,
-    systems: &HashMap<&str, [bool; 2]>,
-) -> Option<Side> {
-    let is_linux = line.states.printed.contains("Cpu(s)");
-    let of = |side| end(trial, side).and_then(|it| systems.get(it.as_str()));
-    match (of(Side::Sender)?, of(Side::Receiver)?) {
-        ([true, false], [false, true]) if is_linux => Some(Side::Receiver),
-        ([true, false], [false, true]) => Some(Side::Sender),
-        ([false, true], [true, false]) if is_linux => Some(Side::Sender),
-        ([false, true], [true, false]) => Some(Side::Receiver),
-        _ => None,
-    }
-}
-
 /// A reading with what speaks for it.
 type Weighed<K> = (K, Vec<Reason>);
 
@@ -585,18 +547,6 @@ pub fn book(
     left: &mut Vec<UnplacedFigure>,
 ) {
     let boots = boots(lines);
-    let ends: HashSet<&String> = trials
-        .iter()
-        .flat_map(|it| [&it.sender, &it.receiver])
-        .flatten()
-        .collect();
-    // A third host may run either.
-    let is_of_ends = context.hosts.names().all(|it| ends.contains(it));
-    let systems = if is_of_ends {
-        context.systems()
-    } else {
-        HashMap::new()
-    };
     let mut known: HashMap<[u64; 5], u32> = HashMap::new();
     let mut groups: BTreeMap<usize, BootGroup> = BTreeMap::new();
     for (line, boot) in lines.iter().zip(&boots) {
@@ -629,11 +579,6 @@ pub fn book(
             is_timed: group.is_some_and(|group| group.is_timed),
         };
         let tests = screen.tests(trials, context);
-        let test = decided(&tests).map(|it| &trials[it.0]);
-        if let Some(side) = test.ok().and_then(|it| side_by_system(line, it, &systems)) {
-            let text = "the other end has another system";
-            shown.push((Shown::End(side), reason(SYSTEM, text, place)));
-        }
         let outcome = end_of(line, &shown, &tests, trials, context, mapped(&place));
         match outcome {
             Ok((at, side, reasons)) => take(trials, at, side, line, &reasons),

@@ -207,10 +207,6 @@ impl HostNames {
         self.all.contains(name)
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &String> {
-        self.all.iter()
-    }
-
     pub fn count(&self) -> usize {
         self.all.len()
     }

@@ -201,7 +201,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             self.addresses(&text[range.clone()]);
-            for name in prose::twins(&sentence.words).chain(prose::called(&text[range.clone()])) {
+            for name in prose::called(&text[range.clone()]) {
                 self.out.hosts.add(name);
             }
             self.labels(&sentence);
