@@ -177,7 +177,8 @@ mod tests {
         let without_iproute = missing(Scope::All, |program| !matches!(program, "ip" | "tc"));
         assert_eq!(packages(&without_iproute), ["iproute2"]);
         let all = "ansible-core chromium ethtool iperf iperf3 iproute2 iptables ministat nftables \
-                   openssh-client openssh-server postgresql prometheus";
+                   openssh-client openssh-server postgresql prometheus slurm-client slurmctld \
+                   slurmd";
         let quick =
             "ethtool iperf iproute2 iptables ministat nftables openssh-client openssh-server";
         for (scope, packages_in_order) in [(Scope::All, all), (Scope::Quick, quick)] {

@@ -45,6 +45,8 @@ pub enum Need {
     Ansible,
     /// A Prometheus server with promtool(1).
     Prometheus,
+    /// slurmctld, slurmd and sbatch of Slurm.
+    Slurm,
     /// Chromium, to look at a page as a reader does.
     Chromium,
     /// axe-core, which finds what keeps readers with disabilities from a page.
@@ -106,6 +108,7 @@ const TABLE: [NeedRow; 25] = [
     (Need::Postgres, "postgres", Look(postgres::missing), INSTALL),
     (Need::Ansible, "ansible", Program("ansible-playbook"), INSTALL_ALL),
     (Need::Prometheus, "prometheus", Program("prometheus"), INSTALL_ALL),
+    (Need::Slurm, "slurm", Look(programs::missing_slurm), INSTALL_ALL),
     (Need::Chromium, "chromium", Program(chromium::PROGRAM), INSTALL_ALL),
     (Need::Axe, "axe", Look(chromium::missing_axe), AXE),
     (Need::Systemd, "systemd", Program("systemd-analyze"), SYSTEMD),

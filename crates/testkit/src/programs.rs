@@ -18,6 +18,13 @@ pub fn missing_sshd() -> Option<String> {
     programs.find_map(missing)
 }
 
+/// Why no cluster of Slurm can be made.
+pub fn missing_slurm() -> Option<String> {
+    ["slurmctld", "slurmd", "sbatch"]
+        .into_iter()
+        .find_map(missing)
+}
+
 /// Why iperf cannot be used, unless the one in PATH speaks the dialect of 2.1.
 pub fn missing_iperf() -> Option<String> {
     let Ok(output) = Command::new("iperf").arg("-v").output() else {

@@ -1,5 +1,6 @@
 //! `nicpoll sim sweep`: many runs, on all cores; `nicpoll sim merge`: the parts of a sweep as one.
 
+use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -46,8 +47,9 @@ pub struct SweepArgs {
     pub length: Length,
     #[command(flatten)]
     pub form: Form,
-    /// Run the Ith of N parts only; `nicpoll sim merge` joins their JSON
-    #[arg(long, value_name = "I/N", value_parser = Shard::parse, conflicts_with_all = ["svg", "report"])]
+    /// Run the Ith of N parts only; `nicpoll sim merge` joins their JSON. auto/N: the part that a Slurm array or a
+    /// Kubernetes Indexed Job gives this task (docs/clusters.md)
+    #[arg(long, value_name = "I/N", value_parser = |text: &str| Shard::parse(text, |name| env::var(name).ok()), conflicts_with_all = ["svg", "report"])]
     pub shard: Option<Shard>,
 }
 
@@ -150,20 +152,47 @@ pub struct Shard {
     pub of: usize,
 }
 
+/// Variables with a task's number among those of its job, and the number of the first. The number of tasks is in none
+/// that is the same for a task that runs again alone.
+const TASKS: [(&str, usize); 2] = [("SLURM_ARRAY_TASK_ID", 1), ("JOB_COMPLETION_INDEX", 0)];
+
 impl Shard {
-    fn parse(text: &str) -> Result<Shard, String> {
-        let parts = text.split_once('/');
-        let numbers =
-            parts.and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
-        match numbers {
-            Some((number, of)) if (1..=of).contains(&number) => Ok(Shard {
-                index: number - 1,
-                of,
-            }),
-            _ => Err(format!(
-                "'{text}' is no part; the form is I/N with I from 1 to N, as in 1/4"
-            )),
+    /// Parses `I/N` or `auto/N`, for which `variable` reads the environment.
+    fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
+        let wrong = || {
+            format!(
+                "'{text}' is no part; the form is I/N with I from 1 to N, as in 1/4, or auto/N in a Slurm array or a \
+                 Kubernetes Indexed Job"
+            )
+        };
+        let (number, of) = text.split_once('/').ok_or_else(wrong)?;
+        let of = of.parse().ok().filter(|of| *of > 0).ok_or_else(wrong)?;
+        if number != "auto" {
+            let number = number.parse().map_err(|_| wrong())?;
+            return Shard::numbered(number, 1, of).ok_or_else(wrong);
         }
+        let mut tasks = TASKS.into_iter();
+        let task = tasks.find_map(|(name, first)| Some((name, variable(name)?, first)));
+        let Some((name, number, first)) = task else {
+            return Err(String::from(
+                "neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX is set: this is no task of an array; name the \
+                 part, as in 1/4",
+            ));
+        };
+        let shard = number
+            .parse()
+            .ok()
+            .and_then(|number| Shard::numbered(number, first, of));
+        shard.ok_or_else(|| {
+            let last = first.saturating_add(of - 1);
+            format!("{name} is {number}, and {of} parts have the tasks {first} to {last}")
+        })
+    }
+
+    /// Returns the part with this number, of which the first part has `first`.
+    fn numbered(number: usize, first: usize, of: usize) -> Option<Shard> {
+        let index = number.checked_sub(first)?;
+        (index < of).then_some(Shard { index, of })
     }
 }
 
@@ -363,9 +392,38 @@ mod tests {
             let error = Range::parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
-        assert_eq!(Shard::parse("2/4"), Ok(Shard { index: 1, of: 4 }));
+    }
+
+    #[test]
+    fn a_part_is_named_or_that_of_the_task() {
+        let parse = |text: &str, set: &[(&str, &str)]| {
+            let value = |name: &str| Some(String::from(set.iter().find(|it| it.0 == name)?.1));
+            Shard::parse(text, value)
+        };
+        let part = |index, of| Ok(Shard { index, of });
+        let (slurm, kubernetes) = ("SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX");
+        assert_eq!(parse("2/4", &[(slurm, "3")]), part(1, 4));
+        assert_eq!(parse("auto/4", &[(slurm, "1")]), part(0, 4));
+        assert_eq!(parse("auto/4", &[(slurm, "4")]), part(3, 4));
+        assert_eq!(parse("auto/4", &[(kubernetes, "0")]), part(0, 4));
+        assert_eq!(parse("auto/4", &[(kubernetes, "3")]), part(3, 4));
+        for (text, set, words) in [
+            ("auto/4", [].as_slice(), "name the part"),
+            (
+                "auto/4",
+                &[(slurm, "0")],
+                "SLURM_ARRAY_TASK_ID is 0, and 4 parts have the tasks 1 to 4",
+            ),
+            ("auto/4", &[(slurm, "5")], "1 to 4"),
+            ("auto/4", &[(kubernetes, "4")], "0 to 3"),
+            ("auto/0", &[(kubernetes, "0")], "is no part"),
+            ("auto", &[(slurm, "1")], "auto/N"),
+        ] {
+            let error = parse(text, set).unwrap_err();
+            assert!(error.contains(words), "{text} {set:?}: {error}");
+        }
         for wrong in ["", "0/4", "5/4", "1", "1/0", "a/b"] {
-            assert!(Shard::parse(wrong).is_err(), "{wrong}");
+            assert!(parse(wrong, &[]).is_err(), "{wrong}");
         }
     }
 }

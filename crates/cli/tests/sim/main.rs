@@ -1,6 +1,7 @@
 //! `nicpoll sim` for a user: output, refusals, and the documentation's examples.
 
 mod clients;
+mod clusters;
 #[path = "../common/mod.rs"]
 mod common;
 mod page;

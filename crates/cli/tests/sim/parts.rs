@@ -83,8 +83,11 @@ fn what_does_not_join_is_refused_with_file_and_remedy() {
     );
     let first = &files[0];
     for (given, words) in [
-        (vec![first.clone()], "part 2/2 is missing"),
-        (vec![files[1].clone()], "part 1/2 is missing"),
+        (
+            vec![first.clone()],
+            "missing; make them by --shard 2/2, in a Slurm array by --array=2,",
+        ),
+        (vec![files[1].clone()], "missing; make them by --shard 1/2,"),
         (vec![first.clone(), first.clone()], "give each once"),
         (vec![first.clone(), other[1].clone()], "of another sweep"),
         (vec![whole], "it is a whole sweep"),

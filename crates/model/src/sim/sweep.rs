@@ -68,6 +68,9 @@ impl JoinError {
     }
 }
 
+/// Missing parts that are named at most.
+const MISSING_MAX: usize = 100;
+
 /// Joins the parts of a sweep.
 ///
 /// # Errors
@@ -92,11 +95,22 @@ pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
     }
     order.sort_unstable();
     // Parts without points may be left out.
-    for (index, number) in (1..=of.min(points_of_all)).enumerate() {
-        if order.get(index).map(|(found, _)| *found) != Some(number) {
-            let why = format!("part {number}/{of} is missing; give the files of all parts");
-            return Err(JoinError::of(None, why));
-        }
+    let is_missing = |number: &u64| order.binary_search_by_key(number, |it| it.0).is_err();
+    let missing = (1..=of.min(points_of_all)).filter(is_missing);
+    let missing: Vec<u64> = missing.take(MISSING_MAX).collect();
+    if !missing.is_empty() {
+        let told = |before: &str, after: &str, between: &str| {
+            let parts = missing
+                .iter()
+                .map(|number| format!("{before}{number}{after}"));
+            parts.collect::<Vec<_>>().join(between)
+        };
+        let why = format!(
+            "parts are missing; make them by {}, in a Slurm array by --array={}, and give the files of all parts",
+            told("--shard ", &format!("/{of}"), ", "),
+            told("", "", ","),
+        );
+        return Err(JoinError::of(None, why));
     }
     let mut joined = SimSweep {
         shard: None,
