@@ -84,12 +84,12 @@ const UNITS: &str = "changes softirqs seconds second ns bytes byte packets packe
     errors successes looks threads streams records samples pulses pulse tries reads tags cores \
     messages responses requests sends connections queues repeats figures parameters rows clients \
     handovers squeezes cycles passes reports acknowledgements retransmits probes points ppm \
-    ticks hz lines";
+    ticks hz lines hosts";
 /// Numbers that identify something.
 const NAMES: &str = "seed block sequence core sender_cpu receiver_cpu napi_id netns_inode ifindex id port \
     udp_ports cpu peer_port port_max errno ended_by_signal type_of_service queue irq pid \
     owner_pid host from to number of threaded outliers step_at step_at_block file line test \
-    near_trial";
+    near_trial study";
 /// Numbers whose unit is another field of the object, or that of the named knob.
 const BESIDE_THEIR_UNIT: &str = "value values mean median worst_decile min max interval_low interval_high standard_deviation measured \
     measured_min measured_max measured_runs simulated simulated_range guessed error change at_most";
