@@ -90,7 +90,7 @@ const SYSTEMD: &str = "install systemd; it need not run";
 const DEBUG: &str = "run the tests without --release";
 
 #[rustfmt::skip]
-const TABLE: [NeedRow; 25] = [
+const TABLE: [NeedRow; 26] = [
     (Need::Root, "root", Look(privileges), "run the tests as root"),
     (Need::PerNapi, "per-napi", Look(per_napi), "use a newer kernel"),
     (Need::ReceiveBuffer, "receive-buffer", Look(receive_buffer), BUFFER),

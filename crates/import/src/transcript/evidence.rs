@@ -11,9 +11,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::lines::prose::{
-    self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind,
-};
+use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
 use crate::transcript::found::{
     Authors, CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
