@@ -21,7 +21,7 @@ const SKIPPED: &str = "NICPOLL_SKIPPED";
 /// The need of tests that take long.
 const TIME: &str = "time";
 /// What every machine that runs CI has, or gets by the steps before the tests.
-const REQUIRED_BY_CI: &str = "root,per-napi,receive-buffer,iperf,iperf3,nft,iptables,tc,ip,ethtool,qemu,postgres,ansible,chromium,debug,time";
+const REQUIRED_BY_CI: &str = "root,per-napi,receive-buffer,iperf,iperf3,nft,iptables,tc,ip,ethtool,qemu,postgres,chromium,debug,time";
 
 /// What only the tests that take long are about, and a plain build leaves out.
 const OPTIONAL: &str = "--features=nicpoll/postgres";
