@@ -2,7 +2,7 @@
 //! what the sources say.
 //!
 //! The page is committed because a plain `cargo build` must not need the target `wasm32-wasip1`. All of it but the
-//! program follows from files and is compared byte by byte everywhere. One version of rustc gives the same program in
+//! program follows from files and is compared byte by byte everywhere. One version of rustc should give the same program in
 //! every directory; the page names the version, and only that one builds the program again to compare it. With any
 //! other, the test of the page in Chromium compares what its program and this one print for the same runs.
 
