@@ -164,6 +164,10 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
 }
 
 /// Assembles the study. The error is the index of the file in which the budget ends.
+#[expect(
+    clippy::too_many_lines,
+    reason = "the steps of reading, in their order"
+)]
 fn put_together(
     imported: &mut Imported,
     mut walked: Found,

@@ -176,6 +176,10 @@ struct Teller<'a> {
 
 impl Teller<'_> {
     /// Reads all. `tested` is the only host that commands set, if it is no end of a test.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one walk through the rules, in their order"
+    )]
     fn tell(&mut self, tested: Option<&str>) {
         let mut reader = Reader::of(self.hosts, tested);
         let mut heading: Option<&Statement> = None;
