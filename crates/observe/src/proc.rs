@@ -643,12 +643,15 @@ mod tests {
         assert_eq!(delta.context_switches, 100);
         assert_eq!(delta.interrupts, Some(2));
         // In 2 s: 0.6 idle, 0.1 stolen, and the ticks that there were divide the rest.
-        let states = delta.states_in(2.0)[0];
+        let stolen =
+            sample("cpu0 110 0 120 1050 10 0 10 10\ncpu1 0 0 0 0 0 0 0 0\nintr 9 1\nctxt 150\n");
+        let with_stolen = stolen.since(&before, &[0]);
+        let states = with_stolen.states_in(2.0)[0];
         let near = |ratio: f64, expected: f64| (ratio - expected).abs() < 1e-9;
         assert!(near(states.idle_ratio, 0.3) && near(states.steal_ratio, 0.05));
         assert!(near(states.busy(), 0.65));
         assert!(near(states.user_ratio, 0.65 * 10.0 / 40.0));
-        assert_eq!(delta.states_in(0.5)[0].busy(), 0.0);
+        assert_eq!(with_stolen.states_in(0.5)[0].busy(), 0.0);
         let states = delta.states[0];
         assert_eq!(
             (states.user_ratio, states.system_ratio, states.softirq_ratio),
