@@ -439,12 +439,14 @@ fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
     }
     let polls = lab.refused.polls.iter().map(|why| {
         format!(
-            "settings are read back, but not proven by polls, and no timer is adjusted until its period is the one asked              for: {why}"
+            "settings are read back, but not proven by polls, and no timer is adjusted until its period is the one asked \
+             for: {why}"
         )
     });
     let exact_cpu = lab.refused.exact_cpu.iter().map(|why| {
         format!(
-            "CPU time is sampled by the clock tick, with what other programs took: its intervals are wider, and do not              show errors in step with the tick: {why}"
+            "CPU time is sampled by the clock tick, with what other programs took: its intervals are wider, and do not \
+             show errors in step with the tick: {why}"
         )
     });
     let texts = polls.chain(exact_cpu);
