@@ -97,6 +97,8 @@ impl<'a> Slurm<'a> {
              PartitionName=all Nodes=ALL Default=YES State=UP\n"
         );
         fs::write(folder.join("slurm.conf"), config).unwrap();
+        // The node looks for a control group's file system otherwise, which a namespace's /sys lacks.
+        fs::write(folder.join("cgroup.conf"), "CgroupPlugin=cgroup/v1\n").unwrap();
         for name in ["state", "spool"] {
             fs::create_dir(folder.join(name)).unwrap();
         }
