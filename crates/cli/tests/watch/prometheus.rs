@@ -143,6 +143,31 @@ fn counter_of_polls(lab: &Studied) -> PollCounter {
     counting.unwrap()
 }
 
+/// Checks the CPU time that the server has, of a watch that began so long ago.
+fn assert_cpu_time(scraped: &Scraped, elapsed_seconds: f64) {
+    // All states of a CPU are its time, of which the first interval is not scraped yet, and the last may not be.
+    let first =
+        scraped.value("min(min_over_time(sum by (cpu) (nicpoll_cpu_seconds_total)[1m:100ms]))");
+    let last = scraped
+        .value("max(sum by (cpu) (nicpoll_cpu_seconds_total))")
+        .unwrap();
+    assert!(
+        last > first.unwrap() && last < elapsed_seconds,
+        "{first:?} {last}"
+    );
+    assert_eq!(
+        scraped.value("sum(resets(nicpoll_cpu_seconds_total[1m]))"),
+        Some(0.0)
+    );
+    // The type and unit come from the text: it was read as OpenMetrics.
+    let told = &scraped.api(String::from("metadata?metric=nicpoll_cpu_seconds"))["data"]["nicpoll_cpu_seconds"]
+        [0];
+    assert_eq!(
+        (&told["type"], &told["unit"]),
+        (&json!("counter"), &json!("seconds"))
+    );
+}
+
 #[test]
 fn a_server_that_scrapes_has_what_the_kernel_counts() {
     needs!(Time, Root, PerNapi, Ip, Prometheus);
@@ -193,27 +218,7 @@ fn a_server_that_scrapes_has_what_the_kernel_counts() {
     assert!((softirqs as f64..=received_softirqs() as f64).contains(&softirq));
     assert_eq!(scraped.value("count(nicpoll_discipline)"), Some(1.0));
 
-    // All states of a CPU are its time, of which the first interval is not scraped yet, and the last may not be.
-    let first =
-        scraped.value("min(min_over_time(sum by (cpu) (nicpoll_cpu_seconds_total)[1m:100ms]))");
-    let last = scraped
-        .value("max(sum by (cpu) (nicpoll_cpu_seconds_total))")
-        .unwrap();
-    assert!(
-        last > first.unwrap() && last < begun.elapsed().as_secs_f64(),
-        "{first:?} {last}"
-    );
-    assert_eq!(
-        scraped.value("sum(resets(nicpoll_cpu_seconds_total[1m]))"),
-        Some(0.0)
-    );
-    // The type and unit come from the text: it was read as OpenMetrics.
-    let told = &scraped.api(String::from("metadata?metric=nicpoll_cpu_seconds"))["data"]["nicpoll_cpu_seconds"]
-        [0];
-    assert_eq!(
-        (&told["type"], &told["unit"]),
-        (&json!("counter"), &json!("seconds"))
-    );
+    assert_cpu_time(&scraped, begun.elapsed().as_secs_f64());
 
     let page = scraped.ask(METRICS, String::from("/metrics"));
     assert_only_names_differ(body(&page));

@@ -164,10 +164,6 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
 }
 
 /// Assembles the study. The error is the index of the file in which the budget ends.
-#[expect(
-    clippy::too_many_lines,
-    reason = "the steps of reading, in their order"
-)]
 fn put_together(
     imported: &mut Imported,
     mut walked: Found,
@@ -178,10 +174,7 @@ fn put_together(
     let mut trials = printed(&mut walked, &mut imported.unplaced);
     trials.sort_by_key(|it| it.place);
     let statements = std::mem::take(&mut walked.statements);
-    names::by_elimination(&mut trials, &walked.hosts);
-    names::by_parts(&mut trials, &statements, &walked.hosts);
-    names::by_direction(&mut trials, &statements, &walked.hosts);
-    names::by_agreement(&mut trials, &statements, &walked.hosts, &walked.authors);
+    names::complete(&mut trials, &statements, &walked.hosts, &walked.authors);
     let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);

@@ -17,8 +17,21 @@ const GOAL_WITHIN: usize = 8;
 /// Most words between a host's name and its part.
 const PART_WITHIN: usize = 5;
 
+/// Names what ends of trials can be known by the text as a whole.
+pub fn complete(
+    trials: &mut [ImportedTrial],
+    statements: &[Statement],
+    hosts: &HostNames,
+    authors: &Authors,
+) {
+    by_elimination(trials, hosts);
+    by_parts(trials, statements, hosts);
+    by_direction(trials, statements, hosts);
+    by_agreement(trials, statements, hosts, authors);
+}
+
 /// Names the only address without a name, if the text names two hosts and all trials are of the other one.
-pub fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {
+fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {
     let is_address = |it: &&String| it.contains(['.', ':']);
     let ends = || {
         trials
@@ -47,7 +60,7 @@ pub fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {
 
 /// Names the ends of trials that tell nothing, if all others of their author agree on their parts; of more than two
 /// hosts only where a sentence says that they are the same.
-pub fn by_agreement(
+fn by_agreement(
     trials: &mut [ImportedTrial],
     statements: &[Statement],
     hosts: &HostNames,
@@ -83,7 +96,7 @@ fn is_open(end: &Option<String>) -> bool {
 
 /// Names the ends of trials of which the sentences before them, or their heading, say which way they ran: `birch to
 /// alder`, `quince sends`, `the other way round`.
-pub fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
+fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
     // The hosts of addresses.
     let mut learnt: HashMap<String, String> = HashMap::new();
     // Tests that name no end have the sentence before them in common.
@@ -197,7 +210,7 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
 }
 
 /// Names the ends of trials that tell none, if sentences say which host sends and which receives.
-pub fn by_parts(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
+fn by_parts(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
     let mut parts: HashMap<&str, [bool; 2]> = HashMap::new();
     let told = statements
         .iter()

@@ -174,12 +174,27 @@ struct Teller<'a> {
     single: Vec<SingleSwitch>,
 }
 
+/// Returns the test in the same file that a statement concludes or refers to. `since` is the last conclusion.
+fn test_of<'t>(
+    Statement {
+        place, sentence, ..
+    }: &Statement,
+    before: &'t [ImportedTrial],
+    since: &mut SourcePlace,
+) -> Option<&'t ImportedTrial> {
+    let of = match sentence.kind == SentenceKind::Conclusion {
+        true => {
+            let from = std::mem::replace(since, *place);
+            let last = before.last();
+            last.filter(|it| it.place > from && is_label(sentence))
+        }
+        false => referred(sentence, before).map(|at| &before[at]),
+    };
+    of.filter(|it| it.place.file == place.file)
+}
+
 impl Teller<'_> {
     /// Reads all. `tested` is the only host that commands set, if it is no end of a test.
-    #[expect(
-        clippy::too_many_lines,
-        reason = "one walk through the rules, in their order"
-    )]
     fn tell(&mut self, tested: Option<&str>) {
         let mut reader = Reader::of(self.hosts, tested);
         let mut heading: Option<&Statement> = None;
@@ -203,16 +218,7 @@ impl Teller<'_> {
             }
             let is_conclusion = sentence.kind == SentenceKind::Conclusion;
             let before = self.trials.partition_point(|it| it.place < *place);
-            let of = match is_conclusion {
-                true => {
-                    let from = std::mem::replace(&mut since, *place);
-                    let last = before.checked_sub(1);
-                    last.filter(|at| self.trials[*at].place > from && is_label(sentence))
-                }
-                false => referred(sentence, &self.trials[..before]),
-            };
-            let of = of.map(|at| &self.trials[at]);
-            let of = of.filter(|it| it.place.file == place.file);
+            let of = test_of(statement, &self.trials[..before], &mut since);
             // A whole sentence that is there again is quoted.
             let is_quoted = sentence.is_whole && !seen.insert(&sentence.words);
             let is_of_none = is_conclusion && of.is_none() || is_quoted;
