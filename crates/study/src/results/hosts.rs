@@ -351,7 +351,7 @@ mod tests {
     fn comparisons_under_live_traffic_are_put_side_by_side_too() {
         let text = include_str!("../../../report/tests/golden/ab.json");
         let live: LiveAb = serde_json::from_str(text).unwrap();
-        let cpu = live.answer.cpu.clone().unwrap();
+        let cpu = live.answer.cpu.unwrap();
         let all = [8, 9].map(|id| ResultSource::Live(id, Box::new(live.clone())));
         let found = hosts(&all, false).unwrap();
         let [one] = &found.comparisons[..] else {
