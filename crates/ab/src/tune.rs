@@ -345,7 +345,9 @@ impl Running<'_> {
             for &at in &left {
                 let turn = self.turn(at - 1, block, left.len(), progress);
                 let (trial, limited) = match turn {
-                    Err(LabError::Switch(SwitchError::Refused(why))) if block == 1 => {
+                    Err(
+                        why @ (LabError::Switch(SwitchError::Refused(_)) | LabError::Refused(_)),
+                    ) if block == 1 => {
                         self.race.drop_out(at, TuneDropped::Refused);
                         not_tried.push(Unseen {
                             what: self.all[at - 1].name.clone(),
@@ -407,6 +409,10 @@ impl Running<'_> {
             AbEndCause::Planned | AbEndCause::Interrupted => {}
             AbEndCause::Drops | AbEndCause::Retransmissions => {
                 self.race.drop_out(candidate + 1, TuneDropped::Alarm);
+            }
+            // A driver that announces a value may still not take it.
+            AbEndCause::SettingFailed => {
+                return Err(Refused(run.end.text.unwrap_or_default()).into());
             }
             _ => {
                 let why = run.end.text.unwrap_or_default();
