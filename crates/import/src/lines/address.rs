@@ -7,7 +7,10 @@ use crate::lines::prose::{KINDS, RECEIVERS, SENDERS, is_in};
 
 /// Words between a host's name and its address.
 const LINKS: &str = "is has the and at with address ip server client sender receiver inet on got was to from \
-    took takes host machine box router left right as its = - as:";
+    took takes host machine box router left right as its netmask broadcast = - as:";
+/// Programs, which stand before an address in their commands.
+const TOOLS: &str =
+    "iperf iperf3 netblast netsend netreceive netperf nuttcp ttcp ping ssh telnet route ifconfig";
 /// Drivers of interfaces, whose names end with a number.
 const DRIVERS: &str = "em igb ix ixl re rl fxp vr sis bge bce nfe msk sk dc xl ste age ale alc jme axe vtnet vmx eth \
     ens eno enp wlan lo lagg vlan bridge tun ue cxl nge ti hme gem le de ath cpu";
@@ -25,6 +28,15 @@ pub struct AddressMention {
 }
 
 impl AddressMention {
+    /// Takes for no host what cannot be one.
+    pub fn doubt(&mut self, mut may_be: impl FnMut(&str) -> bool) {
+        for likeliest in [&mut self.before, &mut self.after].map(|it| it.last_mut()) {
+            if let Some(word) = likeliest.filter(|it| !may_be(it)) {
+                word.clear();
+            }
+        }
+    }
+
     /// The host, by which names the text gives hosts elsewhere.
     pub fn host(&self, is_host: impl Fn(&str) -> bool) -> Option<&String> {
         let known = |all: &'_ Vec<String>| all.iter().position(|it| is_host(it));
@@ -50,6 +62,7 @@ fn is_name(word: &str) -> bool {
         && !word.contains('.')
         && !is_in(&small, LINKS)
         && !is_in(&small, "it its this that these those they we you")
+        && !is_in(&small, TOOLS)
         && !is_interface(&small)
 }
 
@@ -77,7 +90,9 @@ fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
     for word in words.take(LINKS_MAX) {
         let small = plain(word).to_ascii_lowercase();
         let is_next = is_and && small.parse::<IpAddr>().is_ok();
-        let is_link = is_in(&small, LINKS) || is_in(word, LINKS) || is_interface(&small);
+        // `pond, sink: igb0, 10.61.2.2`
+        let is_part = word.ends_with(':') && (is_in(&small, SENDERS) || is_in(&small, RECEIVERS));
+        let is_link = is_part || is_in(&small, LINKS) || is_in(word, LINKS) || is_interface(&small);
         is_and = small == "and";
         is_said |= is_in(word, "is = as");
         if is_name(plain(word)) || is_link {

@@ -74,7 +74,7 @@ const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
 pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
     nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
-    don t ask me|no longer know|not certain|not recorded";
+    don t ask me|no longer know|no longer sure|not certain|not recorded|lost track";
 /// Phrases of what is of no test that the text shows.
 const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
@@ -256,8 +256,8 @@ impl Sentence {
             SentenceMark::None if !introduces && !is_marked => 3,
             _ => 2,
         };
-        // What is left of a screen are units and dashes.
-        letters.find(|word| word.len() >= least)?;
+        // What is left of a screen are units and dashes; `a on` sets something.
+        letters.find(|word| word.len() >= least || is_in(word, "on off"))?;
         let (words, clauses) = words_of(text);
         let begins = |it: &str| {
             words
@@ -360,6 +360,15 @@ impl Sentence {
             || self.turns_round()
                 && !self.has("sends send sending receives direction pushes traffic")
             || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
+    }
+
+    /// Whether a clause ends as one that sets something does: `a on`, `now 1`.
+    pub fn hints(&self) -> bool {
+        self.clauses.iter().any(|it| {
+            let words: Vec<&str> = it.split_whitespace().collect();
+            let last = words.last().copied().unwrap_or("");
+            is_in(last, "on off") && words.len() <= 4 || is_in(last, "0 1") && words.len() <= 2
+        })
     }
 
     /// The position of a word, or of several.
@@ -481,7 +490,7 @@ fn words_of(text: &str) -> (String, Vec<String>) {
             {
                 add_word(&mut read, "no");
             }
-            if matches!(token, "->" | "-->") {
+            if matches!(token, "->" | "-->" | "→") {
                 add_word(&mut read, "to");
             }
             for part in lower.split_inclusive(is_edge) {

@@ -30,6 +30,8 @@ pub struct Reader<'a> {
     pub left_open: Option<SwitchScope>,
     /// Whether the last sentence, and it or the one before, named polling or interrupts.
     pub is_topic: [bool; 2],
+    /// Whether the last sentence tells a change.
+    pub changes: bool,
 }
 
 /// A sentence that is being read.
@@ -62,6 +64,7 @@ impl<'a> Reader<'a> {
             polled: BTreeSet::new(),
             left_open: None,
             is_topic: [false; 2],
+            changes: false,
         }
     }
 
@@ -86,6 +89,7 @@ impl<'a> Reader<'a> {
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
         let is_label = reading.is_label && sentence.words.len() <= SHORT_MAX;
         let is_said = is_single || !is_plain || reading.changes || is_label;
+        self.changes = reading.changes;
         let (is_topic, mut claims) = (reading.is_topic, self.claims(reading, is_single));
         if !is_said || sentence.words.len() > CHANGE_MAX {
             claims.clear();
@@ -229,7 +233,8 @@ impl<'a> Reader<'a> {
             .copied()
             .chain(said)
             .all(|it| it == polls);
-        if !is_one || reading.claims.is_empty() && !reading.is_known {
+        let is_known = reading.is_known && (is_single || !self.has_stranger(&reading));
+        if !is_one || reading.claims.is_empty() && !is_known {
             return Vec::new();
         }
         if reading.claims.is_empty() {
@@ -239,6 +244,18 @@ impl<'a> Reader<'a> {
             return reading.waiting.into_iter().map(|it| (it, polls)).collect();
         }
         reading.claims
+    }
+
+    /// Whether a plain sentence begins with a clause whose words may name whose setting it is.
+    fn has_stranger(&self, reading: &Reading) -> bool {
+        let sentence = reading.sentence;
+        let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
+        let is_strange = |it: &&String| {
+            let has_subject = it.contains(" is ") || it.split_whitespace().count() > ADDED_MAX;
+            has_subject && !Sentence::is_label(it, &[]) && !ClauseMode::of(it, false).is_topic
+        };
+        let mut first = sentence.clauses.iter().take(1);
+        is_plain && reading.waiting.is_empty() && first.any(|it| is_strange(&it))
     }
 
     /// Whose setting it is if a sentence does not say it: of the only host that polled by itself before, or of all.

@@ -294,6 +294,15 @@ pub fn agreed<'t>(
     })
 }
 
+/// The same, of trials that all name both of their ends.
+pub fn agreed_by_all(trials: &[ImportedTrial]) -> [Option<String>; 2] {
+    let is_known = |it: &ImportedTrial| it.sender.is_some() && it.receiver.is_some();
+    match trials.iter().all(is_known) {
+        true => agreed(trials),
+        false => [None, None],
+    }
+}
+
 fn reason(weight: i32, text: &str, place: SourcePlace) -> Reason {
     Reason {
         weight,

@@ -212,7 +212,7 @@ fn put_together(
         windows: runs::windows(&walked.blasts).collect(),
     };
     let scenes = walked.reading_scenes.iter().zip(&mut walked.readings);
-    let ends = evidence::agreed(trials.iter());
+    let ends = evidence::agreed_by_all(&trials);
     for (scene, reading) in scenes {
         reading.host = context.host_of(scene, &reading.place, &ends);
     }

@@ -28,6 +28,11 @@ pub fn complete(
     by_parts(trials, statements, hosts);
     by_direction(trials, statements, hosts);
     by_agreement(trials, statements, hosts, authors);
+    // Nobody sends to itself: then neither is known.
+    let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
+    for trial in trials.iter_mut().filter(is_one) {
+        [trial.sender, trial.receiver] = [None, None];
+    }
 }
 
 /// Names the only address without a name, if the text names two hosts and all trials are of the other one.

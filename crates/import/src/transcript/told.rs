@@ -230,6 +230,8 @@ impl Teller<'_> {
             let read = read
                 .filter(|it| !it.is_empty() || of_case.is_none())
                 .or(of_case);
+            let is_torn = read.as_ref().is_some_and(|it| is_torn(it));
+            let read = read.filter(|_| !is_torn);
             // `No slot is free, sorry.` takes back nothing that another sentence says.
             let is_topic = reader.is_topic[usize::from(!sentence.words.ends_with(" sorry "))];
             self.retract(statement, before, of.is_none() && is_topic);
@@ -249,7 +251,10 @@ impl Teller<'_> {
                     let ends =
                         |it: &mut &Statement| is_heading && sentence.level <= it.sentence.level;
                     let is_over = heading.take_if(ends).is_some();
-                    let is_open = read.is_none() && before > 0 && self.leads(index, before);
+                    let is_unread = read.is_none() && (reader.changes || self.leads(index, before));
+                    let is_hint =
+                        claims_nothing(&read) && sentence.hints() && self.leads(index, before);
+                    let is_open = before > 0 && (is_unread || is_hint) || is_torn;
                     let claims = read.unwrap_or_default();
                     if !claims.is_empty() {
                         heading = is_heading.then_some(statement);
@@ -323,15 +328,34 @@ impl Teller<'_> {
         let open = scopes
             .into_iter()
             .map(|it| open(switch((it, false), statement, near)));
-        match self
-            .trials
-            .get(before)
-            .filter(|_| statement.sentence.introduces)
-        {
-            Some(next) => self.single.extend(open.map(|it| (next.place, it))),
-            None => self.found.extend(open),
+        let until = self
+            .statements
+            .partition_point(|it| it.place <= statement.place);
+        let until = self.statements.get(until).map(|it| it.place);
+        let next = self.trials[before..].iter().map(|it| it.place);
+        let next: Vec<_> = next
+            .take(RETRACTED_MAX)
+            .take_while(|it| until.is_none_or(|until| *it < until))
+            .collect();
+        if next.is_empty() || !statement.sentence.introduces {
+            self.found.extend(open);
+        } else {
+            let open = open.flat_map(|it| next.iter().map(move |place| (*place, it.clone())));
+            self.single.extend(open);
         }
     }
+}
+
+/// Whether claims of one scope contradict each other: of columns whose hosts are not known.
+fn is_torn(claims: &[Claim]) -> bool {
+    let is_other = |one: &Claim, other: &Claim| one.0 == other.0 && one.1 != other.1;
+    claims
+        .iter()
+        .any(|one| claims.iter().any(|it| is_other(one, it)))
+}
+
+fn claims_nothing(read: &Option<Vec<Claim>>) -> bool {
+    read.as_ref().is_none_or(Vec::is_empty)
 }
 
 /// The same, without what it says.

@@ -24,6 +24,8 @@ const KNOBS_MAX: usize = 32;
 /// Most bytes of prose before a finding that are read, and most sentences of all texts.
 const PROSE_MAX: usize = 4000;
 const STATEMENTS_MAX: usize = 100_000;
+/// Most words next to addresses that are looked for in the whole text.
+const WORDS_MAX: usize = 64;
 /// Words after `on` that name no host.
 const NO_HOSTS: &str = "the it this that both all each polling interrupts linux freebsd client server sender \
     receiver off one side box host machine average top router";
@@ -65,8 +67,12 @@ pub struct Walk<'a> {
     uptime: Option<ScreenClock>,
     /// Whether the last prompted command prints what a host says of itself.
     looks: bool,
+    /// Whether it cannot have printed the lines of a test.
+    tests_nothing: bool,
     /// Whether captions stand under what they name.
     captions_below: Option<bool>,
+    /// Words next to addresses, and whether the text has each twice.
+    used: HashMap<String, bool>,
 }
 
 impl<'a> Walk<'a> {
@@ -101,7 +107,9 @@ impl<'a> Walk<'a> {
             prompt: None,
             uptime: None,
             looks: false,
+            tests_nothing: false,
             captions_below: None,
+            used: HashMap::new(),
         };
         lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
@@ -246,7 +254,8 @@ impl<'a> Walk<'a> {
 
     /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.
     fn addresses(&mut self, text: &str) {
-        for mention in address::mentions(text) {
+        for mut mention in address::mentions(text) {
+            mention.doubt(|it| self.is_used(it));
             let name = mention.host(|it| self.out.hosts.has(it));
             if let Some(name) = name.filter(|it| !prose::is_in(it, prose::KINDS)) {
                 // A sentence may begin with it.
@@ -260,6 +269,24 @@ impl<'a> Walk<'a> {
             }
             self.out.mentions.push(mention);
         }
+    }
+
+    /// Whether a text has a word twice: a word next to an address that never comes again names no host.
+    fn is_used(&mut self, word: &str) -> bool {
+        if let Some(is_used) = self.used.get(word) {
+            return *is_used;
+        }
+        if self.used.len() == WORDS_MAX {
+            return false;
+        }
+        let plain = self.plain;
+        let words = plain
+            .bytes
+            .split(|it| !it.is_ascii_alphanumeric() && *it != b'-');
+        let mut same = words.filter(|it| it.eq_ignore_ascii_case(word.as_bytes()));
+        let is_used = same.nth(1).is_some();
+        self.used.insert(String::from(word), is_used);
+        is_used
     }
 
     /// Takes the host that a label such as `on alpha:` names for that of the terminal below.
@@ -444,7 +471,9 @@ impl<'a> Walk<'a> {
         let label = self.labelled.as_ref();
         if let Some(label) = label.filter(|_| self.is_fresh_label && !is_mapped) {
             host = TerminalHost::inferred(Some(label.clone()));
-        } else if host.basis == ImportedBasis::Inferred || self.is_apart() && !is_mapped {
+        } else if host.basis == ImportedBasis::Inferred
+            || (self.is_apart() || self.tests_nothing) && !is_mapped
+        {
             host = TerminalHost::default();
         }
         let is_quoted = self.is_quoted(&place);
@@ -560,6 +589,7 @@ impl<'a> Walk<'a> {
         if command.is_prompted {
             self.prompt = Some(place);
             self.looks = matches!(command.tool, Tool::Look | Tool::Sysctl | Tool::Ifconfig);
+            self.tests_nothing = self.looks || command.tool == Tool::Ethtool;
             self.host = TerminalHost {
                 name: command.host.clone(),
                 basis: match command.host {
