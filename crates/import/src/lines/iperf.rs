@@ -156,6 +156,11 @@ fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
         let _ = cursor.spaces().count(false);
         Some(cursor.spaces().any(["receiver", "sender"])? == "receiver")
     });
+    // Retransmissions and the congestion window, which are no prose.
+    let _ = cursor.attempt(|cursor| {
+        cursor.spaces().count(false)?;
+        measured_in(cursor.gap(), MeasuredUnit::Bytes)
+    });
     Some(line)
 }
 

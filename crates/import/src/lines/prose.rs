@@ -584,7 +584,10 @@ pub fn author(line: &str) -> Option<&str> {
         it.strip_prefix('#')
             .is_some_and(|it| it.parse::<u32>().is_ok())
     };
-    let said = BY.iter().find_map(|it| line.strip_prefix(it)).or_else(|| {
+    let says = line.split_once(" says: ").map(|it| it.0);
+    let says = says.filter(|it| !it.contains(' '));
+    let by = BY.iter().find_map(|it| line.strip_prefix(it));
+    let said = by.or(says).or_else(|| {
         let mut words = line.split_whitespace();
         let (first, last) = (words.next()?, words.next_back()?);
         let is_post = line.len() <= HEADING_MAX && line.contains("20") && line.contains("  ");

@@ -9,6 +9,9 @@ use crate::transcript::found::{HostNames, SwitchScope};
 
 /// Longer sentences tell no change.
 const CHANGE_MAX: usize = 240;
+/// Phrases of a sentence that is of several tests, each with a setting of its own.
+const SERIES: &str = "first with|first without|with and without|with and then|\
+    without and with|without and then|once with|once without";
 /// A plain sentence that tells no change is a label if it is shorter.
 const SHORT_MAX: usize = 60;
 /// Most words of a clause that only adds a host to the one before: `and on egret`.
@@ -18,10 +21,13 @@ const ADDED_MAX: usize = 4;
 pub type Claim = (SwitchScope, bool);
 
 /// Reads sentences in the order of the text.
+#[derive(Clone)]
 pub struct Reader<'a> {
     hosts: &'a HostNames,
     /// Whose setting it is if a sentence does not say it.
     whose: SwitchScope,
+    /// The only host that polls, by commands and screens.
+    alone: Option<SwitchScope>,
     /// What was told last.
     last: Vec<Claim>,
     /// The hosts and ends that polled, by themselves or with all.
@@ -54,12 +60,14 @@ struct Reading<'s> {
 }
 
 impl<'a> Reader<'a> {
-    /// `tested` is the host whose setting it is if a sentence does not say it.
-    pub fn of(hosts: &'a HostNames, tested: Option<&str>) -> Self {
-        let tested = tested.map(|it| SwitchScope::Host(String::from(it)));
+    /// `tested` is the host whose setting it is if a sentence does not say it, `alone` the only one that commands and
+    /// screens show to poll.
+    pub fn of(hosts: &'a HostNames, tested: Option<&str>, alone: Option<&str>) -> Self {
+        let host = |it| SwitchScope::Host(String::from(it));
         Reader {
             hosts,
-            whose: tested.unwrap_or(SwitchScope::All),
+            whose: tested.map_or(SwitchScope::All, host),
+            alone: alone.map(host),
             last: Vec::new(),
             polled: BTreeSet::new(),
             left_open: None,
@@ -90,13 +98,19 @@ impl<'a> Reader<'a> {
         let is_label = reading.is_label && sentence.words.len() <= SHORT_MAX;
         let is_said = is_single || !is_plain || reading.changes || is_label;
         self.changes = reading.changes;
+        let is_bare = reading.claims.is_empty() && reading.waiting.is_empty();
         let (is_topic, mut claims) = (reading.is_topic, self.claims(reading, is_single));
-        if !is_said || sentence.words.len() > CHANGE_MAX {
+        let is_series = sentence.has_any(SERIES);
+        if !is_said || is_series || sentence.words.len() > CHANGE_MAX {
             claims.clear();
         }
         self.is_topic = [is_topic, is_topic || self.is_topic[0]];
         let is_change = sentence.switches() || sentence.has("too also as then");
         self.left_open = match &claims[..] {
+            // Whether the other end polls, too, is not said.
+            [(scope, true)] if is_bare && Some(scope) == self.alone.as_ref() => {
+                Some(SwitchScope::All)
+            }
             [(scope, true)] if !is_change => self
                 .other(scope)
                 .filter(|it| self.polled.contains(it) || self.polled.contains(&SwitchScope::All)),
@@ -262,6 +276,7 @@ impl<'a> Reader<'a> {
     fn whose(&self, polls: bool) -> SwitchScope {
         let mut all = self.polled.iter();
         match (all.next(), all.next()) {
+            _ if polls && self.alone.is_some() => self.alone.clone().unwrap_or(SwitchScope::All),
             (Some(one), None) if polls => one.clone(),
             _ => self.whose.clone(),
         }
@@ -289,7 +304,7 @@ mod tests {
     fn told_by(text: &str) -> String {
         let mut hosts = HostNames::default();
         ["gen", "sink"].iter().for_each(|it| hosts.add(it));
-        let mut reader = Reader::of(&hosts, None);
+        let mut reader = Reader::of(&hosts, None, None);
         let mark = match text.strip_prefix("== ") {
             Some(_) => SentenceMark::Heading,
             None => SentenceMark::None,

@@ -570,7 +570,12 @@ impl ToolBlock {
                 stream.report = Some(line);
                 return LineTaken::Yes;
             }
-            let is_same = |it: &IntervalLine| it.value.is_same_as(&line.value);
+            // iperf3 marks its total, which may be that of the only interval.
+            let is_total = line.value.is_receivers.is_some() && stream.connected.is_some();
+            let is_same = |it: &IntervalLine| {
+                it.value.is_same_as(&line.value)
+                    && (!is_total || it.value.is_receivers == line.value.is_receivers)
+            };
             let mut last = stream.lines.iter().rev().take(TOLD_AGAIN_WITHIN);
             if last.any(is_same) || !reverses && stream.report.as_ref().is_some_and(is_same) {
                 stream.again.push(line.place);

@@ -132,8 +132,14 @@ impl<'a> HostSettings<'a> {
             });
         }
         let said = of_this.next().or(said);
+        // A command at a bare prompt is of one host: of which, if they have names?
+        let is_name = host.is_some_and(|it| !it.contains(['.', ':']));
+        let is_of_one = |it: &PollingSwitch| {
+            let is_bare = it.is_command && !it.is_told && it.scope == SwitchScope::All;
+            is_name && is_bare && it.is_polling == Some(true)
+        };
         let state = |switch: &PollingSwitch| EndState {
-            is_polling: switch.is_polling,
+            is_polling: switch.is_polling.filter(|_| !is_of_one(switch)),
             place: switch.place,
             is_said: matches!(switch.scope, SwitchScope::Host(_)),
             is_told: switch.is_told && switch.scope != SwitchScope::All,

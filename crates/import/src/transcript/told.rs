@@ -50,6 +50,13 @@ pub fn told(
         .flat_map(|it| [&it.sender, &it.receiver])
         .flatten();
     let is_one = set.all(|it| Some(it) == first) && ends.all(|it| Some(it) != first);
+    let tested = first.filter(|_| is_one).map(String::as_str);
+    let mut polls = found.switches.iter().filter_map(|it| match &it.scope {
+        SwitchScope::Host(host) if it.is_polling == Some(true) => Some(host.as_str()),
+        _ => None,
+    });
+    let alone = polls.next();
+    let alone = alone.filter(|one| polls.all(|it| it == *one));
     let commands = found.switches.iter().filter(|it| it.is_command);
     let mut teller = Teller {
         statements,
@@ -62,7 +69,7 @@ pub fn told(
         found: Vec::new(),
         single: Vec::new(),
     };
-    teller.tell(first.filter(|_| is_one).map(String::as_str));
+    teller.tell(&Reader::of(&found.hosts, tested, alone));
     (teller.found, teller.single)
 }
 
@@ -193,10 +200,10 @@ fn test_of<'t>(
     of.filter(|it| it.place.file == place.file)
 }
 
-impl Teller<'_> {
-    /// Reads all. `tested` is the only host that commands set, if it is no end of a test.
-    fn tell(&mut self, tested: Option<&str>) {
-        let mut reader = Reader::of(self.hosts, tested);
+impl<'a> Teller<'a> {
+    /// Reads all, each author anew with a copy of `fresh`.
+    fn tell(&mut self, fresh: &Reader<'a>) {
+        let mut reader = fresh.clone();
         let mut heading: Option<&Statement> = None;
         let mut since = SourcePlace::default();
         let mut seen: HashSet<&str> = HashSet::new();
@@ -209,7 +216,7 @@ impl Teller<'_> {
                     .authors
                     .is_one(&self.statements[index - 1].place, place)
             {
-                reader = Reader::of(self.hosts, tested);
+                reader = fresh.clone();
                 heading = None;
             }
             if !sentence.cells.is_empty() {
@@ -251,10 +258,7 @@ impl Teller<'_> {
                     let ends =
                         |it: &mut &Statement| is_heading && sentence.level <= it.sentence.level;
                     let is_over = heading.take_if(ends).is_some();
-                    let is_unread = read.is_none() && (reader.changes || self.leads(index, before));
-                    let is_hint =
-                        claims_nothing(&read) && sentence.hints() && self.leads(index, before);
-                    let is_open = before > 0 && (is_unread || is_hint) || is_torn;
+                    let is_open = is_torn || self.hides(index, before, &read, reader.changes);
                     let claims = read.unwrap_or_default();
                     if !claims.is_empty() {
                         heading = is_heading.then_some(statement);
@@ -285,6 +289,15 @@ impl Teller<'_> {
         let is_title = is_first || sentence.has("subject tags keywords categories filed synopsis");
         let is_conclusion = sentence.kind == SentenceKind::Conclusion;
         sentence.asks || is_of_screen || is_title && !sentence.introduces && !is_conclusion
+    }
+
+    /// Whether a statement may change a setting in words that are not understood.
+    fn hides(&self, index: usize, before: usize, read: &Option<Vec<Claim>>, changes: bool) -> bool {
+        let is_begun = before > 0 || !self.found.is_empty();
+        let is_nothing = read.as_ref().is_none_or(Vec::is_empty);
+        let hints = is_nothing && self.statements[index].sentence.hints();
+        let is_unread = read.is_none();
+        is_begun && (is_unread && changes || (is_unread || hints) && self.leads(index, before))
     }
 
     /// Whether a statement leads to a test, and no command says what it introduces.
@@ -352,10 +365,6 @@ fn is_torn(claims: &[Claim]) -> bool {
     claims
         .iter()
         .any(|one| claims.iter().any(|it| is_other(one, it)))
-}
-
-fn claims_nothing(read: &Option<Vec<Claim>>) -> bool {
-    read.as_ref().is_none_or(Vec::is_empty)
 }
 
 /// The same, without what it says.

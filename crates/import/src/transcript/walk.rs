@@ -236,7 +236,13 @@ impl<'a> Walk<'a> {
                 self.out.hosts.add(&name);
                 self.out.addresses.entry(address).or_insert(name);
             }
-            if let Some(name) = prose::author(line) {
+            // phpBB has the name in a line of its own.
+            let above = text[..at - from].lines().next_back().unwrap_or("");
+            let is_posted = line.starts_with("Posted: ") && !above.trim().is_empty();
+            if let Some(name) = Some(above.trim())
+                .filter(|_| is_posted)
+                .or(prose::author(line))
+            {
                 let place = self.place_of(&(at..at + line.trim_end().len()));
                 if self.out.authors.of(&place) != name {
                     self.end_block();
