@@ -297,7 +297,8 @@ impl Sentence {
     pub fn run_number(&self) -> Option<(usize, bool)> {
         const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
         const OF: &str = "for in of during from";
-        const NONE: &str = "time place half minute minutes seconds column line screen";
+        // `the second one` may count from anywhere.
+        const NONE: &str = "one time place half minute minutes seconds column line screen";
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let is_of = |at: Option<usize>| is_in(word(at), OF);
@@ -584,8 +585,10 @@ pub fn author(line: &str) -> Option<&str> {
         it.strip_prefix('#')
             .is_some_and(|it| it.parse::<u32>().is_ok())
     };
-    let says = line.split_once(" says: ").map(|it| it.0);
-    let says = says.filter(|it| !it.contains(' '));
+    let says = [" says: ", " wrote on "].iter().find_map(|it| {
+        let name = line.split_once(it)?.0.trim_matches('*');
+        (!name.contains(' ')).then_some(name)
+    });
     let by = BY.iter().find_map(|it| line.strip_prefix(it));
     let said = by.or(says).or_else(|| {
         let mut words = line.split_whitespace();
@@ -596,7 +599,8 @@ pub fn author(line: &str) -> Option<&str> {
         } else {
             first
         };
-        (is_post && (is_number(first) || is_number(last))).then_some(name)
+        let is_marked = is_number(first) || is_number(last) || line.contains(" » ");
+        (is_post && is_marked).then_some(name)
     })?;
     let end = said.find(['<', '(', ',']).unwrap_or(said.len());
     Some(said[..end].trim()).filter(|it| !it.is_empty())

@@ -214,10 +214,12 @@ pub fn place(
     for table in tables {
         for (line, cells) in table.rows(&files[table.file as usize].1) {
             let unit = LazyCell::new(|| cells.first().and_then(|(_, text)| unit_of(text)));
+            // Two ends may have a column each.
             let is_polling = LazyCell::new(|| {
-                cells
-                    .iter()
-                    .find_map(|(_, text)| prose::setting(beginning(text)))
+                let said = |(_, text): &TextCell| prose::setting(beginning(text));
+                let mut said = cells.iter().filter_map(said);
+                let first = said.next()?;
+                said.all(|it| it == first).then_some(first)
             });
             for (column, cell) in table.columns.iter().zip(&cells).skip(1) {
                 let unit = || column.unit.or_else(|| *unit);

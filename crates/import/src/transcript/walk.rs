@@ -495,8 +495,11 @@ impl<'a> Walk<'a> {
     /// Whether a line begins as a quotation or a sentence.
     fn is_quoted(&self, place: &SourcePlace) -> bool {
         let before = self.plain.before(place.start_byte as usize);
-        let line = before.rsplit('\n').next().unwrap_or(before);
-        line.contains('>') || line.contains(|it: char| it.is_ascii_alphabetic())
+        let mut lines = before.rsplit('\n');
+        let line = lines.next().unwrap_or(before);
+        let above = lines.take(3).find(|it| !it.trim().is_empty());
+        line.contains(|it: char| it == '>' || it.is_ascii_alphabetic())
+            || above.is_some_and(|it| it.trim_end().ends_with(" wrote:"))
     }
 
     /// Whether prose stands between the last prompt and here.
