@@ -1,5 +1,5 @@
-//! The ends of trials that print no name: by elimination, by sentences that say which host sends in all tests or in
-//! the next one, and by the tests that name theirs.
+//! The ends of trials that print no name: by elimination, by sentences that say which host sends in the next test, and
+//! by the tests that name theirs.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,6 @@ const LEAD: usize = 4;
 const LEAD_BYTES: u64 = 1000;
 /// Most words between the host that sends and the one that receives.
 const GOAL_WITHIN: usize = 8;
-/// Most words between a host's name and its part.
-const PART_WITHIN: usize = 5;
 
 /// Names what ends of trials can be known by the text as a whole.
 pub fn complete(
@@ -25,7 +23,6 @@ pub fn complete(
     authors: &Authors,
 ) {
     by_elimination(trials, hosts);
-    by_parts(trials, statements, hosts);
     by_direction(trials, statements, hosts);
     by_agreement(trials, statements, hosts, authors);
     // Nobody sends to itself: then neither is known.
@@ -212,58 +209,4 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
             () => None,
         }
     })
-}
-
-/// Names the ends of trials that tell none, if sentences say which host sends and which receives.
-fn by_parts(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
-    let mut parts: HashMap<&str, [bool; 2]> = HashMap::new();
-    let told = statements
-        .iter()
-        .map(|it| &it.sentence)
-        .filter(|it| !it.asks);
-    for sentence in told {
-        for name in hosts.named_in(&sentence.words) {
-            let named = format!(" {} ", name.to_ascii_lowercase());
-            let Some(at) = sentence.words.find(&named) else {
-                continue;
-            };
-            let after = sentence.words[at + named.len()..].split_whitespace();
-            let after = after.filter(|it| !it.starts_with(|it: char| it.is_ascii_digit()));
-            let within = if sentence.cells.is_empty() {
-                PART_WITHIN
-            } else {
-                after.clone().count()
-            };
-            let after = after.take(within).take_while(|it| {
-                !hosts.has(it) && !is_in(it, "to from with against than not on of for")
-            });
-            for word in after {
-                let part = [(SENDERS, "sends transmits"), (RECEIVERS, "receives")];
-                let is = part.map(|(nouns, verbs)| is_in(word, nouns) || is_in(word, verbs));
-                let known = parts.entry(name).or_default();
-                *known = [known[0] | is[0], known[1] | is[1]];
-                if is[0] || is[1] {
-                    break;
-                }
-            }
-        }
-    }
-    let one = |part: [bool; 2]| {
-        let mut all = parts.iter().filter(|it| *it.1 == part);
-        let first = all.next()?;
-        all.next().is_none().then(|| String::from(*first.0))
-    };
-    let (Some(sender), Some(receiver)) = (one([true, false]), one([false, true])) else {
-        return;
-    };
-    let is = |end: &Option<String>, host: &String| end.as_ref().is_none_or(|it| it == host);
-    if trials
-        .iter()
-        .all(|it| is(&it.sender, &sender) && is(&it.receiver, &receiver))
-    {
-        for trial in trials {
-            trial.sender = Some(sender.clone());
-            trial.receiver = Some(receiver.clone());
-        }
-    }
 }

@@ -45,8 +45,6 @@ pub struct HostSettings<'a> {
     knob_places: Vec<SourcePlace>,
     /// What is told of single trials, by their place.
     single: BTreeMap<SourcePlace, Vec<&'a PollingSwitch>>,
-    /// Where the first host is set that is no end of a trial.
-    stranger: Option<SourcePlace>,
     /// All hosts that are an end of a trial.
     ends: HashSet<&'a str>,
     authors: &'a Authors,
@@ -71,10 +69,6 @@ impl<'a> HostSettings<'a> {
         }
         let ends = trials.iter().flat_map(|it| [&it.sender, &it.receiver]);
         let ends: HashSet<&str> = ends.flatten().map(String::as_str).collect();
-        let stranger = switches.iter().find(|it| match &it.scope {
-            SwitchScope::Host(host) => !ends.contains(host.as_str()),
-            _ => false,
-        });
         let mut by_trial: BTreeMap<SourcePlace, Vec<&PollingSwitch>> = BTreeMap::new();
         for (trial, switch) in single {
             by_trial.entry(*trial).or_default().push(switch);
@@ -85,7 +79,6 @@ impl<'a> HostSettings<'a> {
             knobs: by_name,
             knob_places: knobs.iter().map(|it| it.place).collect(),
             single: by_trial,
-            stranger: stranger.map(|it| it.place),
             ends,
             authors,
         }
@@ -123,14 +116,6 @@ impl<'a> HostSettings<'a> {
                 || it.scope == SwitchScope::End(side)
                 || Some(&it.scope) == scope.as_ref()
         });
-        if self.may_be_set(host, place) {
-            return Some(EndState {
-                is_polling: None,
-                place: *place,
-                is_said: false,
-                is_told: false,
-            });
-        }
         let said = of_this.next().or(said);
         // A command at a bare prompt is of one host: of which, if they have names?
         let is_name = host.is_some_and(|it| !it.contains(['.', ':']));
@@ -167,12 +152,6 @@ impl<'a> HostSettings<'a> {
                 is_told: false,
             })
         })
-    }
-
-    /// Whether an end may be a host that commands set: the text names that one, and of this one the address.
-    fn may_be_set(&self, host: Option<&str>, place: &SourcePlace) -> bool {
-        let is_address = host.is_some_and(|it| it.contains(['.', ':']));
-        is_address && self.stranger.is_some_and(|it| it < *place)
     }
 
     /// The setting of a trial at a place: how its ends receive, and what else was set.
@@ -246,7 +225,6 @@ impl<'a> HostSettings<'a> {
                 Some(is_polling) => said(name(is_polling), false, one.place),
                 None => nothing,
             },
-            _ if ends.iter().any(|it| self.may_be_set(*it, place)) => nothing,
             // Of a host in between, if of any.
             _ => match self
                 .in_between(ends, place)
