@@ -103,9 +103,10 @@ impl LinkHandle {
         Ok(libc::c_int::from(flags))
     }
 
-    fn ask(&self, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    /// `what` has the type of the constants, which is not that of musl's ioctl(2).
+    fn ask(&self, what: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
         // SAFETY: each of the requests reads the name and reads or writes flags or MTU of the `ifreq`.
-        unsafe { ioctl(&self.control, what, request) }
+        unsafe { ioctl(&self.control, what as libc::Ioctl, request) }
     }
 }
 
