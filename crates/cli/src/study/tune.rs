@@ -283,7 +283,10 @@ fn show_live(line: &Spinner, progress: &LiveTuneProgress<'_>) {
 
 fn show(line: &Spinner, progress: TuneProgress<'_>) {
     match progress {
-        TuneProgress::Begins(most) => line.say(format!("The race takes at most {most} trials.")),
+        TuneProgress::Begins(budget) => {
+            let most = budget.race_trials;
+            line.say(format!("The race takes at most {most} trials."));
+        }
         TuneProgress::Trying(candidate) => line.show(format!("can {candidate} be set?")),
         TuneProgress::Trial {
             number,

@@ -9,7 +9,7 @@ use nicpoll_sim::{
     EmbeddedHost, HostModel, PathHost, ReceiveDiscipline, Simulation, TrafficModel, simulate,
 };
 use nicpoll_stats::order::{Pcg64, Seed};
-use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
+use nicpoll_stats::search::race::{Race, RaceBudget, RaceRule, RaceTrial};
 use nicpoll_stats::{Confidence, Contrast, Pair, compare};
 use rand_core::Rng;
 
@@ -45,11 +45,8 @@ const CANDIDATES: [&str; 18] = [
 /// Closer to the best than this is as good.
 const MARGIN: f64 = 1.05;
 
-/// Blocks of the grid, and of the final comparison, as `nicpoll tune` has them.
+/// Blocks of the grid, as `nicpoll tune` has them if trials scatter little.
 const GRID_BLOCKS: usize = 16;
-const FINAL_BLOCKS: usize = 8;
-/// Race and final comparison take at most this share of the grid's trials.
-const GRID_SHARE: usize = 4;
 
 /// Standard deviations of logs: of a trial, and of what all trials of a block have in common.
 const TRIAL_NOISE: f64 = 0.03;
@@ -173,6 +170,8 @@ struct Tuned<'a> {
     goal: Metric,
     draws: Pcg64,
     trials: usize,
+    /// Trials of the grid.
+    grid: usize,
 }
 
 impl Tuned<'_> {
@@ -205,12 +204,14 @@ impl Tuned<'_> {
     /// Returns the candidate that `nicpoll tune` would leave set: the winner if it is shown to be better, or to keep
     /// a limit that the reference breaks; else the reference.
     fn choice(&mut self) -> usize {
-        let trials_max = CANDIDATES.len() * GRID_BLOCKS / GRID_SHARE - 2 * FINAL_BLOCKS;
-        let mut race = Race::new(CANDIDATES.len(), self.rule(trials_max));
+        let budget = RaceBudget::of(CANDIDATES.len(), GRID_BLOCKS);
+        let mut race = Race::new(CANDIDATES.len(), self.rule(budget.race_trials));
         while let Some(left) = race.next_block() {
             let block = self.block(&left);
             race.add_block(raced(block));
+            race.allow(race.budget(GRID_BLOCKS).race_trials);
         }
+        self.grid += race.budget(GRID_BLOCKS).grid_trials;
         let winner = race.choice().filter(|it| *it > 0);
         winner.map_or(0, |winner| self.compared(winner, &race))
     }
@@ -219,7 +220,7 @@ impl Tuned<'_> {
     fn compared(&mut self, winner: usize, race: &Race) -> usize {
         let mut again = [(); 2].map(|()| Race::new(1, self.rule(usize::MAX)));
         let mut pairs = Vec::new();
-        for _ in 0..FINAL_BLOCKS {
+        for _ in 0..race.budget(GRID_BLOCKS).final_blocks {
             let block = self.block(&[winner, 0]);
             pairs.push(Pair {
                 setting: block[0].1.value,
@@ -247,7 +248,7 @@ impl Tuned<'_> {
             setting: "winner",
             reference: "napi",
             pairs,
-            blocks_planned: FINAL_BLOCKS,
+            blocks_planned: pairs.len(),
             primary_margin: Some(MARGIN),
             confidence: Confidence::PERCENT_95,
             seed: Seed(1),
@@ -297,7 +298,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, truth: &[SimFigures], goal: Metric, choice: usize, trials: usize) {
+    fn add(&mut self, truth: &[SimFigures], goal: Metric, choice: usize, tuned: &Tuned) {
         let keeps = |it: usize| limits(goal).is_empty() || truth[it].ledger.lost() == 0;
         let worth = |it: usize| {
             let value = value(&truth[it], goal)?;
@@ -322,9 +323,9 @@ impl Totals {
         if keeps(choice) {
             self.farthest = self.farthest.max(far(choice));
         }
-        self.grid += GRID_BLOCKS * truth.len();
-        self.trials += trials;
-        self.trials_max = self.trials_max.max(trials);
+        self.grid += tuned.grid;
+        self.trials += tuned.trials;
+        self.trials_max = self.trials_max.max(tuned.trials);
     }
 }
 
@@ -345,9 +346,10 @@ pub fn tune_all(around: &[&str], seeds: Range<u64>) -> [Totals; GOALS.len()] {
                 goal,
                 draws: Seed(seed ^ 0x5eed).generator(),
                 trials: 0,
+                grid: 0,
             };
             let choice = tuned.choice();
-            totals.add(truth, goal, choice, tuned.trials);
+            totals.add(truth, goal, choice, &tuned);
         }
     }
     all

@@ -22,6 +22,44 @@ const COMMON_DEGREES: usize = 8;
 /// Trials without a figure after which a candidate is dropped.
 const MISSING_MAX: usize = 2;
 
+/// A race takes at most this share of the grid's trials, the final comparison included.
+const GRID_SHARE: usize = 4;
+
+/// Fewest blocks of the final comparison: with fewer, ranks give no interval.
+const FINAL_BLOCKS_MIN: usize = 6;
+
+/// A grid has at most so many times the blocks that were planned, however much trials scatter.
+const SCATTER_MAX: usize = 4;
+
+/// Squared sum of the normal quantiles of 95 % confidence, both sides, and of a power of 80 %.
+const TOLD: f64 = (1.96 + 0.84) * (1.96 + 0.84);
+
+/// What tuning takes: a quarter of the grid in which each candidate runs in each block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RaceBudget {
+    /// Trials of the grid.
+    pub grid_trials: usize,
+    /// Most trials of the race.
+    pub race_trials: usize,
+    /// Blocks of the final comparison of two.
+    pub final_blocks: usize,
+}
+
+impl RaceBudget {
+    /// Returns the budget for so many candidates by a grid of so many blocks.
+    pub fn of(candidates: usize, grid_blocks: usize) -> Self {
+        let grid_trials = candidates * grid_blocks;
+        // Ranks of twelve blocks bear one that was disturbed, those of eight do not.
+        let final_blocks = (3 * grid_blocks / 4).max(FINAL_BLOCKS_MIN);
+        let rest = (grid_trials / GRID_SHARE).saturating_sub(2 * final_blocks);
+        RaceBudget {
+            grid_trials,
+            race_trials: rest.max(2 * candidates),
+            final_blocks,
+        }
+    }
+}
+
 /// How a race is decided.
 #[derive(Clone, Debug)]
 pub struct RaceRule {
@@ -64,6 +102,21 @@ impl Race {
             trials: vec![Vec::new(); candidates],
             dropped: vec![None; candidates],
         }
+    }
+
+    /// Returns the budget by the scatter seen so far. A grid has the blocks in which two candidates that differ by the margin
+    /// are told apart, those `planned` at least and four times as many at most.
+    pub fn budget(&self, planned: usize) -> RaceBudget {
+        let scatter = median(&variances(&self.residuals()));
+        let margin = self.rule.margin_ratio.ln();
+        let told = scatter.map_or(0.0, |it| 2.0 * it * TOLD / (margin * margin));
+        let blocks = (told.ceil() as usize).clamp(planned, SCATTER_MAX * planned);
+        RaceBudget::of(self.trials.len(), blocks)
+    }
+
+    /// Lets the race go on for so many trials in all.
+    pub fn allow(&mut self, trials_max: usize) {
+        self.rule.trials_max = trials_max;
     }
 
     /// Returns the candidates of the next block; `None` when the race is over.
@@ -273,14 +326,20 @@ impl Race {
     }
 }
 
+/// Returns the variance of deviations from 0; `None` of fewer than two.
+fn variance(row: &[f64]) -> Option<f64> {
+    let squares: f64 = row.iter().map(|it| it * it).sum();
+    (row.len() > 1).then(|| squares / (row.len() - 1) as f64)
+}
+
+fn variances(rows: &[Vec<f64>]) -> Vec<f64> {
+    rows.iter().filter_map(|row| variance(row)).collect()
+}
+
 /// Returns the variance of one row's deviations from 0, moderated by that of all, with its degrees of freedom. `None` if
 /// no row has two.
 fn moderated(rows: &[Vec<f64>], at: usize) -> Option<(f64, usize)> {
-    let variance = |row: &Vec<f64>| {
-        let squares: f64 = row.iter().map(|it| it * it).sum();
-        (row.len() > 1).then(|| squares / (row.len() - 1) as f64)
-    };
-    let common = median(&rows.iter().filter_map(variance).collect::<Vec<_>>())?;
+    let common = median(&variances(rows))?;
     let own = variance(&rows[at]).map_or((0.0, 0), |it| (it, rows[at].len() - 1));
     let degrees = COMMON_DEGREES + own.1;
     let sum = COMMON_DEGREES as f64 * common + own.1 as f64 * own.0;
@@ -344,6 +403,36 @@ mod tests {
             good += usize::from(truth[race.choice().unwrap()] <= 1.05 * best);
         }
         assert!(good >= 180, "{good} of 200");
+    }
+
+    #[test]
+    fn the_more_trials_scatter_the_more_of_them_are_allowed() {
+        let scattered = |scatter: f64| {
+            let mut race = Race::new(8, RULE);
+            let mut random = Seed(5).generator();
+            for _ in 0..8 {
+                let trial = |at| {
+                    let off = random.next_u64() as f64 / u64::MAX as f64 - 0.5;
+                    // Even over an interval so wide that its deviation is the scatter.
+                    let value = Some((scatter * 12.0_f64.sqrt() * off).exp());
+                    let limited = Vec::new();
+                    (at, RaceTrial { value, limited })
+                };
+                race.add_block((0..8).map(trial).collect());
+            }
+            race.budget(16)
+        };
+        let planned = RaceBudget {
+            grid_trials: 128,
+            race_trials: 16,
+            final_blocks: 12,
+        };
+        assert_eq!(scattered(0.02), planned);
+        // 5 % at a scatter of 7 %: 32 blocks.
+        let some = scattered(0.07).grid_trials;
+        assert!((8 * 20..8 * 48).contains(&some), "{some}");
+        assert_eq!(scattered(0.5), RaceBudget::of(8, 64));
+        assert_eq!(RaceBudget::of(8, 64).race_trials, 32);
     }
 
     #[test]

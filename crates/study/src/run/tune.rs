@@ -13,7 +13,7 @@ use nicpoll_model::numbers::{counted, figure};
 use nicpoll_model::tune::{KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneGoal, TuneLimit};
 use nicpoll_model::{Measure, Metric, Plan, Study, StudyKind, Trial, Verdict, WorkUnit};
 use nicpoll_stats::order::{Seed, shuffle};
-use nicpoll_stats::search::race::{Race, RaceRule, RaceTrial};
+use nicpoll_stats::search::race::{Race, RaceBudget, RaceRule, RaceTrial};
 use nicpoll_store::{Ended, Store};
 use nicpoll_switch::{Candidate, KnobValues, Request};
 
@@ -24,12 +24,6 @@ use crate::plan::{Lengths, MARGIN, outline, plan_of};
 use crate::run::session::{Identity, Session, StudyError, StudyProgress, in_lab};
 use crate::run::timer::apply;
 use crate::run::trial::Trials;
-
-/// A race takes at most this share of the grid's trials, the final comparison included.
-const GRID_SHARE: usize = 4;
-
-/// Fewest blocks of the final comparison: with fewer, ranks give no interval.
-const FINAL_BLOCKS_MIN: u32 = 6;
 
 /// What to tune for.
 #[derive(Clone, Debug)]
@@ -45,8 +39,8 @@ pub struct TuneRequest {
 /// What tuning reports while it goes on.
 #[derive(Debug)]
 pub enum TuneProgress<'a> {
-    /// The race is to have at most this many trials.
-    Begins(usize),
+    /// The race begins, or goes on, with this budget.
+    Begins(RaceBudget),
     /// Whether this candidate can be set is tried.
     Trying(&'a str),
     /// A trial of the race begins.
@@ -237,18 +231,15 @@ pub fn tune(
         ..request.design.clone()
     };
     let plan = outline(&design, &request.lengths).map_err(Refused::from)?;
-    let blocks = (plan.blocks / 2).max(FINAL_BLOCKS_MIN);
     let all = design.settings.len();
-    let grid = all * plan.blocks as usize;
-    let most = (grid / GRID_SHARE).saturating_sub(2 * blocks as usize);
-    let most = most.max(2 * all);
-    found.grid_trials = grid as u32;
-    progress(TuneProgress::Begins(most));
+    let budget = RaceBudget::of(all, plan.blocks as usize);
+    progress(TuneProgress::Begins(budget));
     let mut running = Running {
         request,
         design: &design,
         plan: &plan,
-        race: Race::new(all, request.rule(most)),
+        race: Race::new(all, request.rule(budget.race_trials)),
+        budget,
         trials: Vec::new(),
     };
     let outcome = running.race(lab, Seed(identity.seed), cancel, &mut progress);
@@ -263,6 +254,7 @@ pub fn tune(
         Ok(()) => match running.winner(&mut found) {
             None => alone(found),
             Some(pair) => {
+                let blocks = running.budget.final_blocks as u32;
                 let (design, plan) = last(request, pair, blocks, identity.seed)?;
                 let store = store.map(|store| (store, StudyKind::Study));
                 // The time of the race is not the study's.
@@ -355,6 +347,7 @@ struct Running<'a> {
     design: &'a Design,
     plan: &'a Plan,
     race: Race,
+    budget: RaceBudget,
     trials: Vec<Trial>,
 }
 
@@ -392,6 +385,12 @@ impl<'a> Running<'a> {
                 self.trials.push(trial);
             }
             self.race.add_block(measured);
+            let budget = self.race.budget(self.plan.blocks as usize);
+            if budget != self.budget {
+                self.budget = budget;
+                self.race.allow(budget.race_trials);
+                progress(TuneProgress::Begins(budget));
+            }
         }
         Ok(())
     }
@@ -419,6 +418,7 @@ impl<'a> Running<'a> {
     /// Adds what the race found to the document.
     fn tell(&self, found: &mut Tune) {
         found.race_trials = self.trials.len() as u32;
+        found.grid_trials = self.budget.grid_trials as u32;
         self.race.tell(&mut found.candidates);
         for own in &mut found.candidates {
             let trials = || self.trials.iter().filter(|it| it.setting == own.name);
