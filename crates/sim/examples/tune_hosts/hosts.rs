@@ -204,23 +204,23 @@ impl Tuned<'_> {
     /// Returns the candidate that `nicpoll tune` would leave set: the winner if it is shown to be better, or to keep
     /// a limit that the reference breaks; else the reference.
     fn choice(&mut self) -> usize {
-        let budget = RaceBudget::of(CANDIDATES.len(), GRID_BLOCKS);
+        let mut budget = RaceBudget::of(CANDIDATES.len(), GRID_BLOCKS);
         let mut race = Race::new(CANDIDATES.len(), self.rule(budget.race_trials));
         while let Some(left) = race.next_block() {
             let block = self.block(&left);
             race.add_block(raced(block));
-            race.allow(race.budget(GRID_BLOCKS).race_trials);
+            budget = race.widen(GRID_BLOCKS);
         }
-        self.grid += race.budget(GRID_BLOCKS).grid_trials;
+        self.grid += budget.grid_trials;
         let winner = race.choice().filter(|it| *it > 0);
-        winner.map_or(0, |winner| self.compared(winner, &race))
+        winner.map_or(0, |winner| self.compared(winner, &race, budget))
     }
 
     /// Returns the winner or the reference, by blocks of their own.
-    fn compared(&mut self, winner: usize, race: &Race) -> usize {
+    fn compared(&mut self, winner: usize, race: &Race, budget: RaceBudget) -> usize {
         let mut again = [(); 2].map(|()| Race::new(1, self.rule(usize::MAX)));
         let mut pairs = Vec::new();
-        for _ in 0..race.budget(GRID_BLOCKS).final_blocks {
+        for _ in 0..budget.final_blocks {
             let block = self.block(&[winner, 0]);
             pairs.push(Pair {
                 setting: block[0].1.value,
@@ -291,10 +291,11 @@ pub struct Totals {
     pub reference_good: usize,
     /// The farthest from the best, among choices that keep the limit, as a ratio.
     pub farthest: f64,
-    /// Trials of the grid and those used: of all hosts, and the most on one.
+    /// Trials of the grid and those used, of all hosts.
     pub grid: usize,
     pub trials: usize,
-    pub trials_max: usize,
+    /// The largest share of its grid's trials that a host took.
+    pub share_max: f64,
 }
 
 impl Totals {
@@ -325,7 +326,8 @@ impl Totals {
         }
         self.grid += tuned.grid;
         self.trials += tuned.trials;
-        self.trials_max = self.trials_max.max(tuned.trials);
+        let share = tuned.trials as f64 / tuned.grid as f64;
+        self.share_max = self.share_max.max(share);
     }
 }
 

@@ -90,6 +90,8 @@ pub struct Race {
     /// The trials of each candidate, in the order of the blocks.
     trials: Vec<Vec<RaceTrial>>,
     dropped: Vec<Option<TuneDropped>>,
+    /// The widest grid so far.
+    grid_blocks: usize,
 }
 
 impl Race {
@@ -101,22 +103,21 @@ impl Race {
             confidence: Confidence::for_family(family),
             trials: vec![Vec::new(); candidates],
             dropped: vec![None; candidates],
+            grid_blocks: 0,
         }
     }
 
-    /// Returns the budget by the scatter seen so far. A grid has the blocks in which two candidates that differ by the margin
-    /// are told apart, those `planned` at least and four times as many at most.
-    pub fn budget(&self, planned: usize) -> RaceBudget {
+    /// Widens the budget by the scatter seen so far, and returns it. A grid has the blocks in which two candidates that
+    /// differ by the margin are told apart, those `planned` at least and four times as many at most.
+    pub fn widen(&mut self, planned: usize) -> RaceBudget {
         let scatter = median(&variances(&self.residuals()));
         let margin = self.rule.margin_ratio.ln();
         let told = scatter.map_or(0.0, |it| 2.0 * it * TOLD / (margin * margin));
         let blocks = (told.ceil() as usize).clamp(planned, SCATTER_MAX * planned);
-        RaceBudget::of(self.trials.len(), blocks)
-    }
-
-    /// Lets the race go on for so many trials in all.
-    pub fn allow(&mut self, trials_max: usize) {
-        self.rule.trials_max = trials_max;
+        self.grid_blocks = self.grid_blocks.max(blocks);
+        let budget = RaceBudget::of(self.trials.len(), self.grid_blocks);
+        self.rule.trials_max = budget.race_trials;
+        budget
     }
 
     /// Returns the candidates of the next block; `None` when the race is over.
@@ -420,7 +421,7 @@ mod tests {
                 };
                 race.add_block((0..8).map(trial).collect());
             }
-            race.budget(16)
+            race.widen(16)
         };
         let planned = RaceBudget {
             grid_trials: 128,

@@ -385,10 +385,9 @@ impl<'a> Running<'a> {
                 self.trials.push(trial);
             }
             self.race.add_block(measured);
-            let budget = self.race.budget(self.plan.blocks as usize);
+            let budget = self.race.widen(self.plan.blocks as usize);
             if budget != self.budget {
                 self.budget = budget;
-                self.race.allow(budget.race_trials);
                 progress(TuneProgress::Begins(budget));
             }
         }
