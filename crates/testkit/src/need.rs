@@ -51,7 +51,7 @@ pub enum Need {
     Chromium,
     /// axe-core, which finds what keeps readers with disabilities from a page.
     Axe,
-    /// systemd-analyze(1).
+    /// systemd-analyze(1), and udevadm(8).
     Systemd,
     /// Namespaces that a user without rights may make, with interfaces of his own in them.
     UserNamespace,
@@ -86,7 +86,7 @@ const BUFFER: &str = "run the tests as root, or set net.core.rmem_max to 16 MiB"
 const NAMESPACE: &str = "run the tests as root, with sysctl kernel.unprivileged_userns_clone=1 and \
                          kernel.apparmor_restrict_unprivileged_userns=0";
 const AXE: &str = "`cargo xtask test --all` installs it where there is npm";
-const SYSTEMD: &str = "install systemd; it need not run";
+const SYSTEMD: &str = "install systemd and udev; neither need run";
 const DEBUG: &str = "run the tests without --release";
 
 #[rustfmt::skip]
@@ -111,7 +111,7 @@ const TABLE: [NeedRow; 26] = [
     (Need::Slurm, "slurm", Look(programs::missing_slurm), INSTALL_ALL),
     (Need::Chromium, "chromium", Program(chromium::PROGRAM), INSTALL_ALL),
     (Need::Axe, "axe", Look(chromium::missing_axe), AXE),
-    (Need::Systemd, "systemd", Program("systemd-analyze"), SYSTEMD),
+    (Need::Systemd, "systemd", Look(programs::missing_systemd), SYSTEMD),
     (Need::UserNamespace, "user-namespace", Look(user_namespace), NAMESPACE),
     (Need::ClockInterrupts, "clock", InTest, "use x86-64"),
     (Need::DebugAssertions, "debug", Look(debug_assertions), DEBUG),

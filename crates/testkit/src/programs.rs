@@ -18,6 +18,11 @@ pub fn missing_sshd() -> Option<String> {
     programs.find_map(missing)
 }
 
+/// Why no systemd with devices can be booted.
+pub fn missing_systemd() -> Option<String> {
+    ["systemd-analyze", "udevadm"].into_iter().find_map(missing)
+}
+
 /// Why no cluster of Slurm can be made.
 pub fn missing_slurm() -> Option<String> {
     ["slurmctld", "slurmd", "sbatch"]
