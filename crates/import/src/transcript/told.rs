@@ -201,7 +201,7 @@ fn test_of<'t>(
 }
 
 impl<'a> Teller<'a> {
-    /// Reads all, each author anew with a copy of `fresh`.
+    /// Reads all, each author again with a copy of `fresh`.
     fn tell(&mut self, fresh: &Reader<'a>) {
         let mut reader = fresh.clone();
         let mut heading: Option<&Statement> = None;
