@@ -285,7 +285,9 @@ fn show(line: &Spinner, progress: TuneProgress<'_>) {
     match progress {
         TuneProgress::Begins(budget) => {
             let most = budget.race_trials;
-            line.say(format!("The race takes at most {most} trials."));
+            line.say(format!(
+                "The race takes at most {most} trials, up to four times as many if they scatter."
+            ));
         }
         TuneProgress::Trying(candidate) => line.show(format!("can {candidate} be set?")),
         TuneProgress::Trial {

@@ -39,7 +39,7 @@ pub struct TuneRequest {
 /// What tuning reports while it goes on.
 #[derive(Debug)]
 pub enum TuneProgress<'a> {
-    /// The race begins, or goes on, with this budget.
+    /// The race begins with this budget, which may be widened.
     Begins(RaceBudget),
     /// Whether this candidate can be set is tried.
     Trying(&'a str),
@@ -385,11 +385,7 @@ impl<'a> Running<'a> {
                 self.trials.push(trial);
             }
             self.race.add_block(measured);
-            let budget = self.race.widen(self.plan.blocks as usize);
-            if budget != self.budget {
-                self.budget = budget;
-                progress(TuneProgress::Begins(budget));
-            }
+            self.budget = self.race.widen(self.plan.blocks as usize);
         }
         Ok(())
     }
