@@ -285,10 +285,11 @@ impl<'a> Walk<'a> {
         if self.used.len() == WORDS_MAX {
             return false;
         }
+        let is_of_name = |it: u8| it == b'-' || it == b'_' && word.contains('_');
         let plain = self.plain;
         let words = plain
             .bytes
-            .split(|it| !it.is_ascii_alphanumeric() && *it != b'-');
+            .split(|it| !it.is_ascii_alphanumeric() && !is_of_name(*it));
         let mut same = words.filter(|it| it.eq_ignore_ascii_case(word.as_bytes()));
         let is_used = same.nth(1).is_some();
         self.used.insert(String::from(word), is_used);
