@@ -4,8 +4,9 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::needs::{self, Scope};
 use crate::process::{cargo, output_of, run, run_line_by_line};
@@ -33,25 +34,24 @@ pub fn test(steps: &mut Steps, scope: Scope, no_install: bool, args: &[String]) 
     if scope == Scope::All {
         required = [required.as_str(), TIME].join(",");
     }
-    let tally = test_requiring(&required, scope, steps, no_install, args);
+    install(scope, steps, no_install);
+    let tally = test_requiring(&required, scope, steps, args);
     if scope == Scope::All {
         steps.run("fuzz targets", fuzz::check);
     }
     println!("{tally}");
 }
 
-fn test_requiring(
-    required: &str,
-    scope: Scope,
-    steps: &mut Steps,
-    no_install: bool,
-    args: &[String],
-) -> Tally {
+/// Installs what the tests need.
+fn install(scope: Scope, steps: &mut Steps, no_install: bool) {
     steps.run("peer programs", || needs::ensure_peers(scope, no_install));
     if scope == Scope::All {
         steps.run("guests", || guests::ensure(no_install));
         steps.run("axe-core", || needs::ensure_axe(no_install));
     }
+}
+
+fn test_requiring(required: &str, scope: Scope, steps: &mut Steps, args: &[String]) -> Tally {
     let mut tally = Tally::default();
     steps.run("tests", || run_tests(required, scope, args, &mut tally));
     steps.run("structure", tidy::check);
@@ -60,12 +60,22 @@ fn test_requiring(
     tally
 }
 
-/// Everything that a change must pass. The quick steps come first.
+/// Everything that a change must pass. The quick steps come first. cargo-deny is compiled while the others download.
 pub fn ci(steps: &mut Steps) {
+    let deny = thread::spawn(install_deny);
     steps.run("format", || {
         run(cargo().args(["fmt", "--all", "--check"]))?;
         passed(cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))
     });
+    steps.run("bpf compiler", bpf::install_compiler);
+    steps.run("page target", page::install_target);
+    install(Scope::All, steps, false);
+    steps.run("dependencies", || {
+        let installed = deny.join();
+        installed.unwrap_or_else(|_| bail!("installing cargo-deny panicked"))?;
+        dependencies()
+    });
+    steps.run("advisories", advisories);
     steps.run("clippy", || {
         let what = ["clippy", "--workspace", "--all-targets", "--locked"];
         passed(cargo().args(what).args(["--", "--deny", "warnings"]))
@@ -75,11 +85,7 @@ pub fn ci(steps: &mut Steps) {
         doc.args(["doc", "--workspace", "--no-deps", "--locked"]);
         passed(doc.env("RUSTDOCFLAGS", "--deny warnings"))
     });
-    steps.run("dependencies", dependencies);
-    steps.run("advisories", advisories);
-    steps.run("bpf compiler", bpf::install_compiler);
-    steps.run("page target", page::install_target);
-    let tally = test_requiring(REQUIRED_BY_CI, Scope::All, steps, false, &[]);
+    let tally = test_requiring(REQUIRED_BY_CI, Scope::All, steps, &[]);
     // Builds the targets, which checks them, too.
     steps.run("fuzz", fuzz::run_briefly);
     println!("{tally}");
@@ -124,13 +130,17 @@ fn run_tests(required: &str, scope: Scope, args: &[String], tally: &mut Tally) -
     Ok(Outcome::Passed)
 }
 
+fn install_deny() -> Result<()> {
+    if output_of(cargo().args(["deny", "--version"])).is_some() {
+        return Ok(());
+    }
+    eprintln!("   cargo-deny is missing: installing it takes a minute or two");
+    // It runs for a second, and to optimise it takes longer than to compile it.
+    run(cargo().args(["install", "cargo-deny", "--locked", "--debug", "--quiet"]))
+}
+
 /// Licences, banned crates and sources.
 fn dependencies() -> Result<Outcome> {
-    if output_of(cargo().args(["deny", "--version"])).is_none() {
-        eprintln!("   cargo-deny is missing: installing it takes a minute or two");
-        // It runs for a second, and to optimise it takes longer than to compile it.
-        run(cargo().args(["install", "cargo-deny", "--locked", "--debug"]))?;
-    }
     let deny = ["deny", "check", "--hide-inclusion-graph"];
     passed(cargo().args(deny).args(["bans", "licenses", "sources"]))
 }
