@@ -31,4 +31,4 @@ pub use run::search::{SearchProgress, SearchRequest, search, search_here};
 pub use run::session::{Identity, Session, StudyError, StudyProgress};
 pub use run::timer::apply;
 pub use run::trial::Trials;
-pub use run::tune::{TuneProgress, TuneRequest, tune, tune_here};
+pub use run::tune::{FINALS_MAX, TuneProgress, TuneRequest, tune, tune_here};

@@ -48,7 +48,7 @@ fn tuned(base: &str, limits: Vec<TuneLimit>, last: u32) -> Tune {
         &request.unwrap(),
         &mut test.lab,
         identity,
-        None,
+        Vec::new(),
         &cancel,
         |it| {
             if let TuneProgress::Trial { number, .. } = it {

@@ -12,7 +12,7 @@ use nicpoll_model::tune::{Tune, TuneGoal, TuneLimit};
 use nicpoll_model::units::parse_seconds;
 use nicpoll_report::render_html;
 use nicpoll_store::{Ended, Store};
-use nicpoll_study::{Identity, TuneProgress, TuneRequest, tune_here};
+use nicpoll_study::{FINALS_MAX, Identity, TuneProgress, TuneRequest, tune_here};
 use nicpoll_switch::{Candidate, Name, candidates, guard_of_this_program};
 use nicpoll_sys::schedule::allowed_cpus;
 use nicpoll_sys::tell;
@@ -186,8 +186,10 @@ fn request_of(args: &TuneArgs, study: &Path) -> Result<TuneRequest, Failure> {
 fn under_study(args: &TuneArgs, request: &TuneRequest, stop: &Stop) -> TuneRun {
     let guard = guard_of_this_program().context("finding this program")?;
     let identity = Identity::new(output::origin(), args.seed());
-    let (line, store) = (Spinner::new(), args.store()?);
-    let ended = tune_here(request, identity, store, guard, stop.asked(), |it| {
+    let line = Spinner::new();
+    let stores: Result<Vec<_>, _> = (0..FINALS_MAX).map(|_| args.store()).collect();
+    let stores = stores?.into_iter().flatten().collect();
+    let ended = tune_here(request, identity, stores, guard, stop.asked(), |it| {
         show(&line, it)
     })?;
     Ok(Ended {

@@ -45,6 +45,9 @@ const CANDIDATES: [&str; 18] = [
 /// Closer to the best than this is as good.
 const MARGIN: f64 = 1.05;
 
+/// Most candidates that are compared with the reference, as `nicpoll tune` has it.
+const FINALS_MAX: usize = 3;
+
 /// Blocks of the grid, as `nicpoll tune` has them if trials scatter little.
 const GRID_BLOCKS: usize = 16;
 
@@ -212,12 +215,25 @@ impl Tuned<'_> {
             budget = race.widen(GRID_BLOCKS);
         }
         self.grid += budget.grid_trials;
-        let winner = race.choice().filter(|it| *it > 0);
-        winner.map_or(0, |winner| self.compared(winner, &race, budget))
+        let mut winner = race.choice();
+        for final_number in 1.. {
+            let Some(candidate) = winner.filter(|it| *it > 0) else {
+                break;
+            };
+            match self.compared(candidate, &race, budget) {
+                Some(choice) => return choice,
+                None if final_number < FINALS_MAX && budget.has_room(self.trials) => {
+                    winner = race.runner_up(candidate);
+                }
+                None => break,
+            }
+        }
+        0
     }
 
-    /// Returns the winner or the reference, by blocks of their own.
-    fn compared(&mut self, winner: usize, race: &Race, budget: RaceBudget) -> usize {
+    /// Returns the winner or the reference, by blocks of their own; `None` if the winner does not keep the limits.
+    fn compared(&mut self, winner: usize, race: &Race, budget: RaceBudget) -> Option<usize> {
+        let is_broken = |race: &Race| race.dropped(0) == Some(TuneDropped::BreaksLimit);
         let mut again = [(); 2].map(|()| Race::new(1, self.rule(usize::MAX)));
         let mut pairs = Vec::new();
         for _ in 0..budget.final_blocks {
@@ -229,16 +245,16 @@ impl Tuned<'_> {
             for (own, (_, trial)) in again.iter_mut().zip(raced(block)) {
                 own.add_block(vec![(0, trial)]);
             }
+            if is_broken(&again[0]) {
+                return None;
+            }
         }
         let [own, reference] = &again;
-        let is_broken = |race: &Race| race.dropped(0) == Some(TuneDropped::BreaksLimit);
+        own.choice()?;
         let is_left = is_broken(race)
             || is_broken(reference)
             || self.verdict(&pairs) == Some(Verdict::Better);
-        match own.choice().is_some() && is_left {
-            true => winner,
-            false => 0,
-        }
+        Some(if is_left { winner } else { 0 })
     }
 
     fn verdict(&self, pairs: &[Pair]) -> Option<Verdict> {

@@ -58,6 +58,11 @@ impl RaceBudget {
             final_blocks,
         }
     }
+
+    /// Whether a final comparison more fits into the quarter of the grid after so many trials.
+    pub fn has_room(&self, trials: usize) -> bool {
+        trials + 2 * self.final_blocks <= self.grid_trials / GRID_SHARE
+    }
 }
 
 /// How a race is decided.
@@ -153,6 +158,17 @@ impl Race {
     /// Drops a candidate for a reason of the caller's.
     pub fn drop_out(&mut self, candidate: usize, why: TuneDropped) {
         self.dropped[candidate] = Some(why);
+    }
+
+    /// Takes out a candidate that broke a limit after the race, and returns the best of the others that keep all limits,
+    /// those that it had beaten included, by the blocks that each has in common with it.
+    pub fn runner_up(&mut self, broke: usize) -> Option<usize> {
+        self.drop_out(broke, TuneDropped::BreaksLimit);
+        let is_out = |it: &usize| !matches!(self.dropped[*it], None | Some(TuneDropped::Worse));
+        let kept = (0..self.trials.len()).filter(|it| !is_out(it) && self.is_kept(*it));
+        let gains = kept.filter_map(|it| Some((it, self.difference(it, broke)?.estimate)));
+        let best = gains.max_by(|one, other| one.1.total_cmp(&other.1));
+        best.map(|(candidate, _)| candidate)
     }
 
     /// Adds to each candidate's row how it stands, with its ratio to the first one.
@@ -484,6 +500,21 @@ mod tests {
         race.add_block(vec![(0, with(1.0, 1e-6)), (1, with(2.0, 0.0))]);
         assert_eq!(race.dropped(0), Some(TuneDropped::BreaksLimit));
         assert_eq!(race.choice(), Some(1));
+    }
+
+    #[test]
+    fn one_that_breaks_a_limit_later_leaves_the_place_to_the_next_best() {
+        let rule = RaceRule {
+            limits: vec![1.0],
+            ..RULE
+        };
+        let limited = [0.5, 0.5, 2.0, 0.5];
+        let (mut race, _) = run(&[1.5, 1.0, 1.1, 1.2], rule, 3, &limited);
+        assert_eq!(race.choice(), Some(1));
+        assert_eq!(race.dropped(3), Some(TuneDropped::Worse));
+        assert_eq!(race.runner_up(1), Some(3));
+        assert_eq!(race.runner_up(3), Some(0));
+        assert_eq!(race.runner_up(0), None);
     }
 
     #[test]

@@ -133,7 +133,11 @@ pub struct Session {
     /// Where to store a new study, and its kind.
     store: Option<(Store, StudyKind)>,
     earlier: Option<Earlier>,
+    is_enough: Option<IsEnough>,
 }
+
+/// Says of the trials so far whether more of them would change nothing.
+type IsEnough = Box<dyn Fn(&[Trial]) -> bool>;
 
 /// The earlier part of a resumed study.
 struct Earlier {
@@ -161,7 +165,14 @@ impl Session {
             identity,
             store,
             earlier: None,
+            is_enough: None,
         }
+    }
+
+    /// Ends the study after the first block for whose trials, with those before, this is true.
+    pub(crate) fn until(mut self, is_enough: impl Fn(&[Trial]) -> bool + 'static) -> Self {
+        self.is_enough = Some(Box::new(is_enough));
+        self
     }
 
     /// Resumes a study where it ended, with `anyway` even if the machine's conditions have changed. Of `identity`
@@ -204,6 +215,7 @@ impl Session {
                 taken: kept.taken,
                 recording,
             }),
+            is_enough: None,
         })
     }
 
@@ -274,13 +286,14 @@ impl Session {
     }
 
     fn carry_out(
-        self,
+        mut self,
         lab: &mut Lab,
         recording: &mut Option<Recording>,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(StudyProgress<'_>),
     ) -> Result<Study, StudyError> {
         let (begin, plan) = (self.identity.begin, self.plan.clone());
+        let is_enough = self.is_enough.take();
         let (design, mut head, done, taken) = self.open(lab, recording, cancel, progress)?;
         let is_resumed = !done.is_empty();
         if !is_resumed {
@@ -318,6 +331,7 @@ impl Session {
             done,
             recording,
             progress,
+            is_enough,
         };
         run.blocks()?;
         let mut study = run.head;
@@ -467,6 +481,7 @@ struct StudyRun<'a> {
     done: Vec<Trial>,
     recording: &'a mut Option<Recording>,
     progress: &'a mut dyn FnMut(StudyProgress<'_>),
+    is_enough: Option<IsEnough>,
 }
 
 impl StudyRun<'_> {
@@ -476,7 +491,7 @@ impl StudyRun<'_> {
         for group in remaining(self.plan, self.design.settings.len(), &self.done) {
             if group.block > round {
                 round = group.block;
-                if round > BLOCKS_MIN && self.is_enough()? {
+                if round > BLOCKS_MIN && self.is_narrow()? {
                     return Ok(());
                 }
                 for (workload, setting) in failing(&self.done) {
@@ -486,7 +501,8 @@ impl StudyRun<'_> {
                     return Ok(());
                 }
             }
-            if !self.block(&group)? {
+            let is_out_of_time = !self.block(&group)?;
+            if is_out_of_time || self.is_enough.as_ref().is_some_and(|it| it(&self.done)) {
                 return Ok(());
             }
         }
@@ -494,7 +510,7 @@ impl StudyRun<'_> {
     }
 
     /// Returns whether a study with a stop rule has measured enough.
-    fn is_enough(&self) -> Result<bool, StudyError> {
+    fn is_narrow(&self) -> Result<bool, StudyError> {
         let Some(width) = self.plan.stop_width_ratio else {
             return Ok(false);
         };

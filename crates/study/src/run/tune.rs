@@ -1,8 +1,8 @@
 //! The best setting of the studied interface under a workload.
 //!
 //! Candidates are raced in blocks; the winner is then compared with what was there by an ordinary study, in blocks of
-//! its own: those of the race chose it, and flatter it. A candidate is set as its command sets it: its timer is not
-//! tuned to a period.
+//! its own: those of the race chose it, and flatter it. If it breaks a limit there, the comparison ends, and the next
+//! best has one. A candidate is set as its command sets it: its timer is not tuned to a period.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,9 @@ use std::time::Instant;
 
 use nicpoll_lab::{INTERFACE, Lab, LabError, Refused};
 use nicpoll_model::numbers::{counted, figure};
-use nicpoll_model::tune::{KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneGoal, TuneLimit};
+use nicpoll_model::tune::{
+    KeptFigure, TUNE_SCHEMA, Tune, TuneCandidate, TuneDropped, TuneGoal, TuneLimit,
+};
 use nicpoll_model::{Measure, Metric, Plan, Study, StudyKind, Trial, Verdict, WorkUnit};
 use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::search::race::{Race, RaceBudget, RaceRule, RaceTrial};
@@ -24,6 +26,9 @@ use crate::plan::{Lengths, MARGIN, outline, plan_of};
 use crate::run::session::{Identity, Session, StudyError, StudyProgress, in_lab};
 use crate::run::timer::apply;
 use crate::run::trial::Trials;
+
+/// Most candidates that are compared with the base, one after another.
+pub const FINALS_MAX: usize = 3;
 
 /// What to tune for.
 #[derive(Clone, Debug)]
@@ -161,6 +166,15 @@ impl TuneRequest {
         }
     }
 
+    /// Returns how a setting alone stands by its trials among these.
+    fn alone<'a>(&self, setting: &str, trials: impl IntoIterator<Item = &'a Trial>) -> Race {
+        let mut race = Race::new(1, self.rule(usize::MAX));
+        for trial in trials.into_iter().filter(|it| it.setting == setting) {
+            race.add_block(vec![(0, self.result(trial))]);
+        }
+        race
+    }
+
     fn result(&self, trial: &Trial) -> RaceTrial {
         let limits = self.limits.iter();
         RaceTrial {
@@ -202,16 +216,17 @@ fn kept_figure(trial: &Trial, figure: KeptFigure) -> Option<f64> {
 pub fn tune_here(
     request: &TuneRequest,
     identity: Identity,
-    store: Option<Store>,
+    stores: Vec<Store>,
     guard: Command,
     cancel: &AtomicBool,
     progress: impl FnMut(TuneProgress<'_>),
 ) -> Result<Ended<Tune, StudyError>, LabError> {
-    let run = |lab: &mut Lab| tune(request, lab, identity, store, cancel, progress);
+    let run = |lab: &mut Lab| tune(request, lab, identity, stores, cancel, progress);
     in_lab(&request.design.topology, false, guard, run)?
 }
 
-/// Tunes on a lab. Settings are restored before it returns. The final comparison is stored.
+/// Tunes on a lab. Settings are restored before it returns. Each final comparison is stored in one of these stores,
+/// while there are any; there are [`FINALS_MAX`] at most.
 ///
 /// # Errors
 /// When nothing can be measured.
@@ -219,7 +234,7 @@ pub fn tune(
     request: &TuneRequest,
     lab: &mut Lab,
     identity: Identity,
-    store: Option<Store>,
+    stores: Vec<Store>,
     cancel: &AtomicBool,
     mut progress: impl FnMut(TuneProgress<'_>),
 ) -> Result<Ended<Tune, StudyError>, LabError> {
@@ -251,22 +266,7 @@ pub fn tune(
             alone(found)
         }
         Err(error) => return Err(error),
-        Ok(()) => match running.winner(&mut found) {
-            None => alone(found),
-            Some(pair) => {
-                let blocks = running.budget.final_blocks as u32;
-                let (design, plan) = last(request, pair, blocks, identity.seed)?;
-                let store = store.map(|store| (store, StudyKind::Study));
-                // The time of the race is not the study's.
-                let identity = Identity {
-                    begin: Instant::now(),
-                    ..identity
-                };
-                let session = Session::new(design, plan, identity, store);
-                let study = session.run(lab, cancel, |it| progress(TuneProgress::Final(it)));
-                settled(request, found, study, cancel)
-            }
-        },
+        Ok(()) => running.finals(found, identity, stores, lab, cancel, &mut progress)?,
     };
     if let Ok(found) = &mut ended.outcome {
         found.elapsed_seconds = begin.elapsed().as_secs_f64();
@@ -351,7 +351,7 @@ struct Running<'a> {
     trials: Vec<Trial>,
 }
 
-impl<'a> Running<'a> {
+impl Running<'_> {
     fn race(
         &mut self,
         lab: &mut Lab,
@@ -390,8 +390,74 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Returns the winner and the base, if they are to be compared; else says why not.
-    fn winner(&self, found: &mut Tune) -> Option<[&'a NamedSetting; 2]> {
+    /// Compares the winner with the base; if it breaks a limit there, the next best, as long as all trials are at most a
+    /// quarter of the grid's.
+    fn finals(
+        &mut self,
+        mut found: Tune,
+        identity: Identity,
+        stores: Vec<Store>,
+        lab: &mut Lab,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(TuneProgress<'_>),
+    ) -> Result<Ended<Tune, StudyError>, LabError> {
+        let Some(mut winner) = self.winner(&mut found) else {
+            return Ok(alone(found));
+        };
+        let mut stores = stores.into_iter();
+        let mut used = self.trials.len();
+        let mut finals = 0;
+        let ended = loop {
+            finals += 1;
+            let study = self.compare(winner, &identity, stores.next(), lab, cancel, progress)?;
+            used += study.outcome.as_ref().map_or(0, |it| it.trials.len());
+            let (ended, is_kept) = settled(self.request, &mut found, study, cancel);
+            let may_follow = finals < FINALS_MAX && self.budget.has_room(used);
+            let is_out = ended.outcome.is_ok() && found.is_finished && !is_kept;
+            match self.race.runner_up(winner) {
+                Some(next) if next > 0 && is_out && may_follow => winner = next,
+                _ => break ended,
+            }
+            let next = &mut found.candidates[winner];
+            // It was worse than one that is out.
+            next.dropped = None;
+            found.winner = Some(next.name.clone());
+        };
+        Ok(Ended {
+            outcome: ended.outcome.map(|()| found),
+            place: ended.place,
+            unstored: ended.unstored,
+        })
+    }
+
+    /// Compares a candidate with the base in blocks of their own. It ends when the candidate breaks a limit.
+    fn compare(
+        &self,
+        winner: usize,
+        identity: &Identity,
+        store: Option<Store>,
+        lab: &mut Lab,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(TuneProgress<'_>),
+    ) -> Result<Ended<Study, StudyError>, LabError> {
+        let blocks = self.budget.final_blocks as u32;
+        let pair = [winner, 0].map(|it| &self.design.settings[it]);
+        let (design, plan) = last(self.request, pair, blocks, identity.seed)?;
+        // The time of the race is not the study's.
+        let identity = Identity {
+            begin: Instant::now(),
+            ..identity.clone()
+        };
+        let (request, name) = (self.request.clone(), String::from(pair[0].name()));
+        let breaks = Some(TuneDropped::BreaksLimit);
+        let is_broken = move |it: &[Trial]| request.alone(&name, it).dropped(0) == breaks;
+        let store = store.map(|store| (store, StudyKind::Study));
+        let session = Session::new(design, plan, identity, store).until(is_broken);
+        Ok(session.run(lab, cancel, |it| progress(TuneProgress::Final(it))))
+    }
+
+    /// Returns the winner, if it is to be compared with the base; else says why not.
+    fn winner(&self, found: &mut Tune) -> Option<usize> {
         let settings = &self.design.settings;
         let winner = self.race.choice();
         found.winner = winner.map(|it| String::from(settings[it].name()));
@@ -405,9 +471,7 @@ impl<'a> Running<'a> {
             Some(0) => format!("it is the best that was tried, or as good within {margin} %"),
             Some(_) => String::new(),
         };
-        winner
-            .filter(|it| *it > 0)
-            .map(|it| [&settings[it], &settings[0]])
+        winner.filter(|it| *it > 0)
     }
 
     /// Adds what the race found to the document.
@@ -467,49 +531,49 @@ fn last(
 }
 
 /// Decides by the final comparison: the winner is chosen if it is better, or if it keeps the limits and the base does
-/// not.
+/// not. Returns whether it keeps them, too.
 fn settled(
     request: &TuneRequest,
-    mut found: Tune,
+    found: &mut Tune,
     study: Ended<Study, StudyError>,
     cancel: &AtomicBool,
-) -> Ended<Tune, StudyError> {
+) -> (Ended<(), StudyError>, bool) {
+    let mut is_kept = false;
     let outcome = match study.outcome {
         Err(_) if cancel.load(Ordering::Relaxed) => {
             found.is_finished = false;
             found.because = String::from("the final comparison was ended");
-            Ok(found)
+            Ok(())
         }
         Err(error) => Err(error),
         Ok(study) => {
-            decide(request, &mut found, &study);
+            is_kept = decide(request, found, &study);
             found.study = Some(study);
-            Ok(found)
+            Ok(())
         }
     };
-    Ended {
+    let ended = Ended {
         outcome,
         place: study.place,
         unstored: study.unstored,
-    }
+    };
+    (ended, is_kept)
 }
 
-fn decide(request: &TuneRequest, found: &mut Tune, study: &Study) {
+/// Decides, and returns whether the winner keeps the limits.
+fn decide(request: &TuneRequest, found: &mut Tune, study: &Study) -> bool {
     let winner = found.winner.clone().unwrap_or_default();
-    let again = |setting: &str| {
-        let mut race = Race::new(1, request.rule(usize::MAX));
-        for trial in study.trials.iter().filter(|it| it.setting == setting) {
-            race.add_block(vec![(0, request.result(trial))]);
-        }
-        race
-    };
+    let again = |setting: &str| request.alone(setting, &study.trials);
     let is_kept = request.limits.is_empty() || again(&winner).choice().is_some();
-    let broke = again(&found.reference).dropped(0);
-    found.candidates[0].dropped = found.candidates[0].dropped.or(broke);
+    for own in &mut found.candidates {
+        // A setting without trials in the comparison has broken nothing in it.
+        own.dropped = again(&own.name).dropped(0).or(own.dropped);
+    }
     let mut compared = study.comparisons.iter();
     let compared = compared.find(|it| it.metric == request.metric);
     let verdict = compared.and_then(|it| it.verdict);
     let is_better = verdict.is_some_and(|it| it.without_weight() == Verdict::Better);
     let blocks = counted(compared.map_or(0, |it| it.blocks), "block");
     found.conclude(is_kept, is_better, &blocks);
+    is_kept
 }
