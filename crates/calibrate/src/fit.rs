@@ -6,11 +6,11 @@
 //! ([`crate::PublishedTable::parse`]). Costs that only polling has follow the factors of the rest. Tables and hardware facts
 //! determine the fit to the last digit; earlier fitted values do not matter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use nicpoll_model::FileError;
-use nicpoll_model::sim::ErrorKind;
+use nicpoll_model::sim::{ErrorKind, FittedFactor, GroupFit};
 use nicpoll_sim::{HostModel, SimError, workers};
 use serde::{Deserialize, Serialize};
 
@@ -80,60 +80,6 @@ pub struct Parameter {
     pub like: Option<String>,
     /// The factor that the search begins with.
     pub start: u64,
-}
-
-/// The fit of a group.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GroupFit {
-    /// Name of the group.
-    pub name: String,
-    /// Names of its parameters and their factors, in thousandths.
-    pub factors: Vec<(String, u64)>,
-    /// Figures that it was fitted to.
-    pub figures: usize,
-    /// The mean square of their errors, in units of 2 % of a rate or 5 % of a share.
-    pub mean_square: f64,
-    /// Simulations that it took.
-    pub simulations: u64,
-}
-
-/// The result of a fit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Fit {
-    /// The groups, in the order in which they were fitted.
-    pub groups: Vec<GroupFit>,
-    /// The library with the fitted numbers.
-    pub library: Library,
-}
-
-impl Fit {
-    /// Returns the result as text: each group with its error and its factors.
-    pub fn text(&self) -> String {
-        let library = &self.library;
-        let mut text = format!(
-            "{} parameters, fitted to {} figures under interrupts. Factors are on the costs of fit.toml.\n",
-            library.parameters().count(),
-            library.fitted_figures()
-        );
-        for group in &self.groups {
-            let plural = if group.factors.len() == 1 { "" } else { "s" };
-            text.push_str(&format!(
-                "\n{}: {} parameter{plural}, {} figures; root mean square error {:.2} (1 is 2 % of a rate or 5 % of a \
-                 share); {} simulations\n",
-                group.name,
-                group.factors.len(),
-                group.figures,
-                group.mean_square.sqrt(),
-                group.simulations
-            ));
-            for (name, thousandths) in &group.factors {
-                let factor = *thousandths as f64 / 1e3;
-                text.push_str(&format!("  {name:<12} x {factor:.3}\n"));
-            }
-        }
-        text.push('\n');
-        text
-    }
 }
 
 impl FitPlan {
@@ -227,31 +173,23 @@ impl Parameter {
     }
 }
 
-/// Fits all parameters.
+/// Fits the parameters of a set of groups, one of [`Library::sets`].
 ///
 /// # Errors
 /// What is wrong with the files, or why a run to be fitted cannot be simulated.
-pub fn fit(library: &Library) -> Result<Fit, SimError> {
+pub fn fit(library: &Library, set: &[usize]) -> Result<Vec<GroupFit>, SimError> {
     library.check()?;
-    let mut library = library.clone();
-    let plan = library.plan.clone();
-    for group in &plan.groups {
-        for parameter in &group.parameters {
-            library.apply(parameter, ONE * parameter.start);
-        }
+    let mut library = library.at_start();
+    let mut fitted = Vec::new();
+    for group in set {
+        let group = fit_group(&library, &library.plan.groups[*group])?;
+        library.take(&group)?;
+        fitted.push(group);
     }
-    let mut groups = Vec::new();
-    for group in &plan.groups {
-        let (fitted, factors) = fit_group(&library, group)?;
-        for (parameter, factor) in group.parameters.iter().zip(&factors) {
-            library.apply(parameter, *factor);
-        }
-        groups.push(fitted);
-    }
-    Ok(Fit { groups, library })
+    Ok(fitted)
 }
 
-fn fit_group(library: &Library, group: &FitGroup) -> Result<(GroupFit, Vec<u64>), SimError> {
+fn fit_group(library: &Library, group: &FitGroup) -> Result<GroupFit, SimError> {
     let runs: Vec<&PublishedRun> = library.runs_of(&group.name).collect();
     let figures: usize = runs.iter().map(|run| fitted_figures(run)).sum();
     let spans: Vec<SearchSpan> = group
@@ -292,14 +230,17 @@ fn fit_group(library: &Library, group: &FitGroup) -> Result<(GroupFit, Vec<u64>)
         return Err(SimError::from(format!("{}: {failure}", group.name)));
     }
     let names = group.parameters.iter().map(|parameter| &parameter.name);
-    let fitted = GroupFit {
+    let factors = names.zip(&found.values).map(|(name, factor)| FittedFactor {
+        name: name.clone(),
+        thousandths: *factor,
+    });
+    Ok(GroupFit {
         name: group.name.clone(),
-        factors: names.cloned().zip(found.values.iter().copied()).collect(),
-        figures,
+        factors: factors.collect(),
+        figures: figures as u64,
         mean_square: squares / figures.max(1) as f64,
         simulations: found.calls * runs.len() as u64,
-    };
-    Ok((fitted, found.values))
+    })
 }
 
 pub(crate) fn fitted_figures(run: &PublishedRun) -> usize {
@@ -429,6 +370,84 @@ impl Library {
             what(),
             known.join(", ")
         )))
+    }
+
+    /// Returns the groups, by their places in the plan, as sets that can be fitted separately: no group's runs are on a
+    /// host that a group of another set changes.
+    pub fn sets(&self) -> Vec<Vec<usize>> {
+        let changed: BTreeSet<&String> = self.parameters().flat_map(|it| &it.hosts).collect();
+        let mut sets: Vec<(Vec<usize>, BTreeSet<&String>)> = Vec::new();
+        for (place, group) in self.plan.groups.iter().enumerate() {
+            let own = group.parameters.iter();
+            let own = own.flat_map(|it| it.hosts.iter().chain(&it.like));
+            let all = own.chain(self.runs_of(&group.name).flat_map(|run| &run.hosts));
+            let hosts: BTreeSet<&String> = all.filter(|it| changed.contains(it)).collect();
+            let shares = |it: &(Vec<usize>, BTreeSet<&String>)| !it.1.is_disjoint(&hosts);
+            let (joined, rest): (Vec<_>, Vec<_>) = sets.into_iter().partition(shares);
+            let mut set = (Vec::new(), hosts.clone());
+            for (groups, hosts) in joined {
+                set.0.extend(groups);
+                set.1.extend(hosts);
+            }
+            set.0.push(place);
+            sets = rest;
+            sets.push(set);
+        }
+        let mut sets: Vec<Vec<usize>> = sets.into_iter().map(|(groups, _)| groups).collect();
+        sets.iter_mut().for_each(|it| it.sort_unstable());
+        sets.sort_unstable();
+        sets
+    }
+
+    /// Returns the library before a fit: with the factors that the searches begin with.
+    pub fn at_start(&self) -> Library {
+        let mut library = self.clone();
+        for parameter in self.parameters() {
+            library.apply(parameter, ONE * parameter.start);
+        }
+        library
+    }
+
+    /// Returns the library with the numbers of a whole fit.
+    ///
+    /// # Errors
+    /// When the fit is of another plan.
+    pub fn fitted<'a>(
+        &self,
+        groups: impl IntoIterator<Item = &'a GroupFit>,
+    ) -> Result<Library, SimError> {
+        let mut library = self.at_start();
+        let mut taken = 0;
+        for group in groups {
+            library.take(group)?;
+            taken += 1;
+        }
+        match taken == self.plan.groups.len() {
+            true => Ok(library),
+            false => Err(SimError::from(format!(
+                "{taken} groups are fitted, and fit.toml has {}",
+                self.plan.groups.len()
+            ))),
+        }
+    }
+
+    /// Sets the numbers of a fitted group.
+    fn take(&mut self, fitted: &GroupFit) -> Result<(), SimError> {
+        let groups = self.plan.groups.iter();
+        let group = groups.clone().find(|it| it.name == fitted.name).cloned();
+        let parameters = group.map(|it| it.parameters).unwrap_or_default();
+        let names = parameters.iter().map(|it| &it.name);
+        if parameters.is_empty() || !names.eq(fitted.factors.iter().map(|it| &it.name)) {
+            let wrong = format!(
+                "fit.toml has no group '{}' with these parameters",
+                fitted.name
+            );
+            return Err(SimError::from(wrong));
+        }
+        for (parameter, factor) in parameters.iter().zip(&fitted.factors) {
+            self.apply(parameter, factor.thousandths);
+        }
+        Ok(())
     }
 
     /// Returns every parameter, group by group.

@@ -19,9 +19,7 @@ mod table;
 mod this_machine;
 
 pub use compare::{SimulationJob, SimulationResult, rows_of, score_of};
-pub use fit::{
-    Fit, FitGroup, FitPlan, GroupFit, Library, Parameter, fit, fitted_fields, with_fitted,
-};
+pub use fit::{FitGroup, FitPlan, Library, Parameter, fit, fitted_fields, with_fitted};
 pub use measure::switching::ticks_per_second;
 pub use measure::{HostCosts, PutInForce, measure_costs};
 pub use scenario::RunLength;

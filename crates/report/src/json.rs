@@ -13,8 +13,8 @@ use nicpoll_model::engine::{
 };
 use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
 use nicpoll_model::sim::{
-    SIM_FIT_HOST_SCHEMA, SIM_PUBLISHED_SCHEMA, SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimFitHost,
-    SimPublished, SimRun, SimSweep,
+    SIM_FIT_HOST_SCHEMA, SIM_FIT_SCHEMA, SIM_PUBLISHED_SCHEMA, SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA,
+    SimFit, SimFitHost, SimPublished, SimRun, SimSweep,
 };
 use nicpoll_model::traffic::{
     IPERF_RUNS_SCHEMA, IPERF_SCHEMA, IperfEvent, IperfRun, IperfRuns, NETBLAST_RUNS_SCHEMA,
@@ -126,7 +126,7 @@ pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
 pub type NamedSchema = (&'static str, fn(&str) -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 30] = [
+pub const SCHEMAS: [NamedSchema; 31] = [
     (AB_SCHEMA, schema_of::<LiveAb>),
     (BLAST_SCHEMA, schema_of::<BlastDocument>),
     (CPU_TRUTH_SCHEMA, schema_of::<CpuTruth>),
@@ -144,6 +144,7 @@ pub const SCHEMAS: [NamedSchema; 30] = [
     (RR_SCHEMA, schema_of::<RrDocument>),
     (SET_SCHEMA, schema_of::<SwitchRun>),
     (SHOW_SCHEMA, schema_of::<Show>),
+    (SIM_FIT_SCHEMA, schema_of::<SimFit>),
     (SIM_FIT_HOST_SCHEMA, schema_of::<SimFitHost>),
     (SIM_PUBLISHED_SCHEMA, schema_of::<SimPublished>),
     (SIM_RUN_SCHEMA, schema_of::<SimRun>),

@@ -32,9 +32,9 @@ pub use documents::running::{
     BLAST_TEXTS, FORWARD_TEXTS, PageForm, PageTexts, RR_TEXTS, RunPage, SINK_TEXTS, finish_rr_page,
 };
 pub use documents::sim::{
-    plot_sweep, plot_ticks, render_host_file, render_sim_fit_host, render_sim_published,
-    render_sim_run, render_sim_sweep, render_sim_ticks, sim_run_page, sim_sweep_page,
-    sim_ticks_page,
+    plot_sweep, plot_ticks, render_host_file, render_sim_fit, render_sim_fit_host,
+    render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks, sim_run_page,
+    sim_sweep_page, sim_ticks_page,
 };
 pub use documents::stored::{choice_page, render_studies_text};
 pub use documents::study::brief_page;

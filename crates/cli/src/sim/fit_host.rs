@@ -46,7 +46,7 @@ pub struct HostFitArgs {
     #[arg(long, value_name = "FILE", requires = "host")]
     pub out: Option<PathBuf>,
     /// Print one JSON object instead of text
-    #[arg(long, requires = "host")]
+    #[arg(long)]
     pub json: bool,
 }
 

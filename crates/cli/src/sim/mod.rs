@@ -46,7 +46,7 @@ pub enum SimCommand {
     /// List the built-in hosts and the presets of host files, or print one
     #[command(after_help = include_str!("../help/sim-hosts-examples.txt"))]
     Hosts(HostsArgs),
-    /// Join the parts of a sweep
+    /// Join the parts of a sweep or a fit
     #[command(after_help = include_str!("../help/sim-merge-examples.txt"))]
     Merge(MergeArgs),
     /// Sample pulses of work at clock ticks, next to the exact CPU time
@@ -88,6 +88,6 @@ pub fn run(args: &SimArgs) -> Result<u8, Failure> {
         SimCommand::Ticks(args) => ticks::run(args),
         SimCommand::Published(args) => published::published(args),
         SimCommand::Fit(args) if args.host => fit_host::run(&args.this_machine),
-        SimCommand::Fit(args) => published::fit_hosts(&args.published),
+        SimCommand::Fit(args) => published::fit_hosts(&args.published, args.this_machine.json),
     }
 }

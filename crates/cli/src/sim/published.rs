@@ -1,9 +1,9 @@
 //! `nicpoll sim published` and `nicpoll sim fit`: simulates published measurements, and fits hosts to them.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{fs, iter};
 
 use anyhow::Context;
 use clap::Args;
@@ -11,10 +11,13 @@ use nicpoll_calibrate::{
     FitPlan, Library, PublishedTable, RunLength, SimulationJob, fit, rows_of, score_of, with_fitted,
 };
 use nicpoll_model::FileError;
-use nicpoll_model::sim::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
-use nicpoll_report::render_sim_published;
+use nicpoll_model::sim::{
+    PublishedRow, SIM_FIT_SCHEMA, SIM_PUBLISHED_SCHEMA, SimFit, SimPublished,
+};
+use nicpoll_report::{render_sim_fit, render_sim_published};
 use nicpoll_sim::workers;
 
+use super::sweep::{self, Shard};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::options::{FILE_BYTES_MAX, HOST_FILE, at_line, parse_host, read_text, usage};
 use crate::output;
@@ -47,6 +50,13 @@ pub struct PublishedFitArgs {
     /// Write the fitted numbers into the host files
     #[arg(long)]
     pub write: bool,
+    /// Fit the Ith of N parts only, and print its JSON; `nicpoll sim merge` joins them. auto/N: the part that a Slurm
+    /// array or a Kubernetes Indexed Job gives this task (docs/clusters.md)
+    #[arg(long, value_name = "I/N", value_parser = Shard::of_task, requires = "json", conflicts_with_all = ["write", "host", "fitted"])]
+    pub shard: Option<Shard>,
+    /// Take the numbers from this JSON of a whole fit instead of fitting
+    #[arg(long, value_name = "FILE", conflicts_with = "host")]
+    pub fitted: Option<PathBuf>,
 }
 
 /// A directory such as `sim`: its library, and the texts of its host files by host name.
@@ -106,13 +116,24 @@ fn rows(library: &Library, has_sensitivity: bool) -> Result<Vec<PublishedRow>, F
 }
 
 /// Fits, and checks the host files against the result, or writes it to them.
-pub fn fit_hosts(args: &PublishedFitArgs) -> Result<u8, Failure> {
+pub fn fit_hosts(args: &PublishedFitArgs, has_json: bool) -> Result<u8, Failure> {
     let files = read(&args.directory)?;
-    let fit = fit(&files.library).map_err(usage)?;
-    let mut text = fit.text();
+    let fit = match &args.fitted {
+        Some(path) => sweep::read_part::<SimFit, SimFit>(path)?,
+        None => fitted(&files.library, args.shard)?,
+    };
+    if fit.shard.is_some() {
+        output::print_either(&fit, true, render_sim_fit)?;
+        return Ok(0);
+    }
+    let library = files
+        .library
+        .fitted(fit.sets.iter().flatten())
+        .map_err(usage)?;
+    let mut text = String::from("\n");
     let mut is_same = true;
     for (name, (path, before)) in &files.hosts {
-        let Some(host) = fit.library.hosts.get(name) else {
+        let Some(host) = library.hosts.get(name) else {
             continue;
         };
         let after = with_fitted(before, host).map_err(|error| at(path, &error))?;
@@ -130,11 +151,26 @@ pub fn fit_hosts(args: &PublishedFitArgs) -> Result<u8, Failure> {
     if is_same {
         text.push_str("The host files hold these numbers.\n");
     }
-    output::print(&text)?;
+    output::print_either(&fit, has_json, |fit| render_sim_fit(fit) + &text)?;
     Ok(if is_same || args.write {
         0
     } else {
         EXIT_FAILED
+    })
+}
+
+/// Fits all sets of groups, or those of a part.
+fn fitted(library: &Library, shard: Option<Shard>) -> Result<SimFit, Failure> {
+    let all = library.sets();
+    let of_all = |it: Shard| it.of_all(all.len(), iter::once(format!("{:?}", library.at_start())));
+    let part = shard.map(of_all);
+    let own = Shard::own(shard, all).into_iter();
+    let sets: Result<Vec<_>, _> = own.map(|set| fit(library, &set)).collect();
+    Ok(SimFit {
+        schema: String::from(SIM_FIT_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        shard: part,
+        sets: sets.map_err(usage)?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! `nicpoll sim sweep`: many runs, on all cores; `nicpoll sim merge`: the parts of a sweep as one.
+//! `nicpoll sim sweep`: many runs, on all cores; `nicpoll sim merge`: the parts of a sweep or a fit as one.
 
 use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,12 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep, join};
-use nicpoll_report::{plot_sweep, render_sim_sweep, sim_sweep_page, sweep_as_csv};
+use nicpoll_model::sim::{
+    InParts, SIM_FIT_SCHEMA, SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep, join,
+};
+use nicpoll_report::{plot_sweep, render_sim_fit, render_sim_sweep, sim_sweep_page, sweep_as_csv};
 use nicpoll_sim::{
     HostModel, PathHost, ReceiveDiscipline, SimError, Simulation, SimulationCost, TrafficModel,
     simulate, workers,
 };
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::run::{Length, parse_workload};
 use crate::failure::Failure;
@@ -49,7 +54,7 @@ pub struct SweepArgs {
     pub form: Form,
     /// Run the Ith of N parts only; `nicpoll sim merge` joins their JSON. auto/N: the part that a Slurm array or a
     /// Kubernetes Indexed Job gives this task (docs/clusters.md)
-    #[arg(long, value_name = "I/N", value_parser = |text: &str| Shard::parse(text, |name| env::var(name).ok()), conflicts_with_all = ["svg", "report"])]
+    #[arg(long, value_name = "I/N", value_parser = Shard::of_task, conflicts_with_all = ["svg", "report"])]
     pub shard: Option<Shard>,
 }
 
@@ -143,7 +148,7 @@ impl Range {
     }
 }
 
-/// A part of a sweep.
+/// A part of a sweep or a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// Its index, from 0.
@@ -157,6 +162,11 @@ pub struct Shard {
 const TASKS: [(&str, usize); 2] = [("SLURM_ARRAY_TASK_ID", 1), ("JOB_COMPLETION_INDEX", 0)];
 
 impl Shard {
+    /// Parses the part that is named, or that of this task.
+    pub fn of_task(text: &str) -> Result<Shard, String> {
+        Shard::parse(text, |name| env::var(name).ok())
+    }
+
     /// Parses `I/N` or `auto/N`, for which `variable` reads the environment.
     fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Shard, String> {
         let wrong = || {
@@ -204,8 +214,12 @@ struct SweepJob {
 
 pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let all = jobs(args)?;
-    let shard = args.shard.map(|shard| shard.of_jobs(&all));
-    let jobs = own(all, args.shard);
+    let made_of = || {
+        all.iter()
+            .map(|job| format!("{} {:?}", job.value, job.plan))
+    };
+    let shard = args.shard.map(|it| it.of_all(all.len(), made_of()));
+    let jobs = Shard::own(args.shard, all);
     let workers = workers::count();
     args.length.refuse_too_large(&SimulationCost {
         runs: jobs.iter().map(|job| job.plan.work()).sum(),
@@ -277,29 +291,26 @@ fn jobs(args: &SweepArgs) -> Result<Vec<SweepJob>, Failure> {
     Ok(jobs)
 }
 
-/// Returns the runs of a part: every `of`th.
-fn own(jobs: Vec<SweepJob>, shard: Option<Shard>) -> Vec<SweepJob> {
-    let Some(shard) = shard else {
-        return jobs;
-    };
-    let all = jobs.into_iter().enumerate();
-    let own = all.filter(|(index, _)| index % shard.of == shard.index);
-    own.map(|(_, job)| job).collect()
-}
-
 impl Shard {
-    /// Returns the part's identity among all runs of the sweep.
-    fn of_jobs(self, jobs: &[SweepJob]) -> SimShard {
-        let mut sweep = DefaultHasher::new();
-        for job in jobs {
-            job.value.hash(&mut sweep);
-            format!("{:?}", job.plan).hash(&mut sweep);
-        }
+    /// Returns what a part has of all points: every `of`th.
+    pub fn own<T>(shard: Option<Shard>, all: Vec<T>) -> Vec<T> {
+        let Some(shard) = shard else {
+            return all;
+        };
+        let all = all.into_iter().enumerate();
+        let own = all.filter(|(index, _)| index % shard.of == shard.index);
+        own.map(|(_, it)| it).collect()
+    }
+
+    /// Returns the part's identity among so many points, which are made of these.
+    pub fn of_all(self, points: usize, made_of: impl Iterator<Item = String>) -> SimShard {
+        let mut whole = DefaultHasher::new();
+        made_of.for_each(|it| it.hash(&mut whole));
         SimShard {
             number: self.index as u64 + 1,
             of: self.of as u64,
-            points_of_all: jobs.len() as u64,
-            sweep: format!("{:016x}", sweep.finish()),
+            points_of_all: points as u64,
+            sweep: format!("{:016x}", whole.finish()),
         }
     }
 }
@@ -336,27 +347,49 @@ pub struct MergeArgs {
     form: Form,
 }
 
+/// What every part begins with.
+#[derive(Serialize, Deserialize)]
+struct Named {
+    #[serde(default)]
+    schema: String,
+}
+
 pub fn merge(args: &MergeArgs) -> Result<u8, Failure> {
-    let parts: Result<Vec<SimSweep>, Failure> =
-        args.parts.iter().map(|path| read_part(path)).collect();
-    let joined = join(parts?).map_err(|error| {
-        let file = error.part.and_then(|place| args.parts.get(place));
+    let first: Named = read_part::<SimSweep, _>(&args.parts[0])?;
+    if first.schema != SIM_FIT_SCHEMA {
+        print(&joined(&args.parts)?, &args.form)?;
+        return Ok(0);
+    }
+    let Form {
+        csv, svg, report, ..
+    } = &args.form;
+    if *csv || svg.is_some() || report.is_some() {
+        return Err(usage("a fit has no points to plot; give --json"));
+    }
+    output::print_either(&joined(&args.parts)?, args.form.json, render_sim_fit)?;
+    Ok(0)
+}
+
+fn joined<P: InParts + Serialize + DeserializeOwned>(files: &[PathBuf]) -> Result<P, Failure> {
+    let parts: Result<Vec<P>, Failure> = files.iter().map(|it| read_part::<P, P>(it)).collect();
+    join(parts?).map_err(|error| {
+        let file = error.part.and_then(|place| files.get(place));
         Failure::Usage(match file {
             Some(file) => format!("{}: {error}", file.display()),
             None => error.to_string(),
         })
-    })?;
-    print(&joined, &args.form)?;
-    Ok(0)
+    })
 }
 
-fn read_part(path: &Path) -> Result<SimSweep, Failure> {
-    let open = || read_text(path, "part of a sweep", PART_BYTES_MAX);
+/// Reads something of a part of this kind.
+pub fn read_part<P: InParts, T: Serialize + DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let open = || read_text(path, "part", PART_BYTES_MAX);
     confined(open, |text: String| {
         serde_json::from_str(&text).map_err(|error| {
             Failure::Usage(format!(
-                "{}: this is not what `nicpoll sim sweep --shard I/N --json` of this version prints: {error}",
-                path.display()
+                "{}: this is not what `{} --shard I/N --json` of this version prints: {error}",
+                path.display(),
+                P::COMMAND
             ))
         })
     })

@@ -9,12 +9,11 @@ use crate::common::prelude::*;
 use crate::{printed, sim};
 
 /// Short, for a build without optimisation.
-const SWEEP: &str =
-    "generic --duration 20ms --warmup 20ms --over offered=20k..120k:3 --disciplines napi,busy-poll";
+const SWEEP: &str = "sweep generic --duration 20ms --warmup 20ms --over offered=20k..120k:3 --disciplines napi,busy-poll";
 const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/clusters");
 
 fn whole() -> String {
-    let line = format!("sweep {SWEEP} --json");
+    let line = format!("{SWEEP} --json");
     printed(&words(&line))
 }
 
@@ -45,7 +44,7 @@ fn path_with(folder: &Path, before: &str) -> String {
 
 #[test]
 fn the_tasks_of_an_indexed_job_are_the_parts() {
-    let text = fs::read_to_string(format!("{CLUSTERS}/sweep-job.json")).unwrap();
+    let text = fs::read_to_string(format!("{CLUSTERS}/sim-job.json")).unwrap();
     let job: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(job["spec"]["completionMode"], "Indexed");
     let tasks = job["spec"]["completions"].as_u64().unwrap() as u32;
@@ -137,7 +136,7 @@ impl<'a> Slurm<'a> {
     /// Submits the sweep, and returns the job's number.
     fn submit(&self, options: &str) -> String {
         let job = self.says(&format!(
-            "sbatch --parsable {options} {CLUSTERS}/sweep.sbatch {SWEEP}"
+            "sbatch --parsable {options} {CLUSTERS}/sim.sbatch {SWEEP}"
         ));
         assert!(!job.is_empty(), "it was not accepted");
         String::from(job.trim())

@@ -89,8 +89,11 @@ fn what_does_not_join_is_refused_with_file_and_remedy() {
         ),
         (vec![files[1].clone()], "missing; make them by --shard 1/2,"),
         (vec![first.clone(), first.clone()], "give each once"),
-        (vec![first.clone(), other[1].clone()], "of another sweep"),
-        (vec![whole], "it is a whole sweep"),
+        (
+            vec![first.clone(), other[1].clone()],
+            "not of the same as the first file",
+        ),
+        (vec![whole], "it is no part but the whole"),
         (vec![broken], "not those of the part"),
         (vec![none], "none.json: this is not what"),
         (vec![layout], "its schema is not nicpoll.sim-sweep/3"),
@@ -175,6 +178,7 @@ fn the_trials_count_as_work_and_can_be_left_out() {
 #[test]
 fn seeds_of_the_fuzz_target_are_parts_of_today() {
     let seed = include_str!("../../../../fuzz/seeds/sim_parts/two.json");
-    let sweep = nicpoll_model::sim::join(serde_json::from_str(seed).unwrap()).unwrap();
+    let sweep: nicpoll_model::sim::SimSweep =
+        nicpoll_model::sim::join(serde_json::from_str(seed).unwrap()).unwrap();
     assert_eq!(sweep.points.len(), 2);
 }

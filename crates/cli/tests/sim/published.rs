@@ -108,6 +108,95 @@ fn the_fit_gives_the_committed_numbers_without_the_rows_under_polling() {
     }
 }
 
+/// Makes the fit quick: without table C and its hosts, the most of it, and with shorter runs. Its numbers are others.
+fn hasten(directory: &Path) {
+    let path = directory.join("fit.toml");
+    let plan = fs::read_to_string(&path).unwrap();
+    let groups = plan.split("[[group]]\n");
+    let kept = groups.filter(|it| {
+        !["name = \"thin clients\"", "name = \"wrap\""]
+            .iter()
+            .any(|name| it.starts_with(name))
+    });
+    let kept = kept.collect::<Vec<_>>().join("[[group]]\n");
+    let lines = kept
+        .lines()
+        .map(|line| match line.starts_with("milliseconds") {
+            true => "milliseconds = 2\n".to_owned(),
+            false => format!("{line}\n"),
+        });
+    fs::write(&path, lines.collect::<String>()).unwrap();
+    for file in ["published/c.toml", "hosts/t5000.toml", "hosts/wrap.toml"] {
+        fs::remove_file(directory.join(file)).unwrap();
+    }
+}
+
+#[test]
+fn a_fit_in_parts_is_the_whole_to_the_byte_and_sets_the_same_numbers() {
+    needs!(Time);
+    let (copy, other) = (copied(), copied());
+    hasten(copy.path());
+    hasten(other.path());
+    let whole = sim(&["fit", "--json", "--write"], copy.path());
+    assert_code(&whole, 0);
+    let document: Value = serde_json::from_slice(&whole.stdout).unwrap();
+    assert_described(&document, "sim-fit");
+    let names = |set: &Value| -> Vec<String> {
+        let groups = set.as_array().unwrap().iter();
+        groups
+            .map(|it| String::from(it["name"].as_str().unwrap()))
+            .collect()
+    };
+    let sets: Vec<_> = document["sets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(names)
+        .collect();
+    // Groups with the same hosts stay together.
+    assert_eq!(sets, [vec!["servers", "servers, TCP"], vec!["router"]]);
+    let part = |number: usize| {
+        let shard = format!("{number}/2");
+        let output = sim(&["fit", "--json", "--shard", &shard], other.path());
+        assert_code(&output, 0);
+        let path = other.path().join(format!("{number}.json"));
+        fs::write(&path, output.stdout).unwrap();
+        path.display().to_string()
+    };
+    let parts = [1, 2].map(part);
+    let merged = |files: &[String]| {
+        let words = ["sim", "merge", "--json"].map(String::from);
+        Command::new(NICPOLL)
+            .args([&words[..], files].concat())
+            .output()
+            .unwrap()
+    };
+    let lost = merged(&parts[1..]);
+    assert_code(&lost, 2);
+    assert_has(
+        stderr(&lost),
+        "make them by --shard 1/2, in a Slurm array by --array=1,",
+    );
+    let joined = merged(&parts);
+    assert!(joined.stdout == whole.stdout, "{}", stderr(&joined));
+    let fitted = other.path().join("fit.json");
+    fs::write(&fitted, joined.stdout).unwrap();
+    let output = sim(
+        &["fit", "--write", "--fitted", fitted.to_str().unwrap()],
+        other.path(),
+    );
+    assert_code(&output, 0);
+    for entry in fs::read_dir(copy.path().join("hosts")).unwrap() {
+        let own = entry.unwrap().path();
+        let others = other.path().join("hosts").join(own.file_name().unwrap());
+        assert!(
+            fs::read(&own).unwrap() == fs::read(&others).unwrap(),
+            "{}",
+            own.display()
+        );
+    }
+}
+
 #[test]
 fn every_row_tells_what_it_is() {
     assert_described(&ALL, "sim-published");

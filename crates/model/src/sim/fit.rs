@@ -4,8 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::document::{HostFacts, named};
+use crate::sim::sweep::{InParts, SimShard};
 use crate::study::comparison::Metric;
 use crate::study::trial::TrialFigures;
+
+/// Name and version of the JSON of [`SimFit`].
+pub const SIM_FIT_SCHEMA: &str = "nicpoll.sim-fit/1";
 
 /// Name and version of the JSON of [`SimFitHost`].
 pub const SIM_FIT_HOST_SCHEMA: &str = "nicpoll.sim-fit-host/1";
@@ -38,6 +42,65 @@ pub struct SimFitHost {
     pub numbers: Vec<HostNumber>,
     /// Predictions compared with measurements; empty without `--check`.
     pub checks: Vec<HostCheck>,
+}
+
+/// Costs of published hosts, fitted to figures under interrupts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimFit {
+    /// Name and version of this layout: [`SIM_FIT_SCHEMA`].
+    pub schema: String,
+    /// Version of nicpoll.
+    pub nicpoll_version: String,
+    /// The part of the fit; null for the whole fit.
+    pub shard: Option<SimShard>,
+    /// Sets of groups, in the order of the plan: groups of different sets share no host.
+    pub sets: Vec<Vec<GroupFit>>,
+}
+
+/// The fit of a group of parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GroupFit {
+    /// Name of the group.
+    pub name: String,
+    /// Its parameters.
+    pub factors: Vec<FittedFactor>,
+    /// Figures that it was fitted to.
+    pub figures: u64,
+    /// The mean square of their errors, in units of 2 % of a rate or 5 % of a share.
+    pub mean_square: f64,
+    /// Simulations that it took.
+    pub simulations: u64,
+}
+
+/// A parameter, fitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FittedFactor {
+    /// Name of the parameter.
+    pub name: String,
+    /// The factor on the costs of the plan, in thousandths.
+    pub thousandths: u64,
+}
+
+impl InParts for SimFit {
+    type Point = Vec<GroupFit>;
+    const SCHEMA: &'static str = SIM_FIT_SCHEMA;
+    const COMMAND: &'static str = "nicpoll sim fit";
+
+    fn part(&self) -> (&str, Option<&SimShard>, &[Self::Point]) {
+        (&self.schema, self.shard.as_ref(), &self.sets)
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.nicpoll_version == other.nicpoll_version
+    }
+
+    fn whole(self, sets: Vec<Self::Point>) -> Self {
+        SimFit {
+            shard: None,
+            sets,
+            ..self
+        }
+    }
 }
 
 named! {

@@ -1,4 +1,4 @@
-//! Sweeps, and joining the parts of a sweep that were run separately.
+//! Sweeps, and joining the parts of a sweep or a fit that were run separately.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,17 +37,62 @@ pub struct SimPoint {
     pub figures: SimFigures,
 }
 
-/// A part of a sweep: of its runs in order, every `of`th, beginning with the `number`th.
+/// A part of a sweep or a fit: of its points in order, every `of`th, beginning with the `number`th.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimShard {
     /// Number of the part, from 1.
     pub number: u64,
     /// Number of parts.
     pub of: u64,
-    /// Number of points of all parts together.
+    /// Number of points of all parts together; of a fit, of sets.
     pub points_of_all: u64,
-    /// Hash of the host's numbers and every run of the sweep: equal in all parts of a sweep.
+    /// Hash of the host's numbers and every run of the sweep, or of the files of the fit: equal in all parts.
     pub sweep: String,
+}
+
+/// A document whose points can be made in parts.
+pub trait InParts: Sized {
+    /// What a part has some of.
+    type Point: Clone;
+    /// Name and version of its JSON.
+    const SCHEMA: &'static str;
+    /// The command that makes one.
+    const COMMAND: &'static str;
+
+    /// Returns its schema, which part it is, and the part's points.
+    fn part(&self) -> (&str, Option<&SimShard>, &[Self::Point]);
+
+    /// Whether this and another part differ only in their points.
+    fn is_like(&self, other: &Self) -> bool;
+
+    /// Returns the whole of which this is a part.
+    fn whole(self, points: Vec<Self::Point>) -> Self;
+}
+
+impl InParts for SimSweep {
+    type Point = SimPoint;
+    const SCHEMA: &'static str = SIM_SWEEP_SCHEMA;
+    const COMMAND: &'static str = "nicpoll sim sweep";
+
+    fn part(&self) -> (&str, Option<&SimShard>, &[Self::Point]) {
+        (&self.schema, self.shard.as_ref(), &self.points)
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        let names = |it: &Self| {
+            let names = [&it.parameter, &it.workload, &it.nicpoll_version];
+            names.map(String::clone)
+        };
+        names(self) == names(other)
+    }
+
+    fn whole(self, points: Vec<Self::Point>) -> Self {
+        SimSweep {
+            shard: None,
+            points,
+            ..self
+        }
+    }
 }
 
 /// Why parts cannot be joined.
@@ -71,11 +116,11 @@ impl JoinError {
 /// Missing parts that are named at most.
 const MISSING_MAX: usize = 100;
 
-/// Joins the parts of a sweep.
+/// Joins the parts of a sweep or a fit.
 ///
 /// # Errors
-/// Why the parts are not those of one sweep.
-pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
+/// Why the parts are not those of one.
+pub fn join<P: InParts>(parts: Vec<P>) -> Result<P, JoinError> {
     let mut shards = Vec::new();
     for (place, part) in parts.iter().enumerate() {
         shards.push(looked_at(place, part, &parts[0])?);
@@ -112,38 +157,35 @@ pub fn join(parts: Vec<SimSweep>) -> Result<SimSweep, JoinError> {
         );
         return Err(JoinError::of(None, why));
     }
-    let mut joined = SimSweep {
-        shard: None,
-        points: Vec::new(),
-        ..parts[0].clone()
-    };
-    let mut parts: Vec<_> = parts
-        .into_iter()
-        .map(|part| part.points.into_iter())
-        .collect();
-    while joined.points.len() as u64 != points_of_all {
-        for (_, place) in &order {
-            joined.points.extend(parts[*place].next());
-        }
+    let each = order.iter().map(|(_, place)| parts[*place].part().2.iter());
+    let mut each: Vec<_> = each.collect();
+    let mut points = Vec::new();
+    while points.len() as u64 != points_of_all {
+        points.extend(each.iter_mut().filter_map(Iterator::next).cloned());
     }
-    Ok(joined)
+    let first = parts.into_iter().next();
+    first
+        .map(|first| first.whole(points))
+        .ok_or_else(|| JoinError::of(None, "no part was given"))
 }
 
-/// Returns the part's shard, after checking that it belongs to the first part's sweep.
-fn looked_at<'a>(
+/// Returns the part's shard, after checking that it belongs to the same as the first part.
+fn looked_at<'a, P: InParts>(
     place: usize,
-    part: &'a SimSweep,
-    first: &SimSweep,
+    part: &'a P,
+    first: &P,
 ) -> Result<&'a SimShard, JoinError> {
     let wrong = |why: &str| Err(JoinError::of(place, why));
-    if part.schema != SIM_SWEEP_SCHEMA {
+    let (schema, shard, own_points) = part.part();
+    if schema != P::SCHEMA {
         return wrong(&format!(
-            "its schema is not {SIM_SWEEP_SCHEMA}; give what `nicpoll sim sweep --shard I/N --json` of this version \
-             prints"
+            "its schema is not {}; give what `{} --shard I/N --json` of this version prints",
+            P::SCHEMA,
+            P::COMMAND
         ));
     }
-    let Some(shard) = &part.shard else {
-        return wrong("it is a whole sweep; parts are made with --shard I/N");
+    let Some(shard) = shard else {
+        return wrong("it is no part but the whole; parts are made with --shard I/N");
     };
     let is_part = (1..=shard.of).contains(&shard.number);
     let before = shard.number.saturating_sub(1);
@@ -151,21 +193,17 @@ fn looked_at<'a>(
         .points_of_all
         .saturating_sub(before)
         .div_ceil(shard.of.max(1));
-    if !is_part || part.points.len() as u64 != points {
+    if !is_part || own_points.len() as u64 != points {
         return wrong(
             "its points are not those of the part that it says it is; make it again with --shard",
         );
     }
-    let is_same = first.shard.as_ref().is_some_and(|one| {
+    let is_same = first.part().1.is_some_and(|one| {
         (one.of, one.points_of_all, &one.sweep) == (shard.of, shard.points_of_all, &shard.sweep)
     });
-    let names = |sweep: &SimSweep| {
-        let names = [&sweep.parameter, &sweep.workload, &sweep.nicpoll_version];
-        names.map(String::clone)
-    };
-    if !is_same || names(part) != names(first) {
+    if !is_same || !part.is_like(first) {
         return wrong(
-            "it is of another sweep than the first file; parts have the same host file, options and version of nicpoll",
+            "it is not of the same as the first file; parts have the same files, options and version of nicpoll",
         );
     }
     Ok(shard)
