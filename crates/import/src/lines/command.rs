@@ -11,8 +11,9 @@ const WORDS_MAX: usize = 40;
 /// A tool, its name, how many misspelt letters to accept, and a test of its first argument.
 type Known = (Tool, &'static str, usize, fn(&str) -> bool);
 
-const KNOWN: [Known; 13] = [
+const KNOWN: [Known; 14] = [
     (Tool::Iperf, "iperf", 1, is_option),
+    (Tool::Ttcp, "ttcp", 0, is_option),
     (Tool::Netblast, "netblast", 2, is_address),
     (Tool::Netreceive, "netreceive", 2, is_number),
     (Tool::Netsend, "netsend", 1, is_address),
@@ -110,12 +111,31 @@ fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
     // Check the first argument before reading the rest: in prose, the name is not a command.
     let first = arguments(&mut cursor.clone(), tool, 1);
     takes(first.first().map_or("", String::as_str)).then_some(())?;
-    Some(ToolCommand {
+    let command = ToolCommand {
         tool,
         host: None,
         is_prompted: false,
         words: arguments(cursor, tool, WORDS_MAX),
+    };
+    Some(match tool {
+        Tool::Ttcp => of_ttcp(&command),
+        _ => command,
     })
+}
+
+/// A command of ttcp in the options of iperf: `-c alpha -l 64 -u`, or `-s`.
+fn of_ttcp(command: &ToolCommand) -> ToolCommand {
+    let is_host = |it: &&String| it.contains(['.', ':']) || !it.starts_with('-') && !is_number(it);
+    let mut words = match command.words.last().filter(is_host) {
+        Some(host) if !command.has('r') => vec!["-c", host],
+        _ => vec!["-s"],
+    };
+    words.extend(command.option('l').into_iter().flat_map(|it| ["-l", it]));
+    words.extend(command.has('u').then_some("-u"));
+    ToolCommand {
+        words: words.into_iter().map(String::from).collect(),
+        ..command.clone()
+    }
 }
 
 /// Whether a word is a tool's name; `plain` is the word without a release number.

@@ -12,6 +12,7 @@ pub(crate) mod netrate;
 pub(crate) mod prose;
 pub(crate) mod seen;
 mod statistics;
+pub(crate) mod ttcp;
 
 use std::sync::LazyLock;
 
@@ -55,7 +56,7 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 22] = [
+static RECOGNISERS: [(&[u8], Recogniser); 23] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (b"CS", One(|cursor| iperf::banner(cursor).map(Seen::Banner))),
@@ -63,6 +64,7 @@ static RECOGNISERS: [(&[u8], Recogniser); 22] = [
     (b"TUSR", One(iperf::size)),
     (b"#$%>", Several(command::prompted)),
     (b"eins./", One(command::bare)),
+    (b"t", One(ttcp::line)),
     (b"u", One(host::uptime)),
     (b"sfat", One(netrate::blast_line)),
     (DIGITS, One(netrate::receive_line)),

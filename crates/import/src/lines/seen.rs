@@ -59,6 +59,8 @@ pub enum Seen {
     Uptime(f64, f64),
     /// A figure with a unit outside any tool's known output.
     Loose(f64, MeasuredUnit),
+    /// A line of a tool without a result.
+    Remark,
     /// Something like figures that cannot be read, and why.
     Spoilt(&'static str),
 }
@@ -67,6 +69,7 @@ pub enum Seen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
     Iperf,
+    Ttcp,
     Netblast,
     Netreceive,
     Netsend,

@@ -13,6 +13,7 @@ use crate::cursor::MeasuredUnit;
 use crate::lines::address::AddressMention;
 use crate::lines::prose::{KINDS, Sentence, is_in};
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
+use crate::lines::ttcp;
 
 /// A value, its text, and its place.
 #[derive(Clone, Debug)]
@@ -414,6 +415,10 @@ impl StreamLines {
         self.total().is_some()
     }
 
+    pub fn is_ttcp(&self) -> bool {
+        [ttcp::SENDER, ttcp::RECEIVER].contains(&self.id.as_str())
+    }
+
     /// Whether a line from 0 can follow the only one so far, as the total after a single interval.
     fn goes_on_with(&self, line: &IntervalLine) -> bool {
         let [first] = &self.lines[..] else {
@@ -607,6 +612,9 @@ impl ToolBlock {
 
     /// Whether this end sends the stream.
     pub fn sends(&self, stream: &StreamLines) -> Option<bool> {
+        if stream.is_ttcp() {
+            return Some(stream.id == ttcp::SENDER);
+        }
         let port = self.server_port();
         let reverses = self.reverses();
         if let Some(ConnectedLine { local, peer, .. }) = &stream.connected {

@@ -336,13 +336,17 @@ pub fn trial(
         pairing: pair.basis,
         quantity: String::from("bits_per_second"),
         quoted_again: pair.ends().flat_map(|it| it.again.clone()).collect(),
-        ..blank("iperf", place)
+        ..blank(if is_ttcp(pair) { "ttcp" } else { "iperf" }, place)
     };
     of_iperf(&mut trial, pair);
     trial
 }
 
-/// `iperf-tcp`, `iperf-tcp-both-ways`, `iperf-udp-1470-ipv6`.
+fn is_ttcp(pair: &EndPair) -> bool {
+    pair.ends().any(|it| it.stream.is_ttcp())
+}
+
+/// `iperf-tcp`, `iperf-tcp-both-ways`, `iperf-udp-1470-ipv6`, `ttcp-tcp`.
 fn workload(pair: &EndPair) -> String {
     let is_udp = pair.ends().any(|it| it.is_udp);
     let option = |letter: char| {
@@ -364,7 +368,12 @@ fn workload(pair: &EndPair) -> String {
             .ends()
             .any(|it| it.block.command.as_ref().is_some_and(|it| it.has('V')));
     TrafficKind {
-        tool: if is_udp { "iperf-udp" } else { "iperf-tcp" },
+        tool: match (is_ttcp(pair), is_udp) {
+            (true, true) => "ttcp-udp",
+            (true, false) => "ttcp-tcp",
+            (false, true) => "iperf-udp",
+            (false, false) => "iperf-tcp",
+        },
         payload_bytes: size.as_deref().filter(|_| is_udp),
         is_ipv6,
         streams: option('P').filter(|it| *it != "1"),

@@ -583,7 +583,8 @@ impl<'a> Walk<'a> {
             let is_new = it.streams.iter().all(|it| it.id != line.value.id);
             it.is_over() && (is_new || line.value.start == 0.0)
         });
-        if is_elsewhere || is_parted && is_of_next {
+        let is_ttcp = line.value.id.starts_with("ttcp");
+        if is_elsewhere || (is_parted || is_ttcp) && is_of_next {
             self.end_block();
         }
         match self.open(place).line(line) {
@@ -619,7 +620,7 @@ impl<'a> Walk<'a> {
             false => TerminalHost::inferred(self.host(&place).name),
         };
         match command.tool {
-            Tool::Iperf => {
+            Tool::Iperf | Tool::Ttcp => {
                 self.end_block();
                 self.block = Some(ToolBlock::new(place, host, Some(Rc::new(command.clone()))));
             }
