@@ -55,7 +55,7 @@ impl AddressMention {
 }
 
 /// Whether a word may be a host's name.
-fn is_name(word: &str) -> bool {
+pub fn is_name(word: &str) -> bool {
     let small = word.to_ascii_lowercase();
     word.len() > 1
         && word.starts_with(|it: char| it.is_ascii_alphabetic())

@@ -62,6 +62,11 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     let mark = cursor.at;
     cursor.at += 1;
     let (host, began) = prompt(cursor.bytes, mark, from);
+    // `[2.4.0-RELEASE][admin@muro]/root: top`
+    let text = &cursor.bytes[began..mark];
+    if cursor.bytes[mark] == b':' && !(text.starts_with(b"[") && text.contains(&b'@')) {
+        return None;
+    }
     let known = cursor.attempt(|cursor| command(cursor.spaces()));
     // Of another command the prompt says whose terminal it is.
     let other = || {

@@ -62,7 +62,7 @@ static RECOGNISERS: [(&[u8], Recogniser); 23] = [
     (b"CS", One(|cursor| iperf::banner(cursor).map(Seen::Banner))),
     (b"R", One(iperf::reverse)),
     (b"TUSR", One(iperf::size)),
-    (b"#$%>", Several(command::prompted)),
+    (b"#$%>:", Several(command::prompted)),
     (b"eins./", One(command::bare)),
     (b"t", One(ttcp::line)),
     (b"u", One(host::uptime)),

@@ -72,7 +72,7 @@ const NOT_HOSTS: &str = "directions streams interfaces ports cards runs tests ca
 const CUTS: [char; 6] = [',', ';', ':', '(', ')', '/'];
 const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
-pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
+pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|forgot to|did not note|didn t note|unknown|\
     nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
     don t ask me|no longer know|no longer sure|not certain|not recorded|lost track";
 /// Phrases of what is of no test that the text shows.
@@ -102,6 +102,19 @@ pub const POLLING_SWITCHES: [&str; 3] = ["polling.enable", "busy_poll", "busy_re
 pub const KINDS: &str = "laptop desktop workstation notebook nas router gateway firewall";
 /// Words before the number or the letter of a test.
 const RUNS: &str = "run runs test tests try case";
+
+/// Words after `on` that name no host.
+const NO_HOSTS: &str = "the it this that both all each linux freebsd netbsd openbsd debian ubuntu off one two side box \
+    host machine average top tcp udp ip ipv4 ipv6 http nfs i o cpu irq idle less more then not so";
+
+/// Whether a word names no host, though one could stand there.
+pub fn is_common(word: &str) -> bool {
+    [
+        NO_HOSTS, POLLS, INTERRUPTS, SENDERS, RECEIVERS, KINDS, MACHINES,
+    ]
+    .iter()
+    .any(|list| is_in(word, list))
+}
 
 /// Whether a word is in a list of words.
 pub fn is_in(word: &str, words: &str) -> bool {
@@ -293,8 +306,9 @@ impl Sentence {
         (!is_screen && !text.ends_with("wrote:")).then_some(sentence)
     }
 
-    /// The number of the test that it names, and whether it is of that: `for the second one`, `in run 2`.
-    pub fn run_number(&self) -> Option<(usize, bool)> {
+    /// The numbers of the tests that it names, and whether it is of these: `for the second one`, `in run 2`, `during the
+    /// first and the second`.
+    pub fn run_numbers(&self) -> Vec<(usize, bool)> {
         const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
         const OF: &str = "for in of during from";
         // `the second one` may count from anywhere.
@@ -302,18 +316,26 @@ impl Sentence {
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let is_of = |at: Option<usize>| is_in(word(at), OF);
-        words.iter().enumerate().find_map(|(at, it)| {
+        let mut found: Vec<(usize, bool)> = Vec::new();
+        for (at, it) in words.iter().enumerate() {
             let next = word(Some(at + 1));
-            match ORDINALS.split(' ').position(|ordinal| ordinal == *it) {
+            let number = match ORDINALS.split(' ').position(|ordinal| ordinal == *it) {
                 Some(ordinal) => {
-                    let is_of = word(at.checked_sub(1)) == "the" && is_of(at.checked_sub(2));
+                    let before = at.checked_sub(2);
+                    let is_next = word(before) == "and" && found.last().is_some_and(|it| it.1);
+                    let is_of = word(at.checked_sub(1)) == "the" && (is_of(before) || is_next);
                     let is_run = is_in(next, RUNS) || is_of && !is_in(next, NONE);
                     is_run.then_some((ordinal + 1, is_of))
                 }
-                None if is_in(it, RUNS) => Some((next.parse().ok()?, is_of(at.checked_sub(1)))),
+                None if is_in(it, RUNS) => {
+                    let number = next.parse().ok();
+                    number.map(|number| (number, is_of(at.checked_sub(1))))
+                }
                 None => None,
-            }
-        })
+            };
+            found.extend(number);
+        }
+        found
     }
 
     /// Whether it names a case of a table: `Run B`, `B, from alpha to beta`, or a longer name anywhere.
@@ -589,6 +611,12 @@ pub fn author(line: &str) -> Option<&str> {
         let name = line.split_once(it)?.0.trim_matches('*');
         (!name.contains(' ')).then_some(name)
     });
+    // `tundra_k      Posts: 12`
+    let posts = line.split_once("  ").filter(|it| {
+        let count = it.1.trim_start().strip_prefix("Posts: ");
+        count.is_some_and(|it| it.parse::<u32>().is_ok())
+    });
+    let says = says.or(posts.map(|it| it.0));
     let by = BY.iter().find_map(|it| line.strip_prefix(it));
     let said = by.or(says).or_else(|| {
         let mut words = line.split_whitespace();

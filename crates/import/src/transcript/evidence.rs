@@ -410,10 +410,19 @@ impl Screen<'_> {
             if self.labels.iter().any(|it| it.sentence.has_any(DOUBTS)) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
-            let numbers = self.labels.iter().filter_map(|it| it.sentence.run_number());
+            // Of several, each is of one screen in the row.
+            let screens = |to: &SourcePlace| context.screens.partition_point(|it| it < to);
+            let numbers = self.labels.iter().filter_map(|it| {
+                let all = it.sentence.run_numbers();
+                let row = screens(&place).saturating_sub(screens(&it.place));
+                all.get(if all.len() > 1 { row } else { 0 }).copied()
+            });
             let mut numbers = numbers.filter(|it| it.1).map(|it| it.0);
-            if let Some(one) = numbers.next().map(|it| nth_test(trials, it)) {
-                let is_it = one.is_some_and(|one| trials[one].test == trials[at].test);
+            // Who writes again counts from the start of the post.
+            let post = context.authors.post(&place);
+            let of_post = &trials[trials.partition_point(|it| it.place < post)..];
+            if let Some(one) = numbers.next().map(|it| nth_test(of_post, it)) {
+                let is_it = one.is_some_and(|one| of_post[one].test == trials[at].test);
                 let weight = if is_it { 2 * CLOCK } else { -CLOCK };
                 reasons.push(reason(weight, "the text before it numbers the test", place));
             }

@@ -10,8 +10,8 @@ use nicpoll_model::{
 };
 
 use crate::cursor::MeasuredUnit;
-use crate::lines::address::AddressMention;
-use crate::lines::prose::{KINDS, Sentence, is_in};
+use crate::lines::address::{self, AddressMention};
+use crate::lines::prose::{self, KINDS, Sentence, is_in};
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 use crate::lines::ttcp;
 
@@ -169,6 +169,13 @@ impl Authors {
             .map_or("", |it| it.1.as_str())
     }
 
+    /// Where the mail, post or comment of a place begins.
+    pub fn post(&self, place: &SourcePlace) -> SourcePlace {
+        let after = self.0.partition_point(|it| it.0 <= *place);
+        let last = after.checked_sub(1).map(|at| self.0[at].0);
+        last.unwrap_or_default()
+    }
+
     /// Whether two places have the same author.
     pub fn is_one(&self, one: &SourcePlace, other: &SourcePlace) -> bool {
         one.file == other.file && self.of(one) == self.of(other)
@@ -261,6 +268,48 @@ impl HostNames {
             .into_iter()
             .filter_map(|(kind, name)| Some((kind, name?)));
         known.for_each(|(kind, name)| self.call(&kind, &name));
+    }
+
+    /// Takes the hosts that are named with another one: `tuna and herring are twins`. Such a word is one of which the
+    /// text says that something is on it, or what it does.
+    pub fn take_partners(&mut self, statements: &[Statement]) {
+        const BEFORE: &str = "on at of by";
+        const AFTER: &str = "gets sends receives runs";
+        let mut partners: Vec<String> = Vec::new();
+        let mut placed: HashSet<&str> = HashSet::new();
+        let mut common: HashSet<&str> = HashSet::new();
+        for statement in statements {
+            let words: Vec<&str> = statement.sentence.words.split_whitespace().collect();
+            for (at, pair) in words.windows(2).enumerate() {
+                if is_in(pair[0], BEFORE) {
+                    placed.insert(pair[1]);
+                }
+                if is_in(pair[1], AFTER) {
+                    placed.insert(pair[0]);
+                }
+                if is_in(pair[0], "the a an no my our this with without") {
+                    common.insert(pair[1]);
+                }
+                let Some(other) = words.get(at + 2).filter(|_| pair[1] == "and") else {
+                    continue;
+                };
+                let is_host = [pair[0], other].map(|it| self.small.contains(it));
+                let partner = match is_host {
+                    [true, false] => other,
+                    [false, true] => pair[0],
+                    _ => continue,
+                };
+                partners.push(String::from(partner));
+            }
+        }
+        partners.retain(|it| {
+            let it = it.as_str();
+            address::is_name(it)
+                && !prose::is_common(it)
+                && placed.contains(it)
+                && !common.contains(it)
+        });
+        partners.iter().for_each(|it| self.add(it));
     }
 
     /// Takes a word for a host.

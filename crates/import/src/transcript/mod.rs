@@ -121,6 +121,7 @@ pub fn read_transcripts(
 fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<ImportedTrial> {
     let mut addresses = std::mem::take(&mut walked.addresses);
     walked.hosts.take_kinds(&walked.statements);
+    walked.hosts.take_partners(&walked.statements);
     for mention in std::mem::take(&mut walked.mentions) {
         let name = mention.host(|it| walked.hosts.has(it)).map(|name| {
             let known = walked.hosts.named_in(&format!(" {name} "));

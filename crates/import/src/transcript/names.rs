@@ -1,7 +1,7 @@
 //! The ends of trials that print no name: by elimination, by sentences that say which host sends in the next test, and
 //! by the tests that name theirs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, SourcePlace};
 
@@ -22,7 +22,7 @@ pub fn complete(
     hosts: &HostNames,
     authors: &Authors,
 ) {
-    by_elimination(trials, hosts);
+    by_elimination(trials, statements, hosts, authors);
     by_direction(trials, statements, hosts);
     by_agreement(trials, statements, hosts, authors);
     // Nobody sends to itself: then neither is known.
@@ -32,31 +32,50 @@ pub fn complete(
     }
 }
 
-/// Names the only address without a name, if the text names two hosts and all trials are of the other one.
-fn by_elimination(trials: &mut [ImportedTrial], hosts: &HostNames) {
-    let is_address = |it: &&String| it.contains(['.', ':']);
-    let ends = || {
-        trials
-            .iter()
-            .flat_map(|it| [&it.sender, &it.receiver])
+/// Names the only address that tests of a host have at their other end, if their author names one other host.
+fn by_elimination(
+    trials: &mut [ImportedTrial],
+    statements: &[Statement],
+    hosts: &HostNames,
+    authors: &Authors,
+) {
+    let mut named: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for statement in statements {
+        let of = named.entry(authors.of(&statement.place)).or_default();
+        of.extend(hosts.named_in(&statement.sentence.words));
+    }
+    // The address at the other end of each host, and the host at that of each address; none if there are several.
+    let mut across: HashMap<(&str, String), Option<String>> = HashMap::new();
+    for trial in trials.iter() {
+        let (Some(one), Some(other)) = (&trial.sender, &trial.receiver) else {
+            continue;
+        };
+        let author = authors.of(&trial.place);
+        for (end, other) in [(one, other), (other, one)] {
+            let known = across.entry((author, end.clone()));
+            known
+                .or_insert_with(|| Some(other.clone()))
+                .take_if(|it| it != other);
+        }
+    }
+    for trial in trials {
+        let author = authors.of(&trial.place);
+        let only = |it: &String| across.get(&(author, it.clone())).cloned().flatten();
+        let of_author = named.get(author).filter(|_| !author.is_empty());
+        for end in [&mut trial.sender, &mut trial.receiver]
+            .into_iter()
             .flatten()
-    };
-    let (Some(address), Some(name)) = (
-        ends().find(is_address).cloned(),
-        ends().find(|it| hosts.has(it)).cloned(),
-    ) else {
-        return;
-    };
-    let Some(other) = hosts.other(&name).map(String::from) else {
-        return;
-    };
-    if ends().all(|it| *it == address || *it == name) {
-        let of = trials
-            .iter_mut()
-            .flat_map(|it| [&mut it.sender, &mut it.receiver])
-            .flatten();
-        of.filter(|it| **it == address)
-            .for_each(|it| it.clone_from(&other));
+        {
+            let name = only(end).filter(|it| is_address(end) && only(it).as_ref() == Some(end));
+            let Some(name) = name.filter(|it| hosts.has(it)) else {
+                continue;
+            };
+            let mut others = of_author.into_iter().flatten().filter(|it| **it != name);
+            let other = others.next().filter(|_| others.next().is_none());
+            if let Some(other) = hosts.other(&name).or(other.copied()) {
+                *end = String::from(other);
+            }
+        }
     }
 }
 
@@ -91,9 +110,13 @@ fn by_agreement(
     }
 }
 
+fn is_address(end: &str) -> bool {
+    end.contains(['.', ':'])
+}
+
 /// Whether a test does not print the name of an end.
 fn is_open(end: &Option<String>) -> bool {
-    end.as_ref().is_none_or(|it| it.contains(['.', ':']))
+    end.as_ref().is_none_or(|it| is_address(it))
 }
 
 /// Names the ends of trials of which the sentences before them, or their heading, say which way they ran: `birch to

@@ -429,7 +429,7 @@ fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
     if first.is_some_and(|first| trials.iter().all(|it| it.test == first.test)) {
         return Some(0);
     }
-    nth_test(trials, sentence.run_number()?.0)
+    nth_test(trials, sentence.run_numbers().first()?.0)
 }
 
 /// The first trial of the test with this number, from 1.

@@ -26,9 +26,6 @@ const PROSE_MAX: usize = 4000;
 const STATEMENTS_MAX: usize = 100_000;
 /// Most words next to addresses that are looked for in the whole text.
 const WORDS_MAX: usize = 64;
-/// Words after `on` that name no host.
-const NO_HOSTS: &str = "the it this that both all each polling interrupts linux freebsd client server sender \
-    receiver off one side box host machine average top router";
 /// Most variables that one command sets and prints.
 const KNOBS_TOLD: usize = 16;
 
@@ -317,7 +314,7 @@ impl<'a> Walk<'a> {
             ([one], _) if is_label => Some(String::from(*one)),
             _ if at.is_some() => at.map(|name| String::from(*name)),
             ([], [.., before, name]) if is_label && ["on", "at", "host"].contains(before) => {
-                let is_name = NO_HOSTS.split(' ').all(|no| no != *name) && name.len() > 1;
+                let is_name = !prose::is_common(name) && name.len() > 1;
                 let is_name = is_name && !address::is_interface(name);
                 is_name.then(|| String::from(*name))
             }
