@@ -102,16 +102,28 @@ udp: dropped due to full socket buffers
 udp: not for hashed pcb
 udp: delivered
 udp: datagrams output
+udp: times multicast source filter matched
 ip: total packets received
+ip: bad header checksums
+ip: with size smaller than minimum
+ip: with data size < data length
+ip: with ip length > max ip packet size
+ip: with header length < data size
+ip: with data length < header length
+ip: with bad options
+ip: with incorrect version number
 ip: packets for this host
+ip: packets for unknown/unsupported protocol
 ip: packets forwarded
 ip: packets not forwardable
 ip: packets sent from this host
 ip: output packets dropped due to no bufs
+ip: output packets discarded due to no route
 ip: fragments received
 ip: incoming packets delivered
 udp: packet receive errors
 udp: receive buffer errors
+udp: send buffer errors
 udp: packets to unknown port received
 packets received
 packets sent";

@@ -160,6 +160,11 @@ impl<'a> Walk<'a> {
             .iter()
             .skip(1)
             .any(|it| prose::is_in(it, "on at of for"));
+        // `ifconfig em0 polling` on both
+        let line = self.plain.bytes[start..].split(|it| *it == b'\n').next();
+        let mut parts = line.unwrap_or_default().splitn(2, |it| *it == b'`');
+        let after = parts.nth(1).filter(|_| before.ends_with(b"`"));
+        let goes_on = goes_on || after.is_some_and(|it| it.iter().any(u8::is_ascii_alphabetic));
         !command.is_prompted && (is_within || goes_on)
     }
 
@@ -612,10 +617,20 @@ impl<'a> Walk<'a> {
                 self.host = TerminalHost::inferred(Some(label.clone()));
             }
         }
+        // `Now on both machines:`
+        let last = self
+            .out
+            .statements
+            .last()
+            .filter(|it| Some(it.place) > self.output);
+        let is_all = last.is_some_and(|it| it.sentence.parts().all && !it.sentence.is_whole);
         let host = match command.is_prompted {
             true => self.host(&place),
+            false if is_all => TerminalHost::default(),
             false => TerminalHost::inferred(self.host(&place).name),
         };
+        let switched = self.out.switches.len();
+        let name = host.name.clone();
         match command.tool {
             Tool::Iperf | Tool::Ttcp => {
                 self.end_block();
@@ -638,7 +653,10 @@ impl<'a> Walk<'a> {
             }
             Tool::Look | Tool::Sysctl | Tool::Ethtool | Tool::Other => {}
         }
-        self.knobs(command, self.host(&place).name, place);
+        self.knobs(command, name, place);
+        for switch in &mut self.out.switches[switched..] {
+            switch.is_told = is_all && !command.is_prompted;
+        }
     }
 
     /// Records the settings other than polling that a command makes.
