@@ -87,9 +87,11 @@ pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong wind
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
 /// Phrases of the host that was shown last.
 pub const SAME_HOST: &str = "of it|on it|same box|same machine|same host";
-/// Phrases of what holds in all tests.
-pub const LASTING: &str = "ever|always|never|throughout|the whole|all the time|has no polling|no support|does not know|\
+/// Phrases of what holds in all tests, and those that make a sentence one that says so.
+pub const LASTING: &str = "ever|never|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
+pub const ALWAYS: &str = "always|throughout|in every run|in every test|in each run|in each test|in all runs|in all tests|\
+    in all of these|all day|the whole time|the whole session|as ever";
 /// Phrases after which a setting may be another, though they do not tell it.
 const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
@@ -98,6 +100,8 @@ const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|
 
 /// Variables that turn polling on unless they are 0.
 pub const POLLING_SWITCHES: [&str; 3] = ["polling.enable", "busy_poll", "busy_read"];
+/// The same as words of a sentence.
+const SWITCH_WORDS: [&str; 3] = ["pollingenable", "busypoll", "busyread"];
 /// Words that stand for a host without naming it.
 pub const KINDS: &str = "laptop desktop workstation notebook nas router gateway firewall";
 /// Words before the number or the letter of a test.
@@ -162,6 +166,8 @@ pub struct ClauseMode {
     pub polls: Option<bool>,
     /// Whether it tells a change, or that nothing changed.
     pub changes: bool,
+    /// Whether it gives the value of a variable.
+    pub is_valued: bool,
     /// Whether it asks, compares, or supposes.
     pub is_unreal: bool,
 }
@@ -207,7 +213,21 @@ impl ClauseMode {
         let off = off.count();
         let is_short = words.len() <= 4;
         let is_on = has(ON) || has(CHANGES) || has("both only polls polled") || is_short;
+        // `busy_poll is 50`, `all busy poll sysctls are 0`
+        let is_switch = |it: &str| SWITCH_WORDS.iter().any(|end| it.ends_with(end));
+        let valued = (0..words.len()).find_map(|at| {
+            let is_variable = is_switch(words[at]);
+            let near = words[at + 1..].windows(2).take(3);
+            let value = near
+                .filter(|it| is_in(it[0], "is are at to"))
+                .map(|it| it[1])
+                .next()?;
+            let is_off = is_in(value, "0 zero") && (is_variable || is_in(words[at], POLLS));
+            let is_on = is_variable && is_number(value) && !is_off;
+            (is_off || is_on).then_some(is_on)
+        });
         let polls_now = match (polls.is_empty(), interrupts) {
+            _ if valued.is_some() => valued,
             // `polling=0/1` counts ends.
             _ if is_built || polls.iter().any(|at| is_number(word(Some(at + 1)))) => None,
             (false, false) if off == 0 => is_on.then_some(true),
@@ -215,12 +235,19 @@ impl ClauseMode {
             (true, true) if off == 0 => Some(false),
             _ => None,
         };
+        // `how it was with interrupts`
+        let is_unreal = |(at, it): (usize, &&str)| {
+            let is_told = *it == "how" && is_in(word(Some(at + 2)), "was is");
+            is_in(it, UNREAL) && !is_told
+        };
         ClauseMode {
-            is_topic: !polls.is_empty() || interrupts || has("devicepolling"),
+            is_topic: !polls.is_empty() || interrupts || valued.is_some() || has("devicepolling"),
             is_named: interrupts || has(POLLS),
             polls: polls_now,
-            changes: has(CHANGES) || has(SWITCHES) || has("ifconfig"),
-            is_unreal: has(UNREAL) || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
+            is_valued: valued.is_some(),
+            changes: has(CHANGES) || has(SWITCHES) || has("ifconfig") || valued.is_some(),
+            is_unreal: words.iter().enumerate().any(is_unreal)
+                || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
         }
     }
 
@@ -250,8 +277,10 @@ impl ClauseMode {
             return Some(last == "with");
         }
         let is_on = has("on") && !has("off");
-        (has(SWITCHES) && has("on off") && !clause.contains(" on a "))
-            .then_some(is_on && !has("nobody never not"))
+        let is_place = [" on a ", " on the same ", " on one "]
+            .iter()
+            .any(|it| clause.contains(it));
+        (has(SWITCHES) && has("on off") && !is_place).then_some(is_on && !has("nobody never not"))
     }
 }
 
@@ -381,7 +410,7 @@ impl Sentence {
         is_like
             || self.has_any(MOVES)
             || self.turns_round()
-                && !self.has("sends send sending receives direction pushes traffic")
+                && !self.has("sends send sending receives direction pushes traffic client server")
             || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
     }
 
@@ -594,13 +623,14 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
 
 /// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.
 pub fn author(line: &str) -> Option<&str> {
-    const BY: [&str; 6] = [
+    const BY: [&str; 7] = [
         "From: ",
         "Posted by ",
         "Post by ",
         "Comment by ",
         "Reply by ",
         "Author: ",
+        "Originator: ",
     ];
     let line = line.trim();
     let is_number = |it: &str| {
@@ -617,7 +647,9 @@ pub fn author(line: &str) -> Option<&str> {
         count.is_some_and(|it| it.parse::<u32>().is_ok())
     });
     let says = says.or(posts.map(|it| it.0));
-    let by = BY.iter().find_map(|it| line.strip_prefix(it));
+    let by = BY
+        .iter()
+        .find_map(|it| line.trim_start_matches('>').strip_prefix(it));
     let said = by.or(says).or_else(|| {
         let mut words = line.split_whitespace();
         let (first, last) = (words.next()?, words.next_back()?);
@@ -655,6 +687,14 @@ fn without_number(line: &str) -> &str {
         |it: &str| it.len() <= 4 && it.ends_with(|it: char| it.is_ascii_digit()) || it.len() == 1;
     let parts = line.split_once(". ");
     parts.filter(|it| is_number(it.0)).map_or(line, |it| it.1)
+}
+
+/// Whether a line is the heading of a section: `2.1 With interrupts`.
+fn is_section(line: &str) -> bool {
+    let (number, title) = line.split_once(' ').unwrap_or((line, ""));
+    let is_number = |it: &str| it.len() == 1 && it.bytes().all(|it| it.is_ascii_digit());
+    let is_one = number.contains('.') && number.split('.').all(is_number);
+    is_one && title.starts_with(|it: char| it.is_ascii_uppercase()) && title.split(' ').count() <= 4
 }
 
 /// Whether a text begins with `(a)` or `2)`.
@@ -735,6 +775,7 @@ fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> Sent
         // Markup has blank lines around its headings; a listing has none around its comments.
         () if line.starts_with("# ") && !is_alone(after) => SentenceMark::Comment,
         () if is_short && is_marked && !is_conclusion => SentenceMark::Heading,
+        () if is_short && is_whole && is_section(line) => SentenceMark::Heading,
         () if is_short && is_whole && line.ends_with(':') && is_new => SentenceMark::Heading,
         () if is_short && is_whole && is_title && is_apart => SentenceMark::Heading,
         () => SentenceMark::None,

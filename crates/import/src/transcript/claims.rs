@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use nicpoll_model::Side;
 
-use crate::lines::prose::{ClauseMode, Sentence, SentenceKind, is_in, parts};
+use crate::lines::prose::{ALWAYS, ClauseMode, Sentence, SentenceKind, is_in, parts};
 use crate::transcript::found::{HostNames, SwitchScope};
 
 /// Longer sentences tell no change.
 const CHANGE_MAX: usize = 240;
 /// Phrases of a sentence that is of several tests, each with a setting of its own.
-const SERIES: &str = "first with|first without|with and without|with and then|\
+const SERIES: &str = "with and without|with and then|\
     without and with|without and then|once with|once without";
 /// A plain sentence that tells no change is a label if it is shorter.
 const SHORT_MAX: usize = 60;
@@ -49,6 +49,8 @@ struct Reading<'s> {
     waiting: Vec<SwitchScope>,
     /// The hosts of the clause before, if it has only these.
     label: Vec<SwitchScope>,
+    /// The hosts of all clauses before.
+    subject: BTreeSet<SwitchScope>,
     /// Whether the clause before has a claim.
     is_near: bool,
     is_topic: bool,
@@ -57,6 +59,8 @@ struct Reading<'s> {
     is_label: bool,
     /// Whether those of the bare ones are, so that no unknown word is a host.
     is_known: bool,
+    /// Whether one gives the value of a variable.
+    is_valued: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -85,22 +89,27 @@ impl<'a> Reader<'a> {
             bare: Vec::new(),
             waiting: Vec::new(),
             label: Vec::new(),
+            subject: BTreeSet::new(),
             is_near: false,
             is_topic: false,
             changes: false,
             is_label: true,
             is_known: true,
+            is_valued: false,
         };
         for clause in &sentence.clauses {
             self.clause(&mut reading, clause);
         }
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
         let is_label = reading.is_label && sentence.words.len() <= SHORT_MAX;
-        let is_said = is_single || !is_plain || reading.changes || is_label;
+        let is_lasting = sentence.has_any(ALWAYS);
+        let is_said = is_single || !is_plain || reading.changes || is_label || is_lasting;
         self.changes = reading.changes;
         let is_bare = reading.claims.is_empty() && reading.waiting.is_empty();
         let (is_topic, mut claims) = (reading.is_topic, self.claims(reading, is_single));
-        let is_series = sentence.has_any(SERIES);
+        let begins = sentence.has_any("first with|first without");
+        let is_series =
+            sentence.has_any(SERIES) || begins && sentence.has("then second next after");
         if !is_said || is_series || sentence.words.len() > CHANGE_MAX {
             claims.clear();
         }
@@ -148,6 +157,7 @@ impl<'a> Reader<'a> {
         let (scopes, only) = self.scopes(clause);
         reading.is_topic |= mode.is_topic;
         reading.changes |= mode.changes;
+        reading.is_valued |= mode.is_valued;
         if mode.is_unreal {
             return;
         }
@@ -159,9 +169,11 @@ impl<'a> Reader<'a> {
         let was_near = std::mem::take(&mut reading.is_near);
         let label = std::mem::take(&mut reading.label);
         let size = clause.split_whitespace().count();
+        let is_pronoun = clause.starts_with(" it ") && mode.is_named;
         let polls = mode.polls.or_else(|| self.short(reading, clause, &scopes));
         let named = self.hosts.named_in(clause);
         reading.is_label &= polls.is_none() || Sentence::is_label(clause, &named);
+        let of_clause = scopes.clone();
         match polls {
             // `server: polling, client: interrupts`
             Some(polls) if scopes.is_empty() && !label.is_empty() => {
@@ -172,8 +184,12 @@ impl<'a> Reader<'a> {
             }
             // Whose it is may be among the words that are not known. `it does not know polling` is of a host that is
             // not named here.
+            // `juno stays as it is: it uses interrupts`
+            Some(polls) if scopes.is_empty() && is_pronoun && reading.subject.len() == 1 => {
+                let subject = reading.subject.iter().cloned();
+                reading.claims.extend(subject.map(|it| (it, polls)));
+            }
             Some(polls) if scopes.is_empty() => {
-                let is_pronoun = clause.starts_with(" it ") && mode.is_named;
                 // What stands before `with polling` tells no host.
                 let with = [" with ", " without ", " no "].iter();
                 let with = with.filter_map(|it| clause.find(it)).max();
@@ -211,6 +227,7 @@ impl<'a> Reader<'a> {
             }
             None => {}
         }
+        reading.subject.extend(of_clause);
     }
 
     /// What a clause that names neither says: `sink does not`, `but not on sink`, `sink too`, `switched it off`.
@@ -248,6 +265,7 @@ impl<'a> Reader<'a> {
             .chain(said)
             .all(|it| it == polls);
         let is_known = reading.is_known && (is_single || !self.has_stranger(&reading));
+        let is_known = is_known || reading.is_valued;
         if !is_one || reading.claims.is_empty() && !is_known {
             return Vec::new();
         }

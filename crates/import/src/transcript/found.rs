@@ -594,6 +594,10 @@ impl ToolBlock {
         self.stream(&id).connected = Some(connected);
     }
 
+    pub fn awaits_report(&self) -> bool {
+        self.awaits_report.is_some()
+    }
+
     pub fn report(&mut self, id: Id) {
         if self.takes(&id) {
             self.awaits_report = Some(id);

@@ -34,6 +34,7 @@ struct EndState {
     place: SourcePlace,
     is_said: bool,
     is_told: bool,
+    is_lasting: bool,
 }
 
 /// All settings in the text, by host.
@@ -128,6 +129,7 @@ impl<'a> HostSettings<'a> {
             place: switch.place,
             is_said: matches!(switch.scope, SwitchScope::Host(_)),
             is_told: switch.is_told && switch.scope != SwitchScope::All,
+            is_lasting: switch.is_lasting,
         };
         said.map(state).or_else(|| {
             let scope = scope?;
@@ -150,6 +152,7 @@ impl<'a> HostSettings<'a> {
                 place,
                 is_said: false,
                 is_told: false,
+                is_lasting: false,
             })
         })
     }
@@ -207,6 +210,17 @@ impl<'a> HostSettings<'a> {
         let said_of = [(sender, Side::Sender), (receiver, Side::Receiver)];
         let said_of = said_of.map(|(host, side)| self.of_end(host, side, place));
         let is_named = |end: &Option<&str>| end.is_some_and(|it| !it.contains(['.', ':']));
+        // What was said of all before one end's own setting may be of that end alone.
+        let is_old = |own: usize| match (&said_of[own], &said_of[1 - own]) {
+            (Some(own_state), Some(other)) => {
+                let is_other = own_state.is_polling != other.is_polling;
+                !is_named(&ends[own]) && other.is_told && is_other && own_state.place < other.place
+            }
+            _ => false,
+        };
+        let old = [is_old(0), is_old(1)];
+        let [one, other] = said_of;
+        let said_of = [one.filter(|_| !old[0]), other.filter(|_| !old[1])];
         let since = said_of.iter().flatten().map(|it| it.place).max();
         match said_of {
             [Some(one), Some(other)] if one.is_polling.or(other.is_polling).is_some() => {
@@ -222,6 +236,7 @@ impl<'a> HostSettings<'a> {
             [Some(one), None] | [None, Some(one)] => match one.is_polling {
                 // The text knows two ends, and does not tell it of the other one.
                 Some(true) if one.is_told || ends.iter().all(is_named) => nothing,
+                Some(false) if one.is_lasting => nothing,
                 Some(is_polling) => said(name(is_polling), false, one.place),
                 None => nothing,
             },

@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
 use crate::lines::prose::{
-    self, ClauseMode, DOUBTS, LASTING, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
+    self, ALWAYS, ClauseMode, DOUBTS, LASTING, RETRACTS, Sentence, SentenceKind, SentenceMark,
+    is_in,
 };
 use crate::transcript::claims::{Claim, Reader};
 use crate::transcript::found::{
@@ -297,6 +298,11 @@ impl<'a> Teller<'a> {
         let is_nothing = read.as_ref().is_none_or(Vec::is_empty);
         let hints = is_nothing && self.statements[index].sentence.hints();
         let is_unread = read.is_none();
+        // A command in it says what it sets.
+        let place = &self.statements[index].place;
+        let next = self.commands.partition_point(|it| it < place);
+        let is_within = |it: &SourcePlace| it.file == place.file && it.start_byte < place.end_byte;
+        let is_begun = is_begun && !self.commands.get(next).is_some_and(is_within);
         is_begun && (is_unread && changes || (is_unread || hints) && self.leads(index, before))
     }
 
@@ -399,7 +405,7 @@ fn switch(
         scope,
         is_polling: Some(polls),
         is_command: sentence.kind == SentenceKind::Plain && sentence.switches(),
-        is_lasting: sentence.has_any(LASTING),
+        is_lasting: sentence.has_any(LASTING) || sentence.has_any(ALWAYS),
         is_told: true,
     }
 }

@@ -578,6 +578,7 @@ impl<'a> Walk<'a> {
                 && block.host.name.is_some()
                 && *here != block.host.name
                 && block.is_over()
+                && !block.awaits_report()
         });
         let last = self.out.statements.last();
         let is_parted = last.is_some_and(|it| Some(it.place) > self.output);
@@ -623,7 +624,9 @@ impl<'a> Walk<'a> {
             .statements
             .last()
             .filter(|it| Some(it.place) > self.output);
-        let is_all = last.is_some_and(|it| it.sentence.parts().all && !it.sentence.is_whole);
+        let is_all = !command.is_prompted
+            && self.is_apart()
+            && last.is_some_and(|it| it.sentence.parts().all && !it.sentence.is_whole);
         let host = match command.is_prompted {
             true => self.host(&place),
             false if is_all => TerminalHost::default(),
@@ -655,7 +658,7 @@ impl<'a> Walk<'a> {
         }
         self.knobs(command, name, place);
         for switch in &mut self.out.switches[switched..] {
-            switch.is_told = is_all && !command.is_prompted;
+            switch.is_told = is_all;
         }
     }
 
