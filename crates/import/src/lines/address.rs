@@ -69,9 +69,8 @@ pub fn is_name(word: &str) -> bool {
 /// Whether a word is a kind of host or a part in a test: a name only if it is one elsewhere.
 fn is_kind(word: &str) -> bool {
     let small = word.to_ascii_lowercase();
-    [KINDS, SENDERS, RECEIVERS]
-        .iter()
-        .any(|list| is_in(&small, list))
+    let lists = [KINDS, SENDERS, RECEIVERS];
+    lists.iter().any(|list| is_in(&small, list))
 }
 
 fn plain(word: &str) -> &str {
@@ -126,31 +125,21 @@ pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<String>
             .split('(')
             .map(|it| it.split_once(')').map_or(it, |it| it.1));
         let bare: Vec<&str> = part.split('(').take(1).chain(bare.skip(1)).collect();
-        let mut names = bare
-            .iter()
-            .flat_map(|it| it.split_whitespace())
-            .filter(|it| is_name(it));
+        let names = bare.iter().flat_map(|it| it.split_whitespace());
+        let mut names = names.filter(|it| is_name(it));
         let name = names.next()?;
-        names
-            .next()
-            .is_none()
-            .then(|| (String::from(name), of(part)))
+        let is_one = names.next().is_none();
+        is_one.then(|| (String::from(name), of(part)))
     });
     let named: Vec<(String, Vec<String>)> = named.collect();
     let [(first, at_first), .., (last, _)] = &named[..] else {
         return (Vec::new(), None);
     };
-    let between = if let [_, (between, _), _] = &named[..] {
-        Some(between.clone())
-    } else {
-        None
-    };
+    let between = (named.len() == 3).then(|| named[1].0.clone());
     let below = of(next);
     let pairs = match &below[..] {
         [one, .., other] if at_first.is_empty() && named.len() <= below.len() + 1 => {
-            [(one, first), (other, last)]
-                .map(|(it, name)| (it.clone(), name.clone()))
-                .into()
+            vec![(one.clone(), first.clone()), (other.clone(), last.clone())]
         }
         _ => {
             let pairs = named

@@ -72,8 +72,8 @@ const NOT_HOSTS: &str = "directions streams interfaces ports cards runs tests ca
 const CUTS: [char; 6] = [',', ';', ':', '(', ')', '/'];
 const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
-pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|forgot to|did not note|didn t note|unknown|\
-    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
+pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
+    forgot to|did not note|didn t note|    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
     don t ask me|no longer know|no longer sure|not certain|not recorded|lost track";
 /// Phrases of what is of no test that the text shows.
 const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
@@ -109,15 +109,15 @@ const RUNS: &str = "run runs test tests try case";
 
 /// Words after `on` that name no host.
 const NO_HOSTS: &str = "the it this that both all each linux freebsd netbsd openbsd debian ubuntu off one two side box \
-    host machine average top tcp udp ip ipv4 ipv6 http nfs i o cpu irq idle less more then not so";
+    host machine average top tcp udp ip ipv4 ipv6 http nfs i o cpu irq idle less more then not so again now \
+    here there once last least first same everything about what which how some most many course time only too";
 
 /// Whether a word names no host, though one could stand there.
 pub fn is_common(word: &str) -> bool {
-    [
+    let lists = [
         NO_HOSTS, POLLS, INTERRUPTS, SENDERS, RECEIVERS, KINDS, MACHINES,
-    ]
-    .iter()
-    .any(|list| is_in(word, list))
+    ];
+    lists.iter().any(|list| is_in(word, list))
 }
 
 /// Whether a word is in a list of words.
@@ -166,8 +166,6 @@ pub struct ClauseMode {
     pub polls: Option<bool>,
     /// Whether it tells a change, or that nothing changed.
     pub changes: bool,
-    /// Whether it gives the value of a variable.
-    pub is_valued: bool,
     /// Whether it asks, compares, or supposes.
     pub is_unreal: bool,
 }
@@ -214,17 +212,12 @@ impl ClauseMode {
         let is_short = words.len() <= 4;
         let is_on = has(ON) || has(CHANGES) || has("both only polls polled") || is_short;
         // `busy_poll is 50`, `all busy poll sysctls are 0`
-        let is_switch = |it: &str| SWITCH_WORDS.iter().any(|end| it.ends_with(end));
         let valued = (0..words.len()).find_map(|at| {
-            let is_variable = is_switch(words[at]);
-            let near = words[at + 1..].windows(2).take(3);
-            let value = near
-                .filter(|it| is_in(it[0], "is are at to"))
-                .map(|it| it[1])
-                .next()?;
+            let is_variable = SWITCH_WORDS.iter().any(|it| words[at].ends_with(it));
+            let mut near = words[at + 1..].windows(2).take(3);
+            let value = near.find(|it| is_in(it[0], "is are at to"))?[1];
             let is_off = is_in(value, "0 zero") && (is_variable || is_in(words[at], POLLS));
-            let is_on = is_variable && is_number(value) && !is_off;
-            (is_off || is_on).then_some(is_on)
+            (is_off || is_variable && is_number(value)).then_some(!is_off)
         });
         let polls_now = match (polls.is_empty(), interrupts) {
             _ if valued.is_some() => valued,
@@ -244,7 +237,6 @@ impl ClauseMode {
             is_topic: !polls.is_empty() || interrupts || valued.is_some() || has("devicepolling"),
             is_named: interrupts || has(POLLS),
             polls: polls_now,
-            is_valued: valued.is_some(),
             changes: has(CHANGES) || has(SWITCHES) || has("ifconfig") || valued.is_some(),
             is_unreal: words.iter().enumerate().any(is_unreal)
                 || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
@@ -277,9 +269,7 @@ impl ClauseMode {
             return Some(last == "with");
         }
         let is_on = has("on") && !has("off");
-        let is_place = [" on a ", " on the same ", " on one "]
-            .iter()
-            .any(|it| clause.contains(it));
+        let is_place = clause.contains(" on a ") || clause.contains(" on the same ");
         (has(SWITCHES) && has("on off") && !is_place).then_some(is_on && !has("nobody never not"))
     }
 }
@@ -328,16 +318,14 @@ impl Sentence {
             },
         };
         // netstat begins a protocol's counters with its name.
-        let is_protocol = ["udp:", "tcp:", "ip:", "icmp:", "ip6:"]
-            .iter()
-            .any(|it| it.eq_ignore_ascii_case(text));
+        let is_protocol = is_in(&text.to_ascii_lowercase(), "udp: tcp: ip: icmp: ip6:");
         let is_screen = sentence.has_any(SCREENS) || is_protocol;
         (!is_screen && !text.ends_with("wrote:")).then_some(sentence)
     }
 
-    /// The numbers of the tests that it names, and whether it is of these: `for the second one`, `in run 2`, `during the
-    /// first and the second`.
-    pub fn run_numbers(&self) -> Vec<(usize, bool)> {
+    /// The number of the test that it names, and whether it is of that: `for the second one`, `in run 2`. 0 stands for
+    /// several: `during the first and the second`.
+    pub fn run_number(&self) -> Option<(usize, bool)> {
         const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
         const OF: &str = "for in of during from";
         // `the second one` may count from anywhere.
@@ -345,26 +333,22 @@ impl Sentence {
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let is_of = |at: Option<usize>| is_in(word(at), OF);
-        let mut found: Vec<(usize, bool)> = Vec::new();
-        for (at, it) in words.iter().enumerate() {
+        let is_list = words
+            .windows(3)
+            .any(|it| it[..2] == ["and", "the"] && is_in(it[2], ORDINALS));
+        words.iter().enumerate().find_map(|(at, it)| {
             let next = word(Some(at + 1));
-            let number = match ORDINALS.split(' ').position(|ordinal| ordinal == *it) {
+            match ORDINALS.split(' ').position(|ordinal| ordinal == *it) {
                 Some(ordinal) => {
-                    let before = at.checked_sub(2);
-                    let is_next = word(before) == "and" && found.last().is_some_and(|it| it.1);
-                    let is_of = word(at.checked_sub(1)) == "the" && (is_of(before) || is_next);
+                    let is_of = word(at.checked_sub(1)) == "the" && is_of(at.checked_sub(2));
                     let is_run = is_in(next, RUNS) || is_of && !is_in(next, NONE);
-                    is_run.then_some((ordinal + 1, is_of))
+                    let number = if is_list { 0 } else { ordinal + 1 };
+                    is_run.then_some((number, is_of))
                 }
-                None if is_in(it, RUNS) => {
-                    let number = next.parse().ok();
-                    number.map(|number| (number, is_of(at.checked_sub(1))))
-                }
+                None if is_in(it, RUNS) => Some((next.parse().ok()?, is_of(at.checked_sub(1)))),
                 None => None,
-            };
-            found.extend(number);
-        }
-        found
+            }
+        })
     }
 
     /// Whether it names a case of a table: `Run B`, `B, from alpha to beta`, or a longer name anywhere.
@@ -393,25 +377,18 @@ impl Sentence {
 
     /// Whether settings may be others from here on.
     pub fn moves(&self) -> bool {
-        let is_stock = |it: &&String| {
-            is_in(
-                it.trim(),
-                "stock default defaults baseline standard vanilla",
-            )
-        };
-        let mut words = self
-            .words
-            .split_whitespace()
-            .skip_while(|it| !is_in(it, "as like"));
-        let is_like = words
-            .nth(1)
-            .is_some_and(|it| is_in(it, "i ii iii iv v vi 1 2 3 4 5 6 7 8 9"))
-            || self.has_any("same as in|like in|as in");
+        const STOCK: &str = "stock default defaults baseline standard vanilla";
+        const NUMBERS: &str = "i ii iii iv v vi 1 2 3 4 5 6 7 8 9";
+        let is_stock = |it: &String| is_in(it.trim(), STOCK);
+        let words = self.words.split_whitespace();
+        let mut words = words.skip_while(|it| !is_in(it, "as like"));
+        let is_numbered = words.nth(1).is_some_and(|it| is_in(it, NUMBERS));
+        let is_like = is_numbered || self.has_any("same as in|like in|as in");
         is_like
             || self.has_any(MOVES)
             || self.turns_round()
                 && !self.has("sends send sending receives direction pushes traffic client server")
-            || self.introduces && self.clauses.iter().any(|it| is_stock(&it))
+            || self.introduces && self.clauses.iter().any(is_stock)
     }
 
     /// Whether a clause ends as one that sets something does: `a on`, `now 1`.
@@ -632,7 +609,7 @@ pub fn author(line: &str) -> Option<&str> {
         "Author: ",
         "Originator: ",
     ];
-    let line = line.trim();
+    let line = line.trim().trim_start_matches('>');
     let is_number = |it: &str| {
         it.strip_prefix('#')
             .is_some_and(|it| it.parse::<u32>().is_ok())
@@ -642,14 +619,12 @@ pub fn author(line: &str) -> Option<&str> {
         (!name.contains(' ')).then_some(name)
     });
     // `tundra_k      Posts: 12`
-    let posts = line.split_once("  ").filter(|it| {
-        let count = it.1.trim_start().strip_prefix("Posts: ");
-        count.is_some_and(|it| it.parse::<u32>().is_ok())
+    let posts = line.split_once("  ").and_then(|it| {
+        let count = it.1.trim_start().strip_prefix("Posts: ")?;
+        count.parse::<u32>().ok().map(|_| it.0)
     });
-    let says = says.or(posts.map(|it| it.0));
-    let by = BY
-        .iter()
-        .find_map(|it| line.trim_start_matches('>').strip_prefix(it));
+    let says = says.or(posts);
+    let by = BY.iter().find_map(|it| line.strip_prefix(it));
     let said = by.or(says).or_else(|| {
         let mut words = line.split_whitespace();
         let (first, last) = (words.next()?, words.next_back()?);
@@ -825,9 +800,8 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
             let mark = at - line.len() + mark + 1;
             let is_last = text[mark..].starts_with('\n') || mark == text.len();
             let before = &text[..mark - 1];
-            let is_short = ["vs", "i.e", "e.g", "approx", "ca"]
-                .iter()
-                .any(|it| before.ends_with(it));
+            let mut short = ["vs", "i.e", "e.g", "approx", "ca"].iter();
+            let is_short = short.any(|it| before.ends_with(it));
             let goes_on = is_short || letter == ":" || !text[mark..].starts_with([' ', ')']);
             if mark > from && (is_last || !goes_on) {
                 found.push((from..mark, SentenceMark::None));

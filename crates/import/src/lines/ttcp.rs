@@ -21,17 +21,16 @@ pub fn line(cursor: &mut Cursor) -> Option<Seen> {
         return Some(Seen::Interval(Box::new(figures)));
     }
     let rest = cursor.word(LINE_MAX, |it| it != b'\n')?;
-    let after = |words: &str| {
-        let peer = rest.split_once(words)?.1.split_whitespace().next();
-        peer.map(String::from)
-    };
-    let peer = after("->").or_else(|| after("accept from "));
+    let mut after = ["->", "accept from "]
+        .iter()
+        .filter_map(|it| rest.split_once(it));
+    let peer = after.find_map(|it| it.1.split_whitespace().next());
     let is_first = rest.contains("buflen=") || peer.is_some();
     Some(match is_first {
         true => Seen::Banner(Banner {
             is_server: id == RECEIVER,
             is_udp: rest.contains(" udp"),
-            peer,
+            peer: peer.map(String::from),
             port: None,
         }),
         false => Seen::Remark,
@@ -47,7 +46,6 @@ fn figures(cursor: &mut Cursor, id: &str) -> Option<IperfLine> {
     let end = cursor.number()?;
     cursor.words(" real seconds = ")?;
     let rate = measured_in(cursor, MeasuredUnit::BitsPerSecond)?;
-    let _ = cursor.words(" +++");
     let figures = IperfLine {
         id: String::from(id),
         end,

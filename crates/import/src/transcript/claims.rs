@@ -59,8 +59,6 @@ struct Reading<'s> {
     is_label: bool,
     /// Whether those of the bare ones are, so that no unknown word is a host.
     is_known: bool,
-    /// Whether one gives the value of a variable.
-    is_valued: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -95,7 +93,6 @@ impl<'a> Reader<'a> {
             changes: false,
             is_label: true,
             is_known: true,
-            is_valued: false,
         };
         for clause in &sentence.clauses {
             self.clause(&mut reading, clause);
@@ -157,7 +154,6 @@ impl<'a> Reader<'a> {
         let (scopes, only) = self.scopes(clause);
         reading.is_topic |= mode.is_topic;
         reading.changes |= mode.changes;
-        reading.is_valued |= mode.is_valued;
         if mode.is_unreal {
             return;
         }
@@ -173,7 +169,7 @@ impl<'a> Reader<'a> {
         let polls = mode.polls.or_else(|| self.short(reading, clause, &scopes));
         let named = self.hosts.named_in(clause);
         reading.is_label &= polls.is_none() || Sentence::is_label(clause, &named);
-        let of_clause = scopes.clone();
+        reading.subject.extend(scopes.iter().cloned());
         match polls {
             // `server: polling, client: interrupts`
             Some(polls) if scopes.is_empty() && !label.is_empty() => {
@@ -227,7 +223,6 @@ impl<'a> Reader<'a> {
             }
             None => {}
         }
-        reading.subject.extend(of_clause);
     }
 
     /// What a clause that names neither says: `sink does not`, `but not on sink`, `sink too`, `switched it off`.
@@ -238,9 +233,7 @@ impl<'a> Reader<'a> {
         let is_also =
             words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
         let is_added = clause.split_whitespace().count() <= ADDED_MAX + 2;
-        let begins = [" but not ", " not "]
-            .iter()
-            .any(|it| clause.starts_with(it));
+        let begins = clause.starts_with(" but not ") || clause.starts_with(" not ");
         let is_negated = clause.ends_with(" not ") || begins;
         // What was told last of other hosts.
         let others = self.last.iter().chain(&reading.claims);
@@ -265,7 +258,6 @@ impl<'a> Reader<'a> {
             .chain(said)
             .all(|it| it == polls);
         let is_known = reading.is_known && (is_single || !self.has_stranger(&reading));
-        let is_known = is_known || reading.is_valued;
         if !is_one || reading.claims.is_empty() && !is_known {
             return Vec::new();
         }

@@ -272,12 +272,9 @@ impl Context<'_> {
             });
         let mut weights: HashMap<Option<String>, i32> = HashMap::new();
         named.for_each(|(host, weight)| *weights.entry(host).or_default() += weight);
-        let best = weights
-            .iter()
-            .max_by_key(|(host, weight)| (**weight, (*host).clone()))?;
-        let is_clear = weights
-            .iter()
-            .all(|(host, weight)| host == best.0 || weight + MARGIN <= *best.1);
+        let mut all = weights.iter();
+        let best = all.clone().max_by_key(|it| (*it.1, it.0.clone()))?;
+        let is_clear = all.all(|it| it.0 == best.0 || it.1 + MARGIN <= *best.1);
         best.0.clone().filter(|_| is_clear && *best.1 >= LEAST)
     }
 }
@@ -334,7 +331,7 @@ fn word_weight(sentence: &Sentence, trial: &ImportedTrial) -> i32 {
     is(
         [has(&["udp"]), has(&["tcp"])],
         match trial.tool.as_str() {
-            "iperf" => Some(workload.contains("udp")),
+            "iperf" | "ttcp" => Some(workload.contains("udp")),
             _ => None,
         },
     );
@@ -410,13 +407,7 @@ impl Screen<'_> {
             if self.labels.iter().any(|it| it.sentence.has_any(DOUBTS)) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
-            // Of several, each is of one screen in the row.
-            let screens = |to: &SourcePlace| context.screens.partition_point(|it| it < to);
-            let numbers = self.labels.iter().filter_map(|it| {
-                let all = it.sentence.run_numbers();
-                let row = screens(&place).saturating_sub(screens(&it.place));
-                all.get(if all.len() > 1 { row } else { 0 }).copied()
-            });
+            let numbers = self.labels.iter().filter_map(|it| it.sentence.run_number());
             let mut numbers = numbers.filter(|it| it.1).map(|it| it.0);
             // Who writes again counts from the start of the post.
             let post = context.authors.post(&place);
@@ -735,13 +726,10 @@ struct Undecided {
 impl Undecided {
     fn tests(tests: &[(usize, i32)], trials: &[ImportedTrial], place: SourcePlace) -> Self {
         let line = |at: usize| trials[at].place.line;
-        let told = tests
-            .iter()
-            .map(|(at, weight)| format!("line {} ({weight})", line(*at)));
+        let lines = || tests.iter().map(|it| (line(it.0), it.1));
+        let told = lines().map(|(line, weight)| format!("line {line} ({weight})"));
         let told: Vec<String> = told.collect();
-        let maps = tests
-            .iter()
-            .map(|(at, _)| format!("{}:test={}", place.line, line(*at)));
+        let maps = lines().map(|it| format!("{}:test={}", place.line, it.0));
         Undecided {
             why: match told.is_empty() {
                 true => String::from("nothing ties it to a test"),

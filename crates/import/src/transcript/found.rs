@@ -161,19 +161,20 @@ pub struct Found {
 pub struct Authors(pub Vec<(SourcePlace, String)>);
 
 impl Authors {
+    fn last(&self, place: &SourcePlace) -> Option<&(SourcePlace, String)> {
+        let after = self.0.partition_point(|it| it.0 <= *place);
+        after.checked_sub(1).map(|at| &self.0[at])
+    }
+
     /// The author of a place; empty before the first that is named.
     pub fn of(&self, place: &SourcePlace) -> &str {
-        let after = self.0.partition_point(|it| it.0 <= *place);
-        let last = after.checked_sub(1).map(|at| &self.0[at]);
-        last.filter(|it| it.0.file == place.file)
-            .map_or("", |it| it.1.as_str())
+        let last = self.last(place).filter(|it| it.0.file == place.file);
+        last.map_or("", |it| it.1.as_str())
     }
 
     /// Where the mail, post or comment of a place begins.
     pub fn post(&self, place: &SourcePlace) -> SourcePlace {
-        let after = self.0.partition_point(|it| it.0 <= *place);
-        let last = after.checked_sub(1).map(|at| self.0[at].0);
-        last.unwrap_or_default()
+        self.last(place).map(|it| it.0).unwrap_or_default()
     }
 
     /// Whether two places have the same author.
@@ -275,40 +276,27 @@ impl HostNames {
     pub fn take_partners(&mut self, statements: &[Statement]) {
         const BEFORE: &str = "on at of by";
         const AFTER: &str = "gets sends receives runs";
+        const NOUNS: &str = "the a an no my our this with without";
         let mut partners: Vec<String> = Vec::new();
         let mut placed: HashSet<&str> = HashSet::new();
         let mut common: HashSet<&str> = HashSet::new();
         for statement in statements {
             let words: Vec<&str> = statement.sentence.words.split_whitespace().collect();
-            for (at, pair) in words.windows(2).enumerate() {
-                if is_in(pair[0], BEFORE) {
-                    placed.insert(pair[1]);
+            for pair in words.windows(2) {
+                placed.extend(is_in(pair[0], BEFORE).then_some(pair[1]));
+                placed.extend(is_in(pair[1], AFTER).then_some(pair[0]));
+                common.extend(is_in(pair[0], NOUNS).then_some(pair[1]));
+            }
+            for pair in words.windows(3).filter(|it| it[1] == "and") {
+                match [pair[0], pair[2]].map(|it| self.small.contains(it)) {
+                    [true, false] => partners.push(String::from(pair[2])),
+                    [false, true] => partners.push(String::from(pair[0])),
+                    _ => {}
                 }
-                if is_in(pair[1], AFTER) {
-                    placed.insert(pair[0]);
-                }
-                if is_in(pair[0], "the a an no my our this with without") {
-                    common.insert(pair[1]);
-                }
-                let Some(other) = words.get(at + 2).filter(|_| pair[1] == "and") else {
-                    continue;
-                };
-                let is_host = [pair[0], other].map(|it| self.small.contains(it));
-                let partner = match is_host {
-                    [true, false] => other,
-                    [false, true] => pair[0],
-                    _ => continue,
-                };
-                partners.push(String::from(partner));
             }
         }
-        partners.retain(|it| {
-            let it = it.as_str();
-            address::is_name(it)
-                && !prose::is_common(it)
-                && placed.contains(it)
-                && !common.contains(it)
-        });
+        partners.retain(|it| placed.contains(it.as_str()) && !common.contains(it.as_str()));
+        partners.retain(|it| address::is_name(it) && !prose::is_common(it));
         partners.iter().for_each(|it| self.add(it));
     }
 
@@ -464,10 +452,6 @@ impl StreamLines {
         self.total().is_some()
     }
 
-    pub fn is_ttcp(&self) -> bool {
-        [ttcp::SENDER, ttcp::RECEIVER].contains(&self.id.as_str())
-    }
-
     /// Whether a line from 0 can follow the only one so far, as the total after a single interval.
     fn goes_on_with(&self, line: &IntervalLine) -> bool {
         let [first] = &self.lines[..] else {
@@ -516,7 +500,8 @@ impl ToolBlock {
 
     /// Whether all of its streams have their last line.
     pub fn is_over(&self) -> bool {
-        self.has_figures() && self.streams.iter().all(StreamLines::is_over)
+        let is_whole = self.has_figures() && self.streams.iter().all(StreamLines::is_over);
+        is_whole && self.awaits_report.is_none()
     }
 
     /// Whether its streams run one after another (`-r`).
@@ -594,10 +579,6 @@ impl ToolBlock {
         self.stream(&id).connected = Some(connected);
     }
 
-    pub fn awaits_report(&self) -> bool {
-        self.awaits_report.is_some()
-    }
-
     pub fn report(&mut self, id: Id) {
         if self.takes(&id) {
             self.awaits_report = Some(id);
@@ -665,7 +646,7 @@ impl ToolBlock {
 
     /// Whether this end sends the stream.
     pub fn sends(&self, stream: &StreamLines) -> Option<bool> {
-        if stream.is_ttcp() {
+        if stream.id.starts_with("ttcp") {
             return Some(stream.id == ttcp::SENDER);
         }
         let port = self.server_port();

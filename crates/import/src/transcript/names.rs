@@ -102,10 +102,7 @@ fn by_agreement(
         };
         // One end may be known, as the other tests have it.
         let own = [&trial.sender, &trial.receiver];
-        let fits = own
-            .iter()
-            .zip(ends)
-            .all(|(own, end)| own.is_none() || *own == end);
+        let fits = (0..2).all(|at| own[at].is_none() || *own[at] == ends[at]);
         if !fits || own.iter().all(|it| it.is_some()) {
             continue;
         }
@@ -221,12 +218,9 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
             return Some([Some(one), Some(to)]);
         }
         let part = if is_in(next, "is as was") {
-            words[at + 2..]
-                .iter()
-                .take(3)
-                .find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS))
-                .copied()
-                .unwrap_or("")
+            let mut near = words[at + 2..].iter().copied().take(3);
+            let part = near.find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS));
+            part.unwrap_or("")
         } else {
             next
         };

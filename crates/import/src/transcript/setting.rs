@@ -211,12 +211,12 @@ impl<'a> HostSettings<'a> {
         let said_of = said_of.map(|(host, side)| self.of_end(host, side, place));
         let is_named = |end: &Option<&str>| end.is_some_and(|it| !it.contains(['.', ':']));
         // What was said of all before one end's own setting may be of that end alone.
-        let is_old = |own: usize| match (&said_of[own], &said_of[1 - own]) {
-            (Some(own_state), Some(other)) => {
-                let is_other = own_state.is_polling != other.is_polling;
-                !is_named(&ends[own]) && other.is_told && is_other && own_state.place < other.place
-            }
-            _ => false,
+        let is_old = |own: usize| {
+            let states = said_of[own].as_ref().zip(said_of[1 - own].as_ref());
+            let is_before = states.is_some_and(|(own, other)| {
+                other.is_told && own.is_polling != other.is_polling && own.place < other.place
+            });
+            is_before && !is_named(&ends[own])
         };
         let old = [is_old(0), is_old(1)];
         let [one, other] = said_of;

@@ -90,10 +90,8 @@ impl Cases {
         let text = |cell: &str| Sentence::of(cell, SentenceMark::Row, false);
         let said: Vec<Option<bool>> = (0..cells.len()).map(|at| self.said(cells, at)).collect();
         if said.iter().all(Option::is_none) {
-            if cells
-                .iter()
-                .any(|it| it.contains(|it: char| it.is_ascii_alphabetic()))
-            {
+            let is_word = |it: &String| it.contains(|it: char| it.is_ascii_alphabetic());
+            if cells.iter().any(is_word) {
                 self.head = cells.to_vec();
             }
             return;
@@ -119,11 +117,8 @@ impl Cases {
                 (Some(scope), None) => {
                     let words = text(&cells[at]).map_or(String::new(), |it| it.words);
                     let is_same = words.contains(" same ") || words.contains(" as ");
-                    let other = words.split(' ').find_map(known).or(self
-                        .all
-                        .iter()
-                        .rev()
-                        .find(|it| it.0 != case));
+                    let mut others = self.all.iter().rev().filter(|it| it.0 != case);
+                    let other = words.split(' ').find_map(known).or(others.next());
                     let other = other.filter(|_| is_same);
                     let of_it = other.iter().flat_map(|it| &it.1).filter(|it| it.0 == scope);
                     of_it.cloned().collect()
@@ -368,9 +363,8 @@ impl<'a> Teller<'a> {
 /// Whether claims of one scope contradict each other: of columns whose hosts are not known.
 fn is_torn(claims: &[Claim]) -> bool {
     let is_other = |one: &Claim, other: &Claim| one.0 == other.0 && one.1 != other.1;
-    claims
-        .iter()
-        .any(|one| claims.iter().any(|it| is_other(one, it)))
+    let is_torn = |one: &Claim| claims.iter().any(|it| is_other(one, it));
+    claims.iter().any(is_torn)
 }
 
 /// The same, without what it says.
@@ -423,10 +417,7 @@ fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
     if sentence.introduces || sentence.kind == SentenceKind::Heading || !is_past {
         return None;
     }
-    if ["last run", "last test", "previous run", "previous test"]
-        .iter()
-        .any(|it| sentence.find(it).is_some())
-    {
+    if sentence.has_any("last run|last test|previous run|previous test") {
         return trials.len().checked_sub(1);
     }
     // `My first post was with interrupts`, with a single test before.
@@ -435,7 +426,7 @@ fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
     if first.is_some_and(|first| trials.iter().all(|it| it.test == first.test)) {
         return Some(0);
     }
-    nth_test(trials, sentence.run_numbers().first()?.0)
+    nth_test(trials, sentence.run_number()?.0)
 }
 
 /// The first trial of the test with this number, from 1.

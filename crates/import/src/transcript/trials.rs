@@ -336,14 +336,15 @@ pub fn trial(
         pairing: pair.basis,
         quantity: String::from("bits_per_second"),
         quoted_again: pair.ends().flat_map(|it| it.again.clone()).collect(),
-        ..blank(if is_ttcp(pair) { "ttcp" } else { "iperf" }, place)
+        ..blank(tool(pair), place)
     };
     of_iperf(&mut trial, pair);
     trial
 }
 
-fn is_ttcp(pair: &EndPair) -> bool {
-    pair.ends().any(|it| it.stream.is_ttcp())
+fn tool(pair: &EndPair) -> &'static str {
+    let is_ttcp = pair.ends().any(|it| it.stream.id.starts_with("ttcp"));
+    if is_ttcp { "ttcp" } else { "iperf" }
 }
 
 /// `iperf-tcp`, `iperf-tcp-both-ways`, `iperf-udp-1470-ipv6`, `ttcp-tcp`.
@@ -368,12 +369,7 @@ fn workload(pair: &EndPair) -> String {
             .ends()
             .any(|it| it.block.command.as_ref().is_some_and(|it| it.has('V')));
     TrafficKind {
-        tool: match (is_ttcp(pair), is_udp) {
-            (true, true) => "ttcp-udp",
-            (true, false) => "ttcp-tcp",
-            (false, true) => "iperf-udp",
-            (false, false) => "iperf-tcp",
-        },
+        tool: &format!("{}-{}", tool(pair), if is_udp { "udp" } else { "tcp" }),
         payload_bytes: size.as_deref().filter(|_| is_udp),
         is_ipv6,
         streams: option('P').filter(|it| *it != "1"),

@@ -19,6 +19,8 @@ use crate::transcript::found::{
 };
 use crate::transcript::setting::Map;
 
+/// Most bytes of a sentence behind a command in marks that are looked at.
+const PROMPTED_MAX: usize = 200;
 /// Most settings other than polling, since each trial is compared with all.
 const KNOBS_MAX: usize = 32;
 /// Most bytes of prose before a finding that are read, and most sentences of all texts.
@@ -161,11 +163,11 @@ impl<'a> Walk<'a> {
             .skip(1)
             .any(|it| prose::is_in(it, "on at of for"));
         // `ifconfig em0 polling` on both
-        let line = self.plain.bytes[start..].split(|it| *it == b'\n').next();
-        let mut parts = line.unwrap_or_default().splitn(2, |it| *it == b'`');
-        let after = parts.nth(1).filter(|_| before.ends_with(b"`"));
-        let goes_on = goes_on || after.is_some_and(|it| it.iter().any(u8::is_ascii_alphabetic));
-        !command.is_prompted && (is_within || goes_on)
+        let rest = self.plain.bytes[start..].iter().take(PROMPTED_MAX);
+        let rest = rest.take_while(|it| **it != b'\n');
+        let mut after = rest.skip_while(|it| **it != b'`');
+        let is_followed = before.ends_with(b"`") && after.any(u8::is_ascii_alphabetic);
+        !command.is_prompted && (is_within || goes_on || is_followed)
     }
 
     /// Reads the sentences between the last finding and `end`.
@@ -578,7 +580,6 @@ impl<'a> Walk<'a> {
                 && block.host.name.is_some()
                 && *here != block.host.name
                 && block.is_over()
-                && !block.awaits_report()
         });
         let last = self.out.statements.last();
         let is_parted = last.is_some_and(|it| Some(it.place) > self.output);
@@ -619,14 +620,10 @@ impl<'a> Walk<'a> {
             }
         }
         // `Now on both machines:`
-        let last = self
-            .out
-            .statements
-            .last()
-            .filter(|it| Some(it.place) > self.output);
-        let is_all = !command.is_prompted
-            && self.is_apart()
-            && last.is_some_and(|it| it.sentence.parts().all && !it.sentence.is_whole);
+        let since = self.output.max(self.prompt);
+        let last = self.out.statements.last();
+        let last = last.filter(|it| Some(it.place) > since && !command.is_prompted);
+        let is_all = last.is_some_and(|it| it.sentence.parts().all && !it.sentence.is_whole);
         let host = match command.is_prompted {
             true => self.host(&place),
             false if is_all => TerminalHost::default(),
