@@ -122,6 +122,11 @@ pub fn fit_hosts(args: &PublishedFitArgs, has_json: bool) -> Result<u8, Failure>
         Some(path) => sweep::read_part::<SimFit, SimFit>(path)?,
         None => fitted(&files.library, args.shard)?,
     };
+    if fit.shard.is_some() && args.fitted.is_some() {
+        return Err(usage(
+            "--fitted: that is a part of a fit; join all of them with `nicpoll sim merge --json` first",
+        ));
+    }
     if fit.shard.is_some() {
         output::print_either(&fit, true, render_sim_fit)?;
         return Ok(0);

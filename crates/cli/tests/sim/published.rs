@@ -177,6 +177,12 @@ fn a_fit_in_parts_is_the_whole_to_the_byte_and_sets_the_same_numbers() {
         stderr(&lost),
         "make them by --shard 1/2, in a Slurm array by --array=1,",
     );
+    let part = sim(&["fit", "--fitted", &parts[0]], other.path());
+    assert_code(&part, 2);
+    assert_has(
+        stderr(&part),
+        "join all of them with `nicpoll sim merge --json` first",
+    );
     let joined = merged(&parts);
     assert!(joined.stdout == whole.stdout, "{}", stderr(&joined));
     let fitted = other.path().join("fit.json");
