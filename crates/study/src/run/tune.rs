@@ -465,7 +465,7 @@ impl Running<'_> {
         found.because = match winner {
             None if self.request.limits.is_empty() => String::from("no candidate gave a figure"),
             None => format!(
-                "no setting that was tried is shown to keep {}",
+                "no setting that was tried is shown to keep {}; lower the load, or allow more with --keep",
                 found.limits_words()
             ),
             Some(0) => format!("it is the best that was tried, or as good within {margin} %"),
