@@ -383,7 +383,7 @@ fn joined<P: InParts + Serialize + DeserializeOwned>(files: &[PathBuf]) -> Resul
 
 /// Reads something of a part of this kind.
 pub fn read_part<P: InParts, T: Serialize + DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let open = || read_text(path, "part", PART_BYTES_MAX);
+    let open = || read_text(path, "part of a sweep or a fit", PART_BYTES_MAX);
     confined(open, |text: String| {
         serde_json::from_str(&text).map_err(|error| {
             Failure::Usage(format!(

@@ -221,7 +221,7 @@ fn a_file_that_is_not_there_is_a_mistake_of_the_command_line() {
         "
         2 | run no-such-host.toml | cannot read the host file no-such-host.toml: there is none, and the program has no host of that name; 'nicpoll sim hosts'
         2 | run GENERIC --workload trace:no-such.txt | cannot read the trace no-such.txt
-        2 | merge no-such-part.json | cannot read the part of a sweep no-such-part.json
+        2 | merge no-such-part.json | cannot read the part of a sweep or a fit no-such-part.json
         2 | published no-such-folder | cannot read no-such-folder/hosts
         ",
     );
