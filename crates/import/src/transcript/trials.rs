@@ -286,7 +286,12 @@ fn by_place(pairs: &[Option<EndPair>]) -> Vec<(usize, usize)> {
 fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     let both_say_ports = one.way().is_some() && other.way().is_some();
     let hosts = (&one.host().name, &other.host().name);
-    let are_two = hosts.0 != hosts.1 && hosts.0.is_some() && hosts.1.is_some();
+    let are_known = hosts.0.is_some() && hosts.1.is_some();
+    // What its lines count says that ttcp's two ends are those of one transfer.
+    let is_ttcp = |it: &PrintedEnd| it.stream.id.starts_with("ttcp") && it.print().is_some();
+    let bytes = |it: &PrintedEnd| it.stream.total().map(|it| it.value.bytes);
+    let are_ttcp = is_ttcp(one) && is_ttcp(other) && bytes(one) == bytes(other);
+    let are_two = hosts.0 != hosts.1 && (are_known || are_ttcp);
     let (Some(a), Some(b)) = (one.stream.total(), other.stream.total()) else {
         return false;
     };

@@ -47,6 +47,8 @@ pub struct Walk<'a> {
     blast_command: Option<Rc<ToolCommand>>,
     /// Whether the output of that command is over.
     has_blasted: bool,
+    /// Where netreceive runs.
+    receiver: TerminalHost,
     /// The running servers: TCP, then UDP.
     servers: [Option<(Rc<ToolCommand>, TerminalHost)>; 2],
     /// The end of the last finding that is no figure in prose.
@@ -96,6 +98,7 @@ impl<'a> Walk<'a> {
             stretch: None,
             blast_command: None,
             has_blasted: false,
+            receiver: TerminalHost::default(),
             servers: [None, None],
             prose_from: 0,
             output: None,
@@ -252,6 +255,7 @@ impl<'a> Walk<'a> {
                     self.end_block();
                     self.end_blast();
                     self.blast_command = None;
+                    self.receiver = TerminalHost::default();
                     self.servers = [None, None];
                     self.host = TerminalHost::default();
                     self.labelled = None;
@@ -309,8 +313,11 @@ impl<'a> Walk<'a> {
         }
         // `laptop sends, otter receives:` neither.
         let is_way = sentence.has("sends receives sending receiving pushes to into");
-        let is_label = sentence.introduces && words.len() <= 6 && !is_way;
         let named = self.out.hosts.named_in(&sentence.words);
+        // `kuha, only the end of the output:`
+        let first = sentence.clauses.first().map_or("", |it| it.trim());
+        let is_alone = named.iter().any(|it| it.eq_ignore_ascii_case(first));
+        let is_label = sentence.introduces && (words.len() <= 6 || is_alone) && !is_way;
         let is_at = |name: &str| {
             let small = name.to_ascii_lowercase();
             let leads = sentence.introduces || !sentence.is_whole;
@@ -577,6 +584,7 @@ impl<'a> Walk<'a> {
         let is_elsewhere = self.block.as_ref().is_some_and(|block| {
             let here = &self.host.name;
             here.is_some()
+                && self.prompt > Some(block.place)
                 && block.host.name.is_some()
                 && *here != block.host.name
                 && block.is_over()
@@ -638,10 +646,14 @@ impl<'a> Walk<'a> {
             }
             Tool::Netblast | Tool::Netsend => {
                 self.end_blast();
+                self.end_stretch();
                 self.blast_command = Some(Rc::new(command.clone()));
                 self.has_blasted = false;
             }
-            Tool::Netreceive => self.end_stretch(),
+            Tool::Netreceive => {
+                self.end_stretch();
+                self.receiver = host;
+            }
             Tool::Ifconfig => {
                 let word = |word: &str| command.words.iter().any(|it| it == word);
                 self.interface = command.words.first().cloned();
@@ -807,7 +819,13 @@ impl<'a> Walk<'a> {
         if figure.value == 0.0 {
             return self.end_stretch();
         }
-        let (host, place) = (self.host(&figure.place), figure.place);
+        let (mut host, place) = (self.host(&figure.place), figure.place);
+        // It still runs where it was started, and not where netblast does.
+        let blaster = self.blast_command.as_ref();
+        let is_blaster = blaster.is_some_and(|it| it.host == host.name);
+        if host.basis != ImportedBasis::Mapped && (is_blaster || self.receiver.name.is_some()) {
+            host = TerminalHost::inferred(self.receiver.name.clone());
+        }
         let line = (figure.value, seconds, figure);
         add_to(&mut self.stretch, (host, None), place, line);
     }
