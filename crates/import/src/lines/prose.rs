@@ -39,7 +39,7 @@ const INTERRUPTS: &str = "interrupt interrupts irq irqs";
 const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
 const BEFORE_INTERRUPTS: &str =
-    "on with plain in to using uses use used normal by pure stays only still";
+    "on with plain in to using uses use used normal usual by pure stays only still";
 const AFTER_INTERRUPTS: &str = "mode driven only again both on at everywhere";
 const COLUMNS: &str = "column load time share rate handler handlers thread statistics per counts counters counter \
     table storm storms moderation coalescing mitigation";
@@ -184,7 +184,7 @@ impl ClauseMode {
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
         // `the kernel polls` explains how it works.
         let is_poll = |at: &usize| match words[*at] {
-            "it" => is_it,
+            "it" => is_it && words[0] != "because",
             "polls" => !is_in(word(at.checked_sub(1)), WORKERS),
             other => is_in(other, POLLS),
         };
@@ -265,6 +265,9 @@ impl ClauseMode {
         if is_label && words == ["normal"] {
             return Some(false);
         }
+        if is_label && words == ["and", "on"] {
+            return Some(true);
+        }
         if is_label && words.len() <= 3 && (is_in(last, "without off") || words == ["with"]) {
             return Some(last == "with");
         }
@@ -329,7 +332,7 @@ impl Sentence {
         const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
         const OF: &str = "for in of during from";
         // `the second one` may count from anywhere.
-        const NONE: &str = "one time place half minute minutes seconds column line screen";
+        const NONE: &str = "one time place half window terminal shell tab minute minutes seconds column line screen";
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let is_of = |at: Option<usize>| is_in(word(at), OF);
@@ -433,7 +436,7 @@ impl Sentence {
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
         const LABEL: &str = "i a it is to of in on at we as an my so be by the this that was were are run one first second \
-            third last same kernel enter device busy sh side sides end ends machine machines box boxes host hosts and too just any all yes ok first \
+            third last same kernel there over enter device busy sh side sides end ends machine machines box boxes host hosts and too just any all yes ok first \
             everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces for once more time everywhere anywhere";
         const LISTS: [&str; 14] = [
@@ -732,7 +735,12 @@ fn is_row(line: &str, near: [Option<&str>; 2]) -> bool {
 /// Whether a line is a rule, or the head of a screen of top.
 fn is_rule(line: &str) -> bool {
     let is_ruled = line.len() > 2 && line.bytes().all(|it| b"=-~*#".contains(&it));
-    is_ruled || ["last pid", "top - "].iter().any(|it| line.starts_with(it))
+    is_ruled
+        || [
+            "last pid", "top - ", "#+BEGIN_", "#+END_", "#+begin_", "#+end_",
+        ]
+        .iter()
+        .any(|it| line.starts_with(it))
 }
 
 /// What a line is by its marks, and by the lines before and after it. `is_new` where no sentence goes on.
@@ -802,8 +810,8 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
             let before = &text[..mark - 1];
             let mut short = ["vs", "i.e", "e.g", "approx", "ca"].iter();
             let is_short = short.any(|it| before.ends_with(it));
-            let goes_on = is_short || letter == ":" || !text[mark..].starts_with([' ', ')']);
-            if mark > from && (is_last || !goes_on) {
+            let goes_on = letter == ":" || !text[mark..].starts_with([' ', ')']);
+            if mark > from && !is_short && (is_last || !goes_on) {
                 found.push((from..mark, SentenceMark::None));
                 from = mark;
             }

@@ -102,7 +102,8 @@ impl<'a> Reader<'a> {
         let is_lasting = sentence.has_any(ALWAYS);
         let is_said = is_single || !is_plain || reading.changes || is_label || is_lasting;
         self.changes = reading.changes;
-        let is_bare = reading.claims.is_empty() && reading.waiting.is_empty();
+        let is_bare = reading.waiting.is_empty() || self.is_of_alone(&reading);
+        let is_bare = is_bare && reading.claims.is_empty();
         let (is_topic, mut claims) = (reading.is_topic, self.claims(reading, is_single));
         let begins = sentence.has_any("first with|first without");
         let is_series =
@@ -165,7 +166,10 @@ impl<'a> Reader<'a> {
         let was_near = std::mem::take(&mut reading.is_near);
         let label = std::mem::take(&mut reading.label);
         let size = clause.split_whitespace().count();
-        let is_pronoun = clause.starts_with(" it ") && mode.is_named;
+        let is_pronoun = ["", " i e"]
+            .iter()
+            .any(|it| clause.starts_with(&format!("{it} it ")));
+        let is_pronoun = is_pronoun && mode.is_named;
         let polls = mode.polls.or_else(|| self.short(reading, clause, &scopes));
         let named = self.hosts.named_in(clause);
         reading.is_label &= polls.is_none() || Sentence::is_label(clause, &named);
@@ -262,12 +266,26 @@ impl<'a> Reader<'a> {
             return Vec::new();
         }
         if reading.claims.is_empty() {
-            if reading.waiting.is_empty() || reading.waiting.len() > 2 || is_single {
+            let is_none = reading.waiting.is_empty() || reading.waiting.len() > 2;
+            if is_none || is_single || self.is_of_alone(&reading) {
                 reading.waiting = vec![self.whose(polls)];
             }
             return reading.waiting.into_iter().map(|it| (it, polls)).collect();
         }
         reading.claims
+    }
+
+    /// Whether hosts are named, but only one ever polls: `kuha to hauki, polling on`, `hauki sends, -R on kuha, polling
+    /// still on`.
+    fn is_of_alone(&self, reading: &Reading) -> bool {
+        let (alone, named) = (self.whose(true), &reading.waiting);
+        let is_one = self.alone.as_ref() == Some(&alone);
+        let is_still = reading.sentence.has("still") && !named.contains(&alone);
+        let is_way = named.len() == 2 && named.contains(&alone);
+        let is_new = !named
+            .iter()
+            .any(|it| *it != alone && self.polled.contains(it));
+        is_one && is_new && (is_way || is_still)
     }
 
     /// Whether a plain sentence begins with a clause whose words may name whose setting it is.
@@ -285,8 +303,12 @@ impl<'a> Reader<'a> {
     /// Whose setting it is if a sentence does not say it: of the only host that polled by itself before, or of all.
     fn whose(&self, polls: bool) -> SwitchScope {
         let mut all = self.polled.iter();
+        // No other one is said to poll.
+        let is_other =
+            |it: &SwitchScope| *it != SwitchScope::All && Some(it) != self.alone.as_ref();
+        let alone = self.alone.clone().filter(|_| !all.clone().any(is_other));
         match (all.next(), all.next()) {
-            _ if polls && self.alone.is_some() => self.alone.clone().unwrap_or(SwitchScope::All),
+            _ if polls && alone.is_some() => alone.unwrap_or(SwitchScope::All),
             (Some(one), None) if polls => one.clone(),
             _ => self.whose.clone(),
         }

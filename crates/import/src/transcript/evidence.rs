@@ -96,7 +96,7 @@ impl Context<'_> {
             let mut phrases = ["on", "of", "at"]
                 .map(|it| format!("{it} {small}"))
                 .to_vec();
-            phrases.push(format!("{small} s top"));
+            phrases.extend(["s top", "during", "while"].map(|it| format!("{small} {it}")));
             phrases.iter().any(|it| sentence.find(it).is_some())
         };
         let shown = named.iter().find(at).filter(|_| named.len() > 1);
