@@ -125,6 +125,15 @@ udp: packet receive errors
 udp: receive buffer errors
 udp: send buffer errors
 udp: packets to unknown port received
+tcp: data packets unnecessarily retransmitted
+tcp: data packets
+tcp: resends initiated by MTU discovery
+tcp: ack-only packets
+tcp: URG only packets
+tcp: window probe packets
+tcp: window update packets
+tcp: control packets
+tcp: retransmit timeouts
 packets received
 packets sent";
 
@@ -161,7 +170,15 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
         rows.find(|(_, words)| cursor.any(words.each_ref().map(String::as_str)).is_some())?;
     // The word goes on: this is not the whole counter.
     (!cursor.peek().is_ascii_lowercase()).then_some(())?;
-    Some(reading(name.clone(), count, true))
+    // `318 data packets (460112 bytes) retransmitted`
+    let _ = cursor.attempt(|it| {
+        it.words(" (")?;
+        it.count(true)?;
+        it.spaces().any(["bytes)", "byte)", "delayed)"])
+    });
+    let again = cursor.words(" retransmitted");
+    let again = again.map_or("", |()| " retransmitted");
+    Some(reading(format!("{name}{again}"), count, true))
 }
 
 /// Buffer lines of `netstat -m`: the words after the numbers, and what the numbers are.
