@@ -76,7 +76,7 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
     forgot to|did not note|didn t note|    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
     don t ask me|no longer know|no longer sure|not certain|not recorded|lost track";
 /// Phrases of what is of no test that the text shows.
-const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
+pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
     without load|without traffic|not during|between the";
@@ -612,6 +612,7 @@ pub fn author(line: &str) -> Option<&str> {
         "Author: ",
         "Originator: ",
     ];
+    const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
     let line = line.trim().trim_start_matches('>');
     let is_number = |it: &str| {
         it.strip_prefix('#')
@@ -637,7 +638,13 @@ pub fn author(line: &str) -> Option<&str> {
         } else {
             first
         };
-        let is_marked = is_number(first) || is_number(last) || line.contains(" » ");
+        // `rackmonkey     March 9, 2010, 20:14`
+        let is_dated = line.split_once("  ").is_some_and(|(name, when)| {
+            let month = when.trim_start().get(..3).unwrap_or("");
+            let is_time = last.len() == 5 && last.as_bytes()[2] == b':';
+            !name.contains(' ') && is_in(month, MONTHS) && is_time
+        });
+        let is_marked = is_number(first) || is_number(last) || is_dated || line.contains(" » ");
         (is_post && is_marked).then_some(name)
     })?;
     let end = said.find(['<', '(', ',']).unwrap_or(said.len());

@@ -11,7 +11,9 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
+use crate::lines::prose::{
+    self, DOUBTS, ELSEWHERE, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind,
+};
 use crate::transcript::found::{
     Authors, CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
@@ -220,6 +222,7 @@ impl Context<'_> {
             }
         }
         if let Some(statement) = self.conclusion(place)
+            && !statement.sentence.has_any(DOUBTS)
             && let Some(shown) = self.about(&statement.sentence)
         {
             let text = "the conclusion after it names the host";
@@ -376,6 +379,8 @@ struct Screen<'a> {
     /// The sentences before it, and the conclusion after it.
     labels: Vec<&'a Statement>,
     heading: Option<&'a Statement>,
+    /// The host that is clear before the test is known.
+    host: Option<Shown>,
     /// Whether the clock of its host agrees with those of the tests.
     is_timed: bool,
 }
@@ -404,7 +409,8 @@ impl Screen<'_> {
             } else if Some(at) == next {
                 reasons.push(reason(AFTER, "it stands before this test", trial));
             }
-            if self.labels.iter().any(|it| it.sentence.has_any(DOUBTS)) {
+            let mut labels = self.labels.iter();
+            if labels.any(|it| it.sentence.has_any(DOUBTS) && self.is_of_it(it, DOUBTS, context)) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
             let numbers = self.labels.iter().filter_map(|it| it.sentence.run_number());
@@ -419,7 +425,10 @@ impl Screen<'_> {
             }
             let after = context.after(&place);
             let mut near = self.labels.iter().copied().chain(after);
-            if near.any(|it| it.sentence.is_elsewhere()) {
+            let is_elsewhere = |it: &Statement| {
+                it.sentence.is_elsewhere() && self.is_of_it(it, ELSEWHERE, context)
+            };
+            if near.any(is_elsewhere) {
                 let text = "the text says that it is of another";
                 reasons.push(reason(-2 * BEFORE, text, place));
             }
@@ -430,6 +439,23 @@ impl Screen<'_> {
             (at, reasons)
         };
         tests.into_iter().map(with).collect()
+    }
+
+    /// Whether the clause with one of these phrases, or else the sentence, names no other host than that of the screen.
+    fn is_of_it(&self, statement: &Statement, phrases: &str, context: &Context) -> bool {
+        let sentence = &statement.sentence;
+        let has = |it: &&String| {
+            let mut phrases = phrases.split('|');
+            phrases.any(|phrase| it.contains(&format!(" {phrase} ")))
+        };
+        let clause = sentence.clauses.iter().find(has);
+        let named = clause.map_or(Vec::new(), |it| context.hosts.named_in(it));
+        let named = match named.is_empty() {
+            true => context.hosts.named_in(&sentence.words),
+            false => named,
+        };
+        let is_it = |host: &Shown| matches!(host, Shown::Host(it) if !named.contains(&it.as_str()));
+        named.is_empty() || !self.host.as_ref().is_some_and(is_it)
     }
 
     /// What its clock, headings and words say of a test.
@@ -583,6 +609,7 @@ pub fn book(
             line,
             labels: before.chain(context.conclusion(&place)).collect(),
             heading: context.heading(&place),
+            host: clear_host(&shown),
             is_timed: group.is_some_and(|group| group.is_timed),
         };
         let tests = screen.tests(trials, context);
