@@ -24,6 +24,7 @@ pub fn complete(
 ) {
     by_elimination(trials, statements, hosts, authors);
     by_direction(trials, statements, hosts);
+    by_server(trials, statements, hosts, authors);
     by_agreement(trials, statements, hosts, authors);
     // Nobody sends to itself: then neither is known.
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
@@ -79,6 +80,54 @@ fn by_elimination(
     }
 }
 
+/// Names the ends to which an author's tests send, if sentences say of one host that its server runs there: `iperf -s
+/// runs on fw0`.
+fn by_server(
+    trials: &mut [ImportedTrial],
+    statements: &[Statement],
+    hosts: &HostNames,
+    authors: &Authors,
+) {
+    let mut servers: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for statement in statements.iter().filter(|it| !it.sentence.asks) {
+        let author = authors.of(&statement.place);
+        for clause in &statement.sentence.clauses {
+            let on = ["iperf s runs on ", "iperf3 s runs on ", "server runs on "].iter();
+            let on = on.filter_map(|it| clause.split_once(it)).map(|it| it.1);
+            let runs = ["runs iperf s ", "runs iperf3 s ", "runs the server "].iter();
+            let runs = runs.filter_map(|it| clause.split_once(it)).map(|it| it.0);
+            let word = on.filter_map(|it| it.split_whitespace().next());
+            let mut word = word.chain(runs.filter_map(|it| it.split_whitespace().next_back()));
+            let named = word.next().map(|it| hosts.named_in(&format!(" {it} ")));
+            servers
+                .entry(author)
+                .or_default()
+                .extend(named.into_iter().flatten());
+        }
+    }
+    // The addresses to which each author's tests send.
+    let mut to: HashMap<&str, HashSet<String>> = HashMap::new();
+    for trial in trials.iter() {
+        let address = trial.receiver.iter().filter(|it| is_address(it));
+        to.entry(authors.of(&trial.place))
+            .or_default()
+            .extend(address.cloned());
+    }
+    for trial in trials {
+        let author = authors.of(&trial.place);
+        let of = servers.get(author).filter(|it| it.len() == 1);
+        let Some(server) = of.and_then(|it| it.iter().next()) else {
+            continue;
+        };
+        let is_one = to.get(author).is_none_or(|it| it.len() == 1);
+        let is_bare = trial.receiver.is_none() && trial.sender.is_some();
+        let is_open = is_bare || is_one && trial.receiver.as_ref().is_some_and(|it| is_address(it));
+        if is_open && trial.tool == "iperf" && trial.sender.as_deref() != Some(server) {
+            trial.receiver = Some(String::from(*server));
+        }
+    }
+}
+
 /// Names the ends of trials that tell nothing, if all others of their author agree on their parts; of more than two
 /// hosts only where a sentence says that they are the same.
 fn by_agreement(
@@ -94,6 +143,13 @@ fn by_agreement(
     }
     let of = of.into_iter().map(|(name, of)| (name, agreed(of)));
     let agreed: HashMap<&str, [Option<String>; 2]> = of.collect();
+    // The hosts of authors that write of few.
+    let mut named: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for statement in statements {
+        let author = authors.of(&statement.place);
+        let of = hosts.named_in(&statement.sentence.words);
+        named.entry(author).or_default().extend(of);
+    }
     let mut last = SourcePlace::default();
     for trial in trials.iter_mut() {
         let since = std::mem::replace(&mut last, trial.place);
@@ -109,7 +165,12 @@ fn by_agreement(
         let until = statements.partition_point(|it| it.place < trial.place);
         let lead = statements[..until].iter().rev().take(LEAD);
         let mut lead = lead.take_while(|it| it.place > since);
-        if is_bare(trial) && hosts.count() == 2 || lead.any(|it| it.sentence.has("same")) {
+        let author = authors.of(&trial.place);
+        let are_two = hosts.count() == 2
+            || named
+                .get(author)
+                .is_some_and(|it| it.len() < 2 && !author.is_empty());
+        if is_bare(trial) && are_two || lead.any(|it| it.sentence.has("same")) {
             [trial.sender, trial.receiver] = ends.clone();
         }
     }

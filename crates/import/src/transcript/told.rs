@@ -3,7 +3,7 @@
 //! A sentence that leads to a test, names polling or interrupts and cannot be read leaves the setting open from there
 //! on, until the text is clear again; so does one whose writer does not know, and a heading that ends a section.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
@@ -197,9 +197,9 @@ fn test_of<'t>(
 }
 
 impl<'a> Teller<'a> {
-    /// Reads all, each author again with a copy of `fresh`.
+    /// Reads all, each author with a copy of `fresh`.
     fn tell(&mut self, fresh: &Reader<'a>) {
-        let mut reader = fresh.clone();
+        let mut readers: HashMap<&str, Reader> = HashMap::new();
         let mut heading: Option<&Statement> = None;
         let mut since = SourcePlace::default();
         let mut seen: HashSet<&str> = HashSet::new();
@@ -212,11 +212,12 @@ impl<'a> Teller<'a> {
                     .authors
                     .is_one(&self.statements[index - 1].place, place)
             {
-                reader = fresh.clone();
                 heading = None;
             }
+            let reader = readers.entry(self.authors.of(place));
+            let reader = reader.or_insert_with(|| fresh.clone());
             if !sentence.cells.is_empty() {
-                self.cases.row(&sentence.cells, &mut reader);
+                self.cases.row(&sentence.cells, reader);
                 continue;
             }
             let is_conclusion = sentence.kind == SentenceKind::Conclusion;
