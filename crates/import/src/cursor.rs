@@ -283,69 +283,22 @@ pub enum MeasuredUnit {
     Seconds,
 }
 
-/// Units: kind, value without a prefix, step between prefixes, and spellings. A longer spelling comes before
+/// Units: kind, value without a prefix, step between prefixes, and spellings between bars. A longer spelling comes before
 /// its own prefix.
-const FORMS: [(MeasuredUnit, f64, f64, &[&str]); 8] = [
-    (
-        MeasuredUnit::BitsPerSecond,
-        1.0,
-        1e3,
-        &[
-            "bits/second",
-            "bits/sec",
-            "bit/sec",
-            "bits/s",
-            "bit/s",
-            "ib/s",
-            "b/sec",
-            "b/s",
-            "bps",
-        ],
-    ),
-    (
-        MeasuredUnit::BitsPerSecond,
-        8.0,
-        1024.0,
-        &["Bytes/sec", "Byte/sec", "Bytes/s", "Byte/s", "B/sec", "B/s"],
-    ),
-    (
-        MeasuredUnit::PacketsPerSecond,
-        1.0,
-        1e3,
-        &[
-            "packets per second",
-            "packets a second",
-            "packets/second",
-            "packets/sec",
-            "packets/s",
-            "pkts/sec",
-            "pkts/s",
-            "pkt/s",
-            "frames/s",
-            "pps",
-        ],
-    ),
-    (
-        MeasuredUnit::Percent,
-        1.0,
-        1.0,
-        &["percent", "per cent", "%"],
-    ),
-    (
-        MeasuredUnit::Bytes,
-        1.0,
-        1024.0,
-        &["Bytes", "Byte", "bytes", "byte"],
-    ),
-    (
-        MeasuredUnit::Seconds,
-        1.0,
-        1.0,
-        &["seconds", "secs", "sec", "s"],
-    ),
-    (MeasuredUnit::Seconds, 60.0, 1.0, &["minutes", "min"]),
-    (MeasuredUnit::Seconds, 1e-3, 1.0, &["msec", "ms"]),
+const FORMS: [(MeasuredUnit, f64, f64, &str); 8] = [
+    (MeasuredUnit::BitsPerSecond, 1.0, 1e3, BITS),
+    (MeasuredUnit::BitsPerSecond, 8.0, 1024.0, BYTES),
+    (MeasuredUnit::PacketsPerSecond, 1.0, 1e3, PACKETS),
+    (MeasuredUnit::Percent, 1.0, 1.0, "percent|per cent|%"),
+    (MeasuredUnit::Bytes, 1.0, 1024.0, "Bytes|Byte|bytes|byte"),
+    (MeasuredUnit::Seconds, 1.0, 1.0, "seconds|secs|sec|s"),
+    (MeasuredUnit::Seconds, 60.0, 1.0, "minutes|min"),
+    (MeasuredUnit::Seconds, 1e-3, 1.0, "msec|ms"),
 ];
+const BITS: &str = "bits/second|bits/sec|bit/sec|bits/s|bit/s|ib/s|b/sec|b/s|bps";
+const BYTES: &str = "Bytes/sec|Byte/sec|Bytes/s|Byte/s|B/sec|B/s";
+const PACKETS: &str = "packets per second|packets a second|packets/second|packets/sec|packets/s|\
+    pkts/sec|pkts/s|pkt/s|frames/s|pps";
 
 /// Reads a unit; returns its kind and value.
 pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
@@ -367,7 +320,7 @@ fn unit(cursor: &mut Cursor, power: i32) -> Option<(MeasuredUnit, f64)> {
         let is_plain = *prefix == 1.0;
         (power == 0 || !is_plain).then_some(())?;
         cursor.attempt(|cursor| {
-            cursor.any(words.iter().copied())?;
+            cursor.any(words.split('|'))?;
             // In prose `10 m` or `5 min` may begin a word.
             (!is_plain || !cursor.peek().is_ascii_alphanumeric()).then_some(())
         })?;

@@ -269,11 +269,9 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     let host = words.split([':', ' ', '/', '~']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
     // `C:\iperf>` names a directory.
-    let is_path = bytes[..began].ends_with(b"\\");
-    let is_host = is_named
-        && !is_path
-        && host.len() > 1
-        && host.starts_with(|it: char| it.is_ascii_alphabetic());
+    let is_named = is_named && !bytes[..began].ends_with(b"\\");
+    let is_host =
+        is_named && host.len() > 1 && host.starts_with(|it: char| it.is_ascii_alphabetic());
     (is_host.then(|| String::from(host)), began)
 }
 

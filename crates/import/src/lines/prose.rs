@@ -603,15 +603,7 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
 
 /// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.
 pub fn author(line: &str) -> Option<&str> {
-    const BY: [&str; 7] = [
-        "From: ",
-        "Posted by ",
-        "Post by ",
-        "Comment by ",
-        "Reply by ",
-        "Author: ",
-        "Originator: ",
-    ];
+    const BY: &str = "From: |Posted by |Post by |Comment by |Reply by |Author: |Originator: ";
     const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
     let line = line.trim().trim_start_matches('>');
     let is_number = |it: &str| {
@@ -628,7 +620,7 @@ pub fn author(line: &str) -> Option<&str> {
         count.parse::<u32>().ok().map(|_| it.0)
     });
     let says = says.or(posts);
-    let by = BY.iter().find_map(|it| line.strip_prefix(it));
+    let by = BY.split('|').find_map(|it| line.strip_prefix(it));
     let said = by.or(says).or_else(|| {
         let mut words = line.split_whitespace();
         let (first, last) = (words.next()?, words.next_back()?);
@@ -742,12 +734,9 @@ fn is_row(line: &str, near: [Option<&str>; 2]) -> bool {
 /// Whether a line is a rule, or the head of a screen of top.
 fn is_rule(line: &str) -> bool {
     let is_ruled = line.len() > 2 && line.bytes().all(|it| b"=-~*#".contains(&it));
-    is_ruled
-        || [
-            "last pid", "top - ", "#+BEGIN_", "#+END_", "#+begin_", "#+end_",
-        ]
-        .iter()
-        .any(|it| line.starts_with(it))
+    let begins = |it: &&str| line.starts_with(it);
+    let heads = ["last pid", "top - ", "#+B", "#+E", "#+b", "#+e"];
+    is_ruled || heads.iter().any(begins)
 }
 
 /// What a line is by its marks, and by the lines before and after it. `is_new` where no sentence goes on.

@@ -182,24 +182,17 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
 }
 
 /// Buffer lines of `netstat -m`: the words after the numbers, and what the numbers are.
-const BUFFERS: [(&str, &str); 10] = [
-    (
-        "mbuf+clusters out of packet secondary zone in use",
-        "current/cache",
-    ),
-    (
-        "4k (page size) jumbo clusters in use",
-        "current/cache/total/max",
-    ),
-    ("9k jumbo clusters in use", "current/cache/total/max"),
-    ("16k jumbo clusters in use", "current/cache/total/max"),
-    ("requests for jumbo clusters denied", "4k/9k/16k"),
-    ("mbufs in use", "current/cache/total"),
-    ("mbuf clusters in use", "current/cache/total/max"),
-    ("requests for mbufs denied", "mbufs/clusters/both"),
-    ("requests for mbufs delayed", "mbufs/clusters/both"),
-    ("bytes allocated to network", "current/cache/total"),
-];
+const BUFFERS: &str = "\
+mbuf+clusters out of packet secondary zone in use|current/cache
+4k (page size) jumbo clusters in use|current/cache/total/max
+9k jumbo clusters in use|current/cache/total/max
+16k jumbo clusters in use|current/cache/total/max
+requests for jumbo clusters denied|4k/9k/16k
+mbufs in use|current/cache/total
+mbuf clusters in use|current/cache/total/max
+requests for mbufs denied|mbufs/clusters/both
+requests for mbufs delayed|mbufs/clusters/both
+bytes allocated to network|current/cache/total";
 
 /// Reads `512/133/645 mbufs in use`.
 pub fn buffers(cursor: &mut Cursor) -> Option<Seen> {
@@ -209,7 +202,7 @@ pub fn buffers(cursor: &mut Cursor) -> Option<Seen> {
     let value = cursor.word(60, |it| it.is_ascii_digit() || it == b'/' || it == b'K')?;
     value.contains('/').then_some(())?;
     cursor.gap();
-    let mut rows = BUFFERS.iter();
+    let mut rows = BUFFERS.lines().filter_map(|it| it.split_once('|'));
     let (words, numbers) = rows.find(|(words, _)| cursor.words(words).is_some())?;
     Some(reading(format!("{words} ({numbers})"), value, false))
 }

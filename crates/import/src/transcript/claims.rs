@@ -166,10 +166,8 @@ impl<'a> Reader<'a> {
         let was_near = std::mem::take(&mut reading.is_near);
         let label = std::mem::take(&mut reading.label);
         let size = clause.split_whitespace().count();
-        let is_pronoun = ["", " i e"]
-            .iter()
-            .any(|it| clause.starts_with(&format!("{it} it ")));
-        let is_pronoun = is_pronoun && mode.is_named;
+        let is_it = clause.trim_start_matches(" i e").starts_with(" it ");
+        let is_pronoun = is_it && mode.is_named;
         let polls = mode.polls.or_else(|| self.short(reading, clause, &scopes));
         let named = self.hosts.named_in(clause);
         reading.is_label &= polls.is_none() || Sentence::is_label(clause, &named);

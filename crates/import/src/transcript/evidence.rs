@@ -11,9 +11,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
-use crate::lines::prose::{
-    self, DOUBTS, ELSEWHERE, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind,
-};
+use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
 use crate::transcript::found::{
     Authors, CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
@@ -425,10 +423,8 @@ impl Screen<'_> {
             }
             let after = context.after(&place);
             let mut near = self.labels.iter().copied().chain(after);
-            let is_elsewhere = |it: &Statement| {
-                it.sentence.is_elsewhere() && self.is_of_it(it, ELSEWHERE, context)
-            };
-            if near.any(is_elsewhere) {
+            let is_of_it = |it: &&Statement| self.is_of_it(it, prose::ELSEWHERE, context);
+            if near.any(|it| it.sentence.is_elsewhere() && is_of_it(&it)) {
                 let text = "the text says that it is of another";
                 reasons.push(reason(-2 * BEFORE, text, place));
             }
@@ -449,11 +445,8 @@ impl Screen<'_> {
             phrases.any(|phrase| it.contains(&format!(" {phrase} ")))
         };
         let clause = sentence.clauses.iter().find(has);
-        let named = clause.map_or(Vec::new(), |it| context.hosts.named_in(it));
-        let named = match named.is_empty() {
-            true => context.hosts.named_in(&sentence.words),
-            false => named,
-        };
+        let clause = clause.filter(|it| !context.hosts.named_in(it).is_empty());
+        let named = context.hosts.named_in(clause.unwrap_or(&sentence.words));
         let is_it = |host: &Shown| matches!(host, Shown::Host(it) if !named.contains(&it.as_str()));
         named.is_empty() || !self.host.as_ref().is_some_and(is_it)
     }
@@ -789,17 +782,16 @@ fn take(trials: &mut [ImportedTrial], at: usize, side: Side, line: &CpuLine, rea
 
 /// Attaches a line of CPU states.
 fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
-    const NAMES: [&str; 5] = [
-        "cpu_user_ratio",
-        "cpu_nice_ratio",
-        "cpu_system_ratio",
-        "cpu_interrupt_ratio",
-        "cpu_idle_ratio",
-    ];
+    const NAMES: [&str; 5] = ["user", "nice", "system", "interrupt", "idle"];
     for (name, value) in NAMES.into_iter().zip(line.states.value) {
         trial.figures.push(ImportedFigure {
             basis: ImportedBasis::Inferred,
-            ..stated_figure(Some(side), name, value, &line.states)
+            ..stated_figure(
+                Some(side),
+                &format!("cpu_{name}_ratio"),
+                value,
+                &line.states,
+            )
         });
     }
 }

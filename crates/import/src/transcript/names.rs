@@ -22,10 +22,15 @@ pub fn complete(
     hosts: &HostNames,
     authors: &Authors,
 ) {
-    by_elimination(trials, statements, hosts, authors);
+    let mut named = Named::new();
+    for statement in statements {
+        let of = named.entry(authors.of(&statement.place)).or_default();
+        of.extend(hosts.named_in(&statement.sentence.words));
+    }
+    by_elimination(trials, &named, hosts, authors);
     by_direction(trials, statements, hosts);
     by_server(trials, statements, hosts, authors);
-    by_agreement(trials, statements, hosts, authors);
+    by_agreement(trials, statements, (&named, hosts), authors);
     // Nobody sends to itself: then neither is known.
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
     for trial in trials.iter_mut().filter(is_one) {
@@ -36,15 +41,10 @@ pub fn complete(
 /// Names the only address that tests of a host have at their other end, if their author names one other host.
 fn by_elimination(
     trials: &mut [ImportedTrial],
-    statements: &[Statement],
+    named: &Named,
     hosts: &HostNames,
     authors: &Authors,
 ) {
-    let mut named: HashMap<&str, HashSet<&str>> = HashMap::new();
-    for statement in statements {
-        let of = named.entry(authors.of(&statement.place)).or_default();
-        of.extend(hosts.named_in(&statement.sentence.words));
-    }
     // The address at the other end of each host, and the host at that of each address; none if there are several.
     let mut across: HashMap<(&str, String), Option<String>> = HashMap::new();
     for trial in trials.iter() {
@@ -80,6 +80,9 @@ fn by_elimination(
     }
 }
 
+/// The hosts that each author names.
+type Named<'a> = HashMap<&'a str, HashSet<&'a str>>;
+
 /// Names the ends to which an author's tests send, if sentences say of one host that its server runs there: `iperf -s
 /// runs on fw0`.
 fn by_server(
@@ -88,41 +91,38 @@ fn by_server(
     hosts: &HostNames,
     authors: &Authors,
 ) {
-    let mut servers: HashMap<&str, HashSet<&str>> = HashMap::new();
+    let mut servers = Named::new();
     for statement in statements.iter().filter(|it| !it.sentence.asks) {
-        let author = authors.of(&statement.place);
         for clause in &statement.sentence.clauses {
-            let on = ["iperf s runs on ", "iperf3 s runs on ", "server runs on "].iter();
-            let on = on.filter_map(|it| clause.split_once(it)).map(|it| it.1);
-            let runs = ["runs iperf s ", "runs iperf3 s ", "runs the server "].iter();
-            let runs = runs.filter_map(|it| clause.split_once(it)).map(|it| it.0);
-            let word = on.filter_map(|it| it.split_whitespace().next());
-            let mut word = word.chain(runs.filter_map(|it| it.split_whitespace().next_back()));
-            let named = word.next().map(|it| hosts.named_in(&format!(" {it} ")));
-            servers
-                .entry(author)
-                .or_default()
-                .extend(named.into_iter().flatten());
+            let on = ["iperf s runs on ", "iperf3 s runs on ", "server runs on "];
+            let on = on
+                .iter()
+                .find_map(|it| clause.split_once(it)?.1.split(' ').next());
+            let runs = [" runs iperf s ", " runs iperf3 s ", " runs the server "];
+            let runs = runs
+                .iter()
+                .find_map(|it| clause.split_once(it)?.0.rsplit(' ').next());
+            let named = on.or(runs).map(|it| hosts.named_in(&format!(" {it} ")));
+            let of = servers.entry(authors.of(&statement.place)).or_default();
+            of.extend(named.into_iter().flatten());
         }
     }
     // The addresses to which each author's tests send.
     let mut to: HashMap<&str, HashSet<String>> = HashMap::new();
     for trial in trials.iter() {
-        let address = trial.receiver.iter().filter(|it| is_address(it));
-        to.entry(authors.of(&trial.place))
-            .or_default()
-            .extend(address.cloned());
+        let of = to.entry(authors.of(&trial.place)).or_default();
+        of.extend(trial.receiver.clone().filter(|it| is_address(it)));
     }
-    for trial in trials {
+    for trial in trials.iter_mut().filter(|it| it.tool == "iperf") {
         let author = authors.of(&trial.place);
         let of = servers.get(author).filter(|it| it.len() == 1);
         let Some(server) = of.and_then(|it| it.iter().next()) else {
             continue;
         };
-        let is_one = to.get(author).is_none_or(|it| it.len() == 1);
-        let is_bare = trial.receiver.is_none() && trial.sender.is_some();
-        let is_open = is_bare || is_one && trial.receiver.as_ref().is_some_and(|it| is_address(it));
-        if is_open && trial.tool == "iperf" && trial.sender.as_deref() != Some(server) {
+        let is_known = trial.receiver.is_some() || trial.sender.is_some();
+        let is_one = trial.receiver.is_none() || to[author].len() == 1;
+        let is_other = trial.sender.as_deref() != Some(server);
+        if is_known && is_one && is_other && is_open(&trial.receiver) {
             trial.receiver = Some(String::from(*server));
         }
     }
@@ -133,7 +133,7 @@ fn by_server(
 fn by_agreement(
     trials: &mut [ImportedTrial],
     statements: &[Statement],
-    hosts: &HostNames,
+    (named, hosts): (&Named, &HostNames),
     authors: &Authors,
 ) {
     let mut of: HashMap<&str, Vec<&ImportedTrial>> = HashMap::new();
@@ -143,13 +143,6 @@ fn by_agreement(
     }
     let of = of.into_iter().map(|(name, of)| (name, agreed(of)));
     let agreed: HashMap<&str, [Option<String>; 2]> = of.collect();
-    // The hosts of authors that write of few.
-    let mut named: HashMap<&str, HashSet<&str>> = HashMap::new();
-    for statement in statements {
-        let author = authors.of(&statement.place);
-        let of = hosts.named_in(&statement.sentence.words);
-        named.entry(author).or_default().extend(of);
-    }
     let mut last = SourcePlace::default();
     for trial in trials.iter_mut() {
         let since = std::mem::replace(&mut last, trial.place);
@@ -166,10 +159,8 @@ fn by_agreement(
         let lead = statements[..until].iter().rev().take(LEAD);
         let mut lead = lead.take_while(|it| it.place > since);
         let author = authors.of(&trial.place);
-        let are_two = hosts.count() == 2
-            || named
-                .get(author)
-                .is_some_and(|it| it.len() < 2 && !author.is_empty());
+        let is_one = !author.is_empty() && named.get(author).is_some_and(|it| it.len() < 2);
+        let are_two = hosts.count() == 2 || is_one;
         if is_bare(trial) && are_two || lead.any(|it| it.sentence.has("same")) {
             [trial.sender, trial.receiver] = ends.clone();
         }

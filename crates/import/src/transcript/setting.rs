@@ -29,6 +29,7 @@ pub const NOT_SAID: &str = "not-said";
 const AHEAD_MAX: usize = 64;
 
 /// Whether an end polls, where the text says so, and whether it names the host.
+#[derive(Default)]
 struct EndState {
     is_polling: Option<bool>,
     place: SourcePlace,
@@ -150,9 +151,7 @@ impl<'a> HostSettings<'a> {
             Some(EndState {
                 is_polling,
                 place,
-                is_said: false,
-                is_told: false,
-                is_lasting: false,
+                ..EndState::default()
             })
         })
     }
