@@ -669,7 +669,7 @@ impl ToolBlock {
     }
 
     /// Whether the client asked the server to send.
-    fn reverses(&self) -> bool {
+    pub fn reverses(&self) -> bool {
         let command = self.command.as_ref();
         let is_asked = command.is_some_and(|it| it.has('R'));
         self.is_server == Some(false) && (self.is_reversed || is_asked)

@@ -175,7 +175,7 @@ fn put_together(
     let mut trials = printed(&mut walked, &mut imported.unplaced);
     trials.sort_by_key(|it| it.place);
     let statements = std::mem::take(&mut walked.statements);
-    names::complete(&mut trials, &statements, &walked.hosts, &walked.authors);
+    names::complete(&mut trials, &statements, &walked);
     let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);

@@ -7,7 +7,7 @@ use nicpoll_model::{ImportedTrial, SourcePlace};
 
 use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
 use crate::transcript::evidence::agreed;
-use crate::transcript::found::{Authors, HostNames, Statement};
+use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
 /// Most sentences before a test that may say which way it ran, and how far before it.
 const LEAD: usize = 4;
@@ -16,12 +16,10 @@ const LEAD_BYTES: u64 = 1000;
 const GOAL_WITHIN: usize = 8;
 
 /// Names what ends of trials can be known by the text as a whole.
-pub fn complete(
-    trials: &mut [ImportedTrial],
-    statements: &[Statement],
-    hosts: &HostNames,
-    authors: &Authors,
-) {
+pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &Found) {
+    let (hosts, authors) = (&found.hosts, &found.authors);
+    // Servers may send.
+    let is_reversed = found.blocks.iter().any(ToolBlock::reverses);
     let mut named = Named::new();
     for statement in statements {
         let of = named.entry(authors.of(&statement.place)).or_default();
@@ -29,7 +27,7 @@ pub fn complete(
     }
     by_elimination(trials, &named, hosts, authors);
     by_direction(trials, statements, hosts);
-    by_server(trials, statements, hosts, authors);
+    by_server(trials, statements, hosts, (authors, is_reversed));
     by_agreement(trials, statements, (&named, hosts), authors);
     // Nobody sends to itself: then neither is known.
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
@@ -89,7 +87,7 @@ fn by_server(
     trials: &mut [ImportedTrial],
     statements: &[Statement],
     hosts: &HostNames,
-    authors: &Authors,
+    (authors, is_reversed): (&Authors, bool),
 ) {
     let mut servers = Named::new();
     for statement in statements.iter().filter(|it| !it.sentence.asks) {
@@ -120,7 +118,7 @@ fn by_server(
             continue;
         };
         let is_known = trial.receiver.is_some() || trial.sender.is_some();
-        let is_one = trial.receiver.is_none() || to[author].len() == 1;
+        let is_one = trial.receiver.is_none() || !is_reversed && to[author].len() == 1;
         let is_other = trial.sender.as_deref() != Some(server);
         if is_known && is_one && is_other && is_open(&trial.receiver) {
             trial.receiver = Some(String::from(*server));

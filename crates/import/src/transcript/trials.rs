@@ -287,15 +287,15 @@ fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     let both_say_ports = one.way().is_some() && other.way().is_some();
     let hosts = (&one.host().name, &other.host().name);
     let are_known = hosts.0.is_some() && hosts.1.is_some();
-    // What its lines count says that ttcp's two ends are those of one transfer.
-    let is_ttcp = |it: &PrintedEnd| it.stream.id.starts_with("ttcp") && it.print().is_some();
-    let bytes = |it: &PrintedEnd| it.stream.total().map(|it| it.value.bytes);
-    let are_ttcp = is_ttcp(one) && is_ttcp(other) && bytes(one) == bytes(other);
-    let are_two = hosts.0 != hosts.1 && (are_known || are_ttcp);
     let (Some(a), Some(b)) = (one.stream.total(), other.stream.total()) else {
         return false;
     };
-    let is_as_long = (a.value.end - b.value.end).abs() <= 2.0;
+    let apart = (a.value.end - b.value.end).abs();
+    let is_as_long = apart <= 2.0;
+    // The two ends of one transfer of ttcp count the same in nearly the same time.
+    let is_ttcp = one.stream.id.starts_with("ttcp") && other.stream.id.starts_with("ttcp");
+    let is_same = a.value.bytes == b.value.bytes && apart < 0.05 + a.value.end / 200.0;
+    let are_two = hosts.0 != hosts.1 && (are_known || is_ttcp && is_same);
     let ratio = a.value.bits_per_second / b.value.bits_per_second;
     let is_near = one.is_udp || (0.95..1.05).contains(&ratio);
     let is_one_kind =

@@ -823,8 +823,10 @@ impl<'a> Walk<'a> {
         // It still runs where it was started, and not where netblast does.
         let blaster = self.blast_command.as_ref();
         let is_blaster = blaster.is_some_and(|it| it.host == host.name);
-        if host.basis != ImportedBasis::Mapped && (is_blaster || self.receiver.name.is_some()) {
-            host = TerminalHost::inferred(self.receiver.name.clone());
+        let label = self.labelled.clone().filter(|_| self.is_fresh_label);
+        let own = label.or(self.receiver.name.clone());
+        if host.basis != ImportedBasis::Mapped && (is_blaster || own.is_some()) {
+            host = TerminalHost::inferred(own);
         }
         let line = (figure.value, seconds, figure);
         add_to(&mut self.stretch, (host, None), place, line);
