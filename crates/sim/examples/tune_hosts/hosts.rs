@@ -216,27 +216,26 @@ impl Tuned<'_> {
         }
         self.grid += budget.grid_trials;
         let mut winner = race.choice();
-        for final_number in 1.. {
-            let Some(candidate) = winner.filter(|it| *it > 0) else {
+        let mut blocks = Some(budget.final_blocks);
+        for _ in 0..FINALS_MAX {
+            let (Some(candidate), Some(of_final)) = (winner.filter(|it| *it > 0), blocks) else {
                 break;
             };
-            match self.compared(candidate, &race, budget) {
-                Some(choice) => return choice,
-                None if final_number < FINALS_MAX && budget.has_room(self.trials) => {
-                    winner = race.runner_up(candidate);
-                }
-                None => break,
+            if let Some(choice) = self.compared(candidate, &race, of_final) {
+                return choice;
             }
+            winner = race.runner_up(candidate);
+            blocks = budget.final_blocks_after(self.trials);
         }
         0
     }
 
     /// Returns the winner or the reference, by blocks of their own; `None` if the winner does not keep the limits.
-    fn compared(&mut self, winner: usize, race: &Race, budget: RaceBudget) -> Option<usize> {
+    fn compared(&mut self, winner: usize, race: &Race, blocks: usize) -> Option<usize> {
         let is_broken = |race: &Race| race.dropped(0) == Some(TuneDropped::BreaksLimit);
         let mut again = [(); 2].map(|()| Race::new(1, self.rule(usize::MAX)));
         let mut pairs = Vec::new();
-        for _ in 0..budget.final_blocks {
+        for _ in 0..blocks {
             let block = self.block(&[winner, 0]);
             pairs.push(Pair {
                 setting: block[0].1.value,

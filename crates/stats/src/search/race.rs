@@ -59,9 +59,11 @@ impl RaceBudget {
         }
     }
 
-    /// Whether a final comparison more fits into the quarter of the grid after so many trials.
-    pub fn has_room(&self, trials: usize) -> bool {
-        trials + 2 * self.final_blocks <= self.grid_trials / GRID_SHARE
+    /// Returns the blocks of another final comparison after so many trials: what is left of the quarter of the grid.
+    /// `None` if that is too little.
+    pub fn final_blocks_after(&self, trials: usize) -> Option<usize> {
+        let left = (self.grid_trials / GRID_SHARE).saturating_sub(trials) / 2;
+        (left >= FINAL_BLOCKS_MIN + 2).then(|| left.min(self.final_blocks))
     }
 }
 
@@ -445,6 +447,11 @@ mod tests {
             final_blocks: 12,
         };
         assert_eq!(scattered(0.02), planned);
+        let again = |trials| RaceBudget::of(16, 16).final_blocks_after(trials);
+        assert_eq!(
+            [39, 40, 48, 49].map(again),
+            [Some(12), Some(12), Some(8), None]
+        );
         // 5 % at a scatter of 7 %: 32 blocks.
         let some = scattered(0.07).grid_trials;
         assert!((8 * 20..8 * 48).contains(&some), "{some}");

@@ -203,6 +203,8 @@ fn kept_figure(trial: &Trial, figure: KeptFigure) -> Option<f64> {
     match figure {
         KeptFigure::DelayP50Ns => delay(0.5),
         KeptFigure::DelayP99Ns => delay(0.99),
+        // While the hypervisor has a processor, packets are lost under any setting.
+        KeptFigure::LossRatio if trial.findings.steal_ratio > Some(0.0) => None,
         KeptFigure::LossRatio => trial.loss_ratio(),
         KeptFigure::BusyCores => Some(figures.cpu.as_ref()?.busy()),
     }
@@ -406,16 +408,22 @@ impl Running<'_> {
         };
         let mut stores = stores.into_iter();
         let mut used = self.trials.len();
+        let mut blocks = self.budget.final_blocks;
         let mut finals = 0;
         let ended = loop {
             finals += 1;
-            let study = self.compare(winner, &identity, stores.next(), lab, cancel, progress)?;
+            let pair = [winner, 0].map(|it| &self.design.settings[it]);
+            let planned = last(self.request, pair, blocks as u32, identity.seed)?;
+            let study = self.compare(planned, &identity, stores.next(), lab, cancel, progress);
             used += study.outcome.as_ref().map_or(0, |it| it.trials.len());
             let (ended, is_kept) = settled(self.request, &mut found, study, cancel);
-            let may_follow = finals < FINALS_MAX && self.budget.has_room(used);
-            let is_out = ended.outcome.is_ok() && found.is_finished && !is_kept;
-            match self.race.runner_up(winner) {
-                Some(next) if next > 0 && is_out && may_follow => winner = next,
+            let is_over = is_kept || ended.outcome.is_err() || !found.is_finished;
+            let left = self
+                .budget
+                .final_blocks_after(used)
+                .filter(|_| finals < FINALS_MAX);
+            match (self.race.runner_up(winner), left) {
+                (Some(next), Some(left)) if next > 0 && !is_over => (winner, blocks) = (next, left),
                 _ => break ended,
             }
             let next = &mut found.candidates[winner];
@@ -433,27 +441,27 @@ impl Running<'_> {
     /// Compares a candidate with the base in blocks of their own. It ends when the candidate breaks a limit.
     fn compare(
         &self,
-        winner: usize,
+        (design, plan): (Design, Plan),
         identity: &Identity,
         store: Option<Store>,
         lab: &mut Lab,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(TuneProgress<'_>),
-    ) -> Result<Ended<Study, StudyError>, LabError> {
-        let blocks = self.budget.final_blocks as u32;
-        let pair = [winner, 0].map(|it| &self.design.settings[it]);
-        let (design, plan) = last(self.request, pair, blocks, identity.seed)?;
+    ) -> Ended<Study, StudyError> {
         // The time of the race is not the study's.
         let identity = Identity {
             begin: Instant::now(),
             ..identity.clone()
         };
-        let (request, name) = (self.request.clone(), String::from(pair[0].name()));
+        let (request, name) = (
+            self.request.clone(),
+            String::from(design.settings[0].name()),
+        );
         let breaks = Some(TuneDropped::BreaksLimit);
         let is_broken = move |it: &[Trial]| request.alone(&name, it).dropped(0) == breaks;
         let store = store.map(|store| (store, StudyKind::Study));
         let session = Session::new(design, plan, identity, store).until(is_broken);
-        Ok(session.run(lab, cancel, |it| progress(TuneProgress::Final(it))))
+        session.run(lab, cancel, |it| progress(TuneProgress::Final(it)))
     }
 
     /// Returns the winner, if it is to be compared with the base; else says why not.
