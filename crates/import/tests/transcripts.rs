@@ -178,3 +178,37 @@ fn what_makes_a_naive_search_slow_is_read() {
         read(&[(String::from("page.txt"), text)], &[]);
     }
 }
+
+#[test]
+fn the_output_of_iperf3s_server_is_one_test() {
+    let read_end = |end: &str| {
+        let text = format!(
+            "root@oak:~# iperf3 -s\n-----------\nServer listening on 5201\n-----------\n\
+            Accepted connection from 192.0.2.8, port 20112\n\
+            [  5] local 192.0.2.7 port 5201 connected to 192.0.2.8 port 20113\n\
+            [ ID] Interval           Transfer     Bandwidth\n\
+            [  5]   0.00-1.00   sec   112 MBytes   940 Mbits/sec\n\
+            [  5]   1.00-2.00   sec   112 MBytes   940 Mbits/sec\n- - - - - -\n{end}"
+        );
+        let imported = read(&[(String::from("a.txt"), text)], &[]);
+        let [trial] = &imported.trials[..] else {
+            panic!("{:?}", imported.trials);
+        };
+        let ends = [trial.sender.clone(), trial.receiver.clone()];
+        (ends.map(Option::unwrap), trial.value, trial.series.len())
+    };
+    let sent = "[  5]   0.00-2.00   sec   225 MBytes   944 Mbits/sec    0             sender\n";
+    let received =
+        "[  5]   0.00-2.00   sec   224 MBytes   940 Mbits/sec                  receiver\n";
+    let nothing = "[  5]   0.00-2.00   sec  0.00 Bytes  0.00 bits/sec                  ";
+    let there = ["192.0.2.8", "oak"].map(String::from);
+    let back = ["oak", "192.0.2.8"].map(String::from);
+    let all = [
+        (format!("{nothing}sender\n{received}"), &there, 940e6),
+        (format!("{sent}{received}"), &there, 940e6),
+        (format!("{sent}{nothing}receiver\n"), &back, 944e6),
+    ];
+    for (end, ends, value) in all {
+        assert_eq!(read_end(&end), (ends.clone(), Some(value), 2), "{end}");
+    }
+}

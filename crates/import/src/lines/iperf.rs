@@ -190,33 +190,37 @@ fn arrived(cursor: &mut Cursor) -> Option<(f64, [f64; 2])> {
     (lost <= total).then_some((jitter / 1e3, [lost, total]))
 }
 
-/// Reads `Client connecting to HOST, UDP port 5001` or `Server listening on TCP port 5001`.
+/// Reads `Client connecting to HOST, UDP port 5001` or `Server listening on TCP port 5001`; of iperf3 `Connecting to
+/// host HOST, port 5201`, `Server listening on 5201 (test #2)` or `Accepted connection from HOST, port 40112`.
 pub fn banner(cursor: &mut Cursor) -> Option<Banner> {
-    if cursor.words("Connecting to host ").is_some() {
-        let peer = cursor.word(64, is_of_address).map(String::from);
-        cursor.words(",")?;
-        return Some(Banner {
-            is_server: false,
-            is_udp: false,
-            peer,
-            port: port(cursor),
-        });
+    const CLIENT: &str = "Client connecting to ";
+    const SERVER: &str = "Server listening on ";
+    const ACCEPTED: &str = "Accepted connection from ";
+    let head = cursor.any([CLIENT, "Connecting to host ", SERVER, ACCEPTED])?;
+    // A host name in angle brackets may be missing.
+    let peer = match head {
+        SERVER => None,
+        _ => cursor.word(64, is_of_address).map(String::from),
+    };
+    let _ = cursor.gap().byte(b',');
+    cursor.gap();
+    let protocol = cursor.any(["UDP", "TCP"]);
+    let port = match (head, protocol) {
+        (SERVER, None) => cursor.count(false).map(|port| port as u16),
+        _ => port(cursor),
+    };
+    // iperf3 names no protocol, but always a port.
+    if protocol.is_none() && (head == CLIENT || port.is_none() || cursor.peek() == b'.') {
+        return None;
     }
-    let is_server = cursor.words("Server listening on ").is_some();
-    let mut peer = None;
-    if !is_server {
-        cursor.words("Client connecting to ")?;
-        // A host name in angle brackets may be missing.
-        peer = cursor.word(64, is_of_address).map(String::from);
-        let _ = cursor.gap().byte(b',');
-        cursor.gap();
-    }
-    let is_udp = cursor.any(["UDP", "TCP"])? == "UDP";
+    let _ = cursor
+        .words(" (test")
+        .and_then(|()| cursor.word(8, |it| it != b'\n'));
     Some(Banner {
-        is_server,
-        is_udp,
+        is_server: matches!(head, SERVER | ACCEPTED),
+        is_udp: protocol == Some("UDP"),
         peer,
-        port: port(cursor),
+        port: port.filter(|_| head != ACCEPTED),
     })
 }
 

@@ -59,7 +59,10 @@ const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 static RECOGNISERS: [(&[u8], Recogniser); 23] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
-    (b"CS", One(|cursor| iperf::banner(cursor).map(Seen::Banner))),
+    (
+        b"ACS",
+        One(|cursor| iperf::banner(cursor).map(Seen::Banner)),
+    ),
     (b"R", One(iperf::reverse)),
     (b"TUSR", One(iperf::size)),
     (b"#$%>:", Several(command::prompted)),

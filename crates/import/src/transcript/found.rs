@@ -439,6 +439,7 @@ impl StreamLines {
     pub fn intervals(&self) -> Vec<&IntervalLine> {
         let total = self.total().map(|line| line.place);
         let others = self.lines.iter().filter(|line| Some(line.place) != total);
+        let others = others.filter(|line| line.value.is_receivers.is_none());
         let mut others: Vec<&IntervalLine> = others.collect();
         others.sort_by(|one, other| one.value.start.total_cmp(&other.value.start));
         others
@@ -620,7 +621,13 @@ impl ToolBlock {
                 stream.again.push(line.place);
                 return LineTaken::Yes;
             }
-            if line.value.start == 0.0 && stream.is_over() && !stream.goes_on_with(&line) {
+            // Its server ends with both lines, and counts nothing at the other end.
+            let is_servers = is_total && is_server;
+            if is_servers && line.value.bytes == 0.0 {
+                return LineTaken::Yes;
+            }
+            let goes_on = is_servers || stream.goes_on_with(&line);
+            if line.value.start == 0.0 && stream.is_over() && !goes_on {
                 return LineTaken::No(line);
             }
         } else if id.is_empty() && !self.is_bare() && self.is_over() {
@@ -648,6 +655,11 @@ impl ToolBlock {
     pub fn sends(&self, stream: &StreamLines) -> Option<bool> {
         if stream.id.starts_with("ttcp") {
             return Some(stream.id == ttcp::SENDER);
+        }
+        // A server whose total is that of the sender was asked to send.
+        let total = stream.total().and_then(|it| it.value.is_receivers);
+        if self.is_server == Some(true) && total == Some(false) {
+            return Some(true);
         }
         let port = self.server_port();
         let reverses = self.reverses();
