@@ -272,7 +272,7 @@ impl HostNames {
     }
 
     /// Takes the hosts that are named with another one: `tuna and herring are twins`. Such a word is one of which the
-    /// text says that something is on it, or what it does.
+    /// text says that something is on it, or what it does, as in `tuna (sends) and herring (receives)`.
     pub fn take_partners(&mut self, statements: &[Statement]) {
         const BEFORE: &str = "on at of by";
         const AFTER: &str = "gets sends receives runs";
@@ -287,9 +287,14 @@ impl HostNames {
                 placed.extend(is_in(pair[1], AFTER).then_some(pair[0]));
                 common.extend(is_in(pair[0], NOUNS).then_some(pair[1]));
             }
-            for pair in words.windows(3).filter(|it| it[1] == "and") {
-                match [pair[0], pair[2]].map(|it| self.small.contains(it)) {
-                    [true, false] => partners.push(String::from(pair[2])),
+            let is_part = |it: &str| is_in(it, "sends receives");
+            let parts = words.windows(5).filter(|it| it[2] == "and");
+            let parts = parts.filter(|it| is_part(it[1]) && is_part(it[4]));
+            let parts = parts.map(|it| [it[0], it[3]]);
+            let pairs = words.windows(3).filter(|it| it[1] == "and");
+            for pair in pairs.map(|it| [it[0], it[2]]).chain(parts) {
+                match pair.map(|it| self.small.contains(it)) {
+                    [true, false] => partners.push(String::from(pair[1])),
                     [false, true] => partners.push(String::from(pair[0])),
                     _ => {}
                 }

@@ -21,12 +21,24 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     // Servers may send.
     let is_reversed = found.blocks.iter().any(ToolBlock::reverses);
     let mut named = Named::new();
+    let mut known: HashSet<(&str, String)> = HashSet::new();
     for statement in statements {
-        let of = named.entry(authors.of(&statement.place)).or_default();
-        of.extend(hosts.named_in(&statement.sentence.words));
+        let author = authors.of(&statement.place);
+        let of = hosts.named_in(&statement.sentence.words);
+        known.extend(of.iter().map(|it| (author, String::from(*it))));
+        named.entry(author).or_default().extend(of);
     }
-    by_elimination(trials, &named, hosts, authors);
-    by_direction(trials, statements, hosts);
+    for trial in trials.iter() {
+        let ends = [&trial.sender, &trial.receiver].into_iter().flatten();
+        known.extend(ends.map(|it| (authors.of(&trial.place), it.clone())));
+    }
+    // One that only another author knows is not the other one of two.
+    let other = |name: &str, author: &str| {
+        let other = hosts.other(name).map(String::from)?;
+        (authors.0.is_empty() || known.contains(&(author, other.clone()))).then_some(other)
+    };
+    by_elimination(trials, &named, &other, (hosts, authors));
+    by_direction(trials, statements, &other, (hosts, authors));
     by_server(trials, statements, hosts, (authors, is_reversed));
     by_agreement(trials, statements, (&named, hosts), authors);
     // Nobody sends to itself: then neither is known.
@@ -40,8 +52,8 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
 fn by_elimination(
     trials: &mut [ImportedTrial],
     named: &Named,
-    hosts: &HostNames,
-    authors: &Authors,
+    other_of: &dyn Fn(&str, &str) -> Option<String>,
+    (hosts, authors): (&HostNames, &Authors),
 ) {
     // The address at the other end of each host, and the host at that of each address; none if there are several.
     let mut across: HashMap<(&str, String), Option<String>> = HashMap::new();
@@ -71,8 +83,9 @@ fn by_elimination(
             };
             let mut others = of_author.into_iter().flatten().filter(|it| **it != name);
             let other = others.next().filter(|_| others.next().is_none());
-            if let Some(other) = hosts.other(&name).or(other.copied()) {
-                *end = String::from(other);
+            let other = other.map(|it| String::from(*it));
+            if let Some(other) = other_of(&name, author).or(other) {
+                *end = other;
             }
         }
     }
@@ -176,7 +189,12 @@ fn is_open(end: &Option<String>) -> bool {
 
 /// Names the ends of trials of which the sentences before them, or their heading, say which way they ran: `birch to
 /// alder`, `quince sends`, `the other way round`.
-fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &HostNames) {
+fn by_direction(
+    trials: &mut [ImportedTrial],
+    statements: &[Statement],
+    other_of: &dyn Fn(&str, &str) -> Option<String>,
+    (hosts, authors): (&HostNames, &Authors),
+) {
     // The hosts of addresses.
     let mut learnt: HashMap<String, String> = HashMap::new();
     // Tests that name no end have the sentence before them in common.
@@ -201,8 +219,10 @@ fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &
             it.place > told && it.place.end_byte + LEAD_BYTES >= trial.place.start_byte
         };
         let lead = near.take(LEAD).take_while(since).chain(heading);
+        let author = authors.of(&trial.place);
+        let other = |it: &String| other_of(it, author);
         let way = lead.filter(|it| !it.sentence.asks).find_map(|it| {
-            let way = direction(&it.sentence, hosts);
+            let way = direction(&it.sentence, hosts, &other);
             way.or_else(|| {
                 let last = last.filter(|_| it.sentence.turns_round())?;
                 Some([last.receiver.clone(), last.sender.clone()])
@@ -239,7 +259,11 @@ fn by_direction(trials: &mut [ImportedTrial], statements: &[Statement], hosts: &
 }
 
 /// The sender and the receiver of which a sentence tells.
-fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 2]> {
+fn direction(
+    sentence: &Sentence,
+    hosts: &HostNames,
+    other: &dyn Fn(&String) -> Option<String>,
+) -> Option<[Option<String>; 2]> {
     const SENDS: &str =
         "sends send sending sent transmits transmitting pushes pushing blasts blast";
     const RECEIVES: &str = "receives receive receiving";
@@ -251,7 +275,6 @@ fn direction(sentence: &Sentence, hosts: &HostNames) -> Option<[Option<String>; 
             .first()
             .map(|it| String::from(*it))
     };
-    let other = |it: &String| hosts.other(it).map(String::from);
     // `ant blasts 18 byte UDP at bee`
     let goal = |at: usize| {
         let near = at + 2..(at + GOAL_WITHIN).min(words.len());

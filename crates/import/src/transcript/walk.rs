@@ -557,8 +557,9 @@ impl<'a> Walk<'a> {
         let mut peer = peer.filter(|it| it.parse::<IpAddr>().is_err() && !it.contains(['.', ':']));
         let peer = peer.next().map(String::from);
         for stream in &block.streams {
+            // Without a connection, as ttcp prints none, the command still names a host.
+            peer.iter().for_each(|it| self.out.hosts.add(it));
             if let Some((connected, peer)) = stream.connected.as_ref().zip(peer.as_ref()) {
-                self.out.hosts.add(peer);
                 let address = self.out.addresses.entry(connected.peer.0.clone());
                 address.or_insert_with(|| peer.clone());
             }
