@@ -12,6 +12,9 @@ use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 /// Most sentences before a test that may say which way it ran, and how far before it.
 const LEAD: usize = 4;
 const LEAD_BYTES: u64 = 1000;
+/// Words for another than the author: what they measured ran on hosts of their own.
+const OTHERS: &str =
+    "she he her his they their someone somebody student students colleague friend reader";
 /// Most words between the host that sends and the one that receives.
 const GOAL_WITHIN: usize = 8;
 
@@ -155,8 +158,15 @@ fn by_agreement(
     let of = of.into_iter().map(|(name, of)| (name, agreed(of)));
     let agreed: HashMap<&str, [Option<String>; 2]> = of.collect();
     let mut last = SourcePlace::default();
+    let mut is_others = false;
     for trial in trials.iter_mut() {
         let since = std::mem::replace(&mut last, trial.place);
+        let until = statements.partition_point(|it| it.place < trial.place);
+        let lead = statements[..until].iter().rev().take(LEAD);
+        let mut lead = lead.take_while(|it| it.place > since);
+        // Lines in a row have their sentence in common.
+        let near = lead.clone().take(2).map(|it| it.sentence.has(OTHERS));
+        is_others = near.reduce(|one, other| one || other).unwrap_or(is_others);
         let Some(ends) = agreed.get(authors.of(&trial.place)) else {
             continue;
         };
@@ -166,13 +176,10 @@ fn by_agreement(
         if !fits || own.iter().all(|it| it.is_some()) {
             continue;
         }
-        let until = statements.partition_point(|it| it.place < trial.place);
-        let lead = statements[..until].iter().rev().take(LEAD);
-        let mut lead = lead.take_while(|it| it.place > since);
         let author = authors.of(&trial.place);
         let is_one = !author.is_empty() && named.get(author).is_some_and(|it| it.len() < 2);
         let are_two = hosts.count() == 2 || is_one;
-        if is_bare(trial) && are_two || lead.any(|it| it.sentence.has("same")) {
+        if is_bare(trial) && are_two && !is_others || lead.any(|it| it.sentence.has("same")) {
             [trial.sender, trial.receiver] = ends.clone();
         }
     }
