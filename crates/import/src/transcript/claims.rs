@@ -277,7 +277,10 @@ impl<'a> Reader<'a> {
     /// still on`.
     fn is_of_alone(&self, reading: &Reading) -> bool {
         let (alone, named) = (self.whose(true), &reading.waiting);
-        let is_one = self.alone.as_ref() == Some(&alone);
+        // `oak sends and elm receives, polling still on`: only one was told to poll.
+        let is_host = matches!(alone, SwitchScope::Host(_)) && self.alone.is_none();
+        let is_told = is_host && self.polled.len() == 1 && reading.sentence.has("still");
+        let is_one = self.alone.as_ref() == Some(&alone) || is_told;
         let is_still = reading.sentence.has("still") && !named.contains(&alone);
         let is_way = named.len() == 2 && named.contains(&alone);
         let is_new = !named
