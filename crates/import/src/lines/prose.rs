@@ -66,8 +66,10 @@ pub const RECEIVERS: &str = "receiver server receiving sink target rx listener r
 const ALL: &str = "both everywhere anywhere nobody neither either";
 /// Words after `all`, `two`, `each` and `every` that make them a group of hosts, and after `both` that do not.
 const MACHINES: &str =
-    "machines machine boxes box hosts host ends end sides side computers pcs nodes";
+    "machines machine boxes box boards board hosts host ends end sides side computers pcs nodes";
 const NOT_HOSTS: &str = "directions streams interfaces ports cards runs tests cases protocols";
+/// Words after `all three` that leave it a group of hosts.
+const OF_GROUPS: &str = "on at with in of poll polled polling stay";
 /// Marks that end a clause, and words that begin one.
 const CUTS: [char; 6] = [',', ';', ':', '(', ')', '/'];
 const JOINTS: &str = "and but while whereas so because";
@@ -435,8 +437,8 @@ impl Sentence {
 
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
-        const LABEL: &str = "i a it is to of in on at we as an my so be by the this that was were are run one first second \
-            third last same kernel there over enter device busy sh side sides end ends machine machines box boxes host hosts and too just any all yes ok first \
+        const LABEL: &str = "i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
+            first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces for once more time everywhere anywhere";
         const LISTS: [&str; 14] = [
@@ -468,9 +470,14 @@ pub fn parts(text: &str) -> NamedParts {
     let words: Vec<&str> = text.split_whitespace().collect();
     let has = |list: &str| words.iter().any(|it| is_in(it, list));
     let all = words.iter().enumerate().any(|(at, word)| {
-        let next = words.get(at + 1).copied().unwrap_or("");
-        let is_of_them = next == "of" && words.get(at + 2) == Some(&"them");
-        let is_group = is_in(word, "all two each every") && (is_in(next, MACHINES) || is_of_them);
+        let near = |by: usize| words.get(at + by).copied().unwrap_or("");
+        // `all the boxes`, `all three on interrupts`, `polling on the two`
+        let is_count = *word == "all" && is_in(near(1), "three four");
+        let next = near(1 + usize::from(is_count || *word == "all" && near(1) == "the"));
+        let is_them = is_count && (next.is_empty() || is_in(next, OF_GROUPS))
+            || *word == "two" && next.is_empty() && words[..at].ends_with(&["on", "the"])
+            || next == "of" && near(2) == "them";
+        let is_group = is_in(word, "all two each every") && (is_in(next, MACHINES) || is_them);
         is_group || is_in(word, ALL) && !is_in(next, NOT_HOSTS)
     });
     NamedParts {

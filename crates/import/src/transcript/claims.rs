@@ -241,7 +241,9 @@ impl<'a> Reader<'a> {
         let others = self.last.iter().chain(&reading.claims);
         let mut others = others.filter(|it| !scopes.contains(&it.0));
         let last = others.next_back().filter(|_| !scopes.is_empty());
-        let like = last.filter(|_| is_also && is_added || is_negated);
+        // `polling on elm, the same on oak`
+        let is_same = clause.starts_with(" the same on ") && !reading.claims.is_empty();
+        let like = last.filter(|_| (is_also || is_same) && is_added || is_negated);
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
         like.or_else(|| ClauseMode::elliptic(clause, reading.is_topic, is_label).filter(|_| is_any))
