@@ -76,7 +76,7 @@ const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
 pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
     forgot to|did not note|didn t note|    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
-    don t ask me|no longer know|no longer sure|not certain|not recorded|lost track";
+    don t ask me|did not write|didn t write|did not say|no longer know|no longer sure|not certain|not recorded|lost track";
 /// Phrases of what is of no test that the text shows.
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
@@ -420,6 +420,12 @@ impl Sentence {
         phrases.split('|').any(|it| self.find(it).is_some())
     }
 
+    /// Whether it says that a variable that turns polling on is 0 or 1.
+    pub fn tells_values(&self) -> bool {
+        let is_variable = |it: &str| SWITCH_WORDS.iter().any(|end| it.ends_with(end));
+        self.words.split(' ').any(is_variable) && self.has_any("0 or 1|1 or 0")
+    }
+
     /// Whether it tells that someone turned something on or off.
     pub fn switches(&self) -> bool {
         self.has(SWITCHES) || self.has("now")
@@ -486,6 +492,18 @@ pub fn parts(text: &str) -> NamedParts {
         all,
         only: has("only alone just"),
     }
+}
+
+/// What `1 on oak` and `oak stays at 0` set, where the text says that a variable is 0 or 1.
+pub fn value_set(clause: &str) -> Option<bool> {
+    const BETWEEN: &str =
+        "with and then now is are was were stays stay remains set goes back still";
+    let words = clause.split_whitespace().filter(|it| !is_in(it, BETWEEN));
+    let value = match &words.collect::<Vec<&str>>()[..] {
+        [value, "on", _, ..] | [_, "at" | "to", value] => *value,
+        _ => return None,
+    };
+    is_in(value, "0 1").then_some(value == "1")
 }
 
 /// Whether a text is of a box between the ends of a test.

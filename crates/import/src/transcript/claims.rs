@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nicpoll_model::Side;
 
-use crate::lines::prose::{ALWAYS, ClauseMode, Sentence, SentenceKind, is_in, parts};
+use crate::lines::prose::{ALWAYS, ClauseMode, Sentence, SentenceKind, is_in, parts, value_set};
 use crate::transcript::found::{HostNames, SwitchScope};
 
 /// Longer sentences tell no change.
@@ -28,6 +28,8 @@ pub struct Reader<'a> {
     whose: SwitchScope,
     /// The only host that polls, by commands and screens.
     alone: Option<SwitchScope>,
+    /// Whether a variable is said to be 0 or 1, so that `1 on oak` sets it.
+    has_values: bool,
     /// What was told last.
     last: Vec<Claim>,
     /// The hosts and ends that polled, by themselves or with all.
@@ -70,6 +72,7 @@ impl<'a> Reader<'a> {
             hosts,
             whose: tested.map_or(SwitchScope::All, host),
             alone: alone.map(host),
+            has_values: false,
             last: Vec::new(),
             polled: BTreeSet::new(),
             left_open: None,
@@ -94,11 +97,13 @@ impl<'a> Reader<'a> {
             is_label: true,
             is_known: true,
         };
+        self.has_values |= sentence.tells_values();
         for clause in &sentence.clauses {
             self.clause(&mut reading, clause);
         }
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
-        let is_label = reading.is_label && sentence.words.len() <= SHORT_MAX;
+        let is_short = self.has_values || sentence.words.len() <= SHORT_MAX;
+        let is_label = reading.is_label && is_short;
         let is_lasting = sentence.has_any(ALWAYS);
         let is_said = is_single || !is_plain || reading.changes || is_label || is_lasting;
         self.changes = reading.changes;
@@ -246,7 +251,9 @@ impl<'a> Reader<'a> {
         let like = last.filter(|_| (is_also || is_same) && is_added || is_negated);
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
-        like.or_else(|| ClauseMode::elliptic(clause, reading.is_topic, is_label).filter(|_| is_any))
+        let value = value_set(clause).filter(|_| self.has_values && !scopes.is_empty());
+        like.or(value)
+            .or_else(|| ClauseMode::elliptic(clause, reading.is_topic, is_label).filter(|_| is_any))
     }
 
     /// The claims of a sentence that was read.
