@@ -1,4 +1,4 @@
-//! More than seventy texts of different styles, each with what a careful reader takes from it: what is booked is right, most of
+//! More than eighty texts of different styles, each with what a careful reader takes from it: what is booked is right, most of
 //! what can be known is booked, and with sentences dropped or paragraphs moved little is booked wrongly.
 //!
 //! `NAME.truth` names results and screens of `NAME.txt` by their lines: the setting and the ends of each test, and
@@ -270,7 +270,7 @@ fn what_is_booked_is_right_and_most_of_what_can_be_known_is_booked() {
         "{} right; wrong: {:#?}; missed: {:#?}",
         score.right, score.wrong, score.missed
     );
-    assert!(score.right > 1860, "{}", score.right);
+    assert!(score.right > 2035, "{}", score.right);
     assert!(score.right_share() >= 0.99, "{}", score.right_share());
     assert!(score.known_share() >= 0.90, "{}", score.known_share());
 }
