@@ -527,7 +527,14 @@ fn words_of(text: &str) -> (String, Vec<String>) {
         letters <= SENTENCE_MAX
     }) {
         let is_edge = |it: char| !it.is_ascii_alphanumeric();
-        let lower = token.to_ascii_lowercase();
+        let mut lower = token.to_ascii_lowercase();
+        // `top(1)` is a page of the manual.
+        let section = lower
+            .find('(')
+            .filter(|at| *at > 0 && lower[*at..].find(')') == Some(2));
+        if let Some(at) = section {
+            lower.replace_range(at..at + 3, "");
+        }
         let name = lower.trim_matches(is_edge);
         // A variable is one word, whatever its parts mean.
         let is_variable = name.contains("poll") && name.contains(['_', '.']);
