@@ -238,7 +238,7 @@ fn fit_group(library: &Library, group: &FitGroup) -> Result<GroupFit, SimError> 
         name: group.name.clone(),
         factors: factors.collect(),
         figures: figures as u64,
-        mean_square: squares / figures.max(1) as f64,
+        error_ratio: (squares / figures.max(1) as f64).sqrt(),
         simulations: found.calls * runs.len() as u64,
     })
 }

@@ -84,7 +84,7 @@ const UNITS: &str = "changes softirqs seconds second ns bytes byte packets packe
     errors successes looks threads streams records samples pulses pulse tries reads tags cores \
     messages responses requests sends connections queues repeats figures parameters rows clients \
     handovers squeezes cycles passes reports acknowledgements retransmits probes points ppm \
-    ticks hz lines hosts";
+    ticks hz lines hosts simulations thousandths";
 /// Numbers that identify something.
 const NAMES: &str = "seed block sequence core sender_cpu receiver_cpu napi_id netns_inode ifindex id port \
     udp_ports cpu peer_port port_max errno ended_by_signal type_of_service queue irq pid \

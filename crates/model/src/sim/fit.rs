@@ -66,8 +66,8 @@ pub struct GroupFit {
     pub factors: Vec<FittedFactor>,
     /// Figures that it was fitted to.
     pub figures: u64,
-    /// The mean square of their errors, in units of 2 % of a rate or 5 % of a share.
-    pub mean_square: f64,
+    /// Root mean square of their errors: 1 is 2 % of a rate or 5 % of a share.
+    pub error_ratio: f64,
     /// Simulations that it took.
     pub simulations: u64,
 }

@@ -18,7 +18,7 @@ pub fn render_sim_fit(fit: &SimFit) -> String {
             group.name,
             group.factors.len(),
             group.figures,
-            group.mean_square.sqrt(),
+            group.error_ratio,
             group.simulations
         ));
         for factor in &group.factors {
