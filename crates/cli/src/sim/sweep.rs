@@ -387,7 +387,7 @@ pub fn read_part<P: InParts, T: Serialize + DeserializeOwned>(path: &Path) -> Re
     confined(open, |text: String| {
         serde_json::from_str(&text).map_err(|error| {
             Failure::Usage(format!(
-                "{}: this is not what `{} --shard I/N --json` of this version prints: {error}",
+                "{}: this is not what `{} --json` of this version prints, whole or with --shard I/N: {error}",
                 path.display(),
                 P::COMMAND
             ))

@@ -26,7 +26,7 @@ const MISSING_MAX: usize = 2;
 const GRID_SHARE: usize = 4;
 
 /// Fewest blocks of the final comparison: with fewer, ranks give no interval.
-const FINAL_BLOCKS_MIN: usize = 6;
+pub const FINAL_BLOCKS_MIN: usize = 6;
 
 /// A grid has at most so many times the blocks that were planned, however much trials scatter.
 const SCATTER_MAX: usize = 4;

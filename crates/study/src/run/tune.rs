@@ -15,7 +15,7 @@ use nicpoll_model::tune::{
 };
 use nicpoll_model::{Measure, Metric, Plan, Study, StudyKind, Trial, Verdict, WorkUnit};
 use nicpoll_stats::order::{Seed, shuffle};
-use nicpoll_stats::search::race::{Race, RaceBudget, RaceRule, RaceTrial};
+use nicpoll_stats::search::race::{FINAL_BLOCKS_MIN, Race, RaceBudget, RaceRule, RaceTrial};
 use nicpoll_store::{Ended, Store};
 use nicpoll_switch::{Candidate, KnobValues, Request};
 
@@ -572,7 +572,10 @@ fn settled(
 fn decide(request: &TuneRequest, found: &mut Tune, study: &Study) -> bool {
     let winner = found.winner.clone().unwrap_or_default();
     let again = |setting: &str| request.alone(setting, &study.trials);
-    let is_kept = request.limits.is_empty() || again(&winner).choice().is_some();
+    let told = |it: &&Trial| request.result(it).limited.iter().all(Option::is_some);
+    let of_winner = study.trials.iter().filter(|it| it.setting == winner);
+    let is_told = of_winner.filter(told).count() >= FINAL_BLOCKS_MIN;
+    let is_kept = request.limits.is_empty() || is_told && again(&winner).choice().is_some();
     for own in &mut found.candidates {
         // A setting without trials in the comparison has broken nothing in it.
         own.dropped = again(&own.name).dropped(0).or(own.dropped);

@@ -2,16 +2,14 @@
 //!
 //! Every page says that its figures were simulated.
 
-mod fit;
 mod fit_host;
 mod published;
 mod run;
 mod sweep;
 mod ticks;
 
-pub use fit::render_sim_fit;
 pub use fit_host::{render_host_file, render_sim_fit_host};
-pub use published::render_sim_published;
+pub use published::{render_sim_fit, render_sim_published};
 pub use run::render_sim_run;
 pub use sweep::{plot_sweep, render_sim_sweep};
 pub use ticks::{plot_ticks, render_sim_ticks};
