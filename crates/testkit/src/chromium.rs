@@ -63,6 +63,8 @@ impl Chromium {
         let mut command = Command::new("sh");
         command.args(["-c", OVER_PIPES, PROGRAM]);
         command.arg(format!("--user-data-dir={}", profile.path().display()));
+        // What it leaves when it is killed goes with the profile.
+        command.env("TMPDIR", profile.path());
         command.args([
             "--headless",
             "--no-sandbox",

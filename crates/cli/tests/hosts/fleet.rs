@@ -29,6 +29,17 @@ const RESTORED: &str = "
     - nicpoll.polling.set: {interface: eth1, state: restored}
 ";
 
+const AB: &str = "
+- hosts: box2
+  gather_facts: false
+  tasks:
+    - nicpoll.polling.ab: {interface: eth1, period: 1ms, block: 400ms, for: 24s, loss_limit: 100000}
+      register: judged
+      failed_when: judged.failed or judged.study is none
+    - copy: {content: \"{{ judged | to_json }}\", dest: \"{{ playbook_dir }}/judged.json\"}
+      delegate_to: localhost
+";
+
 #[cfg(feature = "postgres")]
 const STUDY: &str = "
 - hosts: box1:box2
@@ -84,8 +95,7 @@ impl Fleet {
     }
 }
 
-fn fleet(count: u8) -> Fleet {
-    let hosts = SshHosts::alone(count);
+fn fleet(hosts: SshHosts) -> Fleet {
     hosts.install(Path::new(NICPOLL));
     let folder = tempfile::tempdir().unwrap();
     let fleet = Fleet { hosts, folder };
@@ -96,7 +106,7 @@ fn fleet(count: u8) -> Fleet {
 #[test]
 fn half_of_a_fleet_is_switched_and_whoever_refuses_or_is_away_is_named() {
     needs!(Time, Root, PerNapi, Sshd, Ansible);
-    let mut fleet = fleet(8);
+    let mut fleet = fleet(SshHosts::alone(8));
     let before = fleet.settings();
     fleet.hosts.kill_sshd("box6");
     let playbook = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hosts/fleet.yml");
@@ -137,11 +147,40 @@ fn half_of_a_fleet_is_switched_and_whoever_refuses_or_is_away_is_named() {
     assert_eq!(fleet.settings(), before);
 }
 
+#[test]
+fn the_answer_of_a_comparison_under_live_traffic_is_the_task_s() {
+    needs!(Time, Root, PerNapi, Sshd, Ansible, Iperf);
+    let fleet = fleet(SshHosts::pair());
+    let before = fleet.settings();
+    let start = |host: &str, words: &str| {
+        let inside = &fleet.hosts.host(host).inside;
+        spawn_in(inside, kept("iperf", words.split(' ')))
+    };
+    let server = start("box2", "-s -u -t 100");
+    let client = start("box1", "-c 198.18.0.2 -u -b 40m -l 512 -t 90");
+    let playbook = fleet.written("ab.yml", AB);
+    let (recap, text) = fleet.play(&playbook, &[]);
+    for mut traffic in [client, server] {
+        traffic.kill().unwrap();
+        traffic.wait().unwrap();
+    }
+    let line = recap.get("box2").map(String::as_str);
+    assert_eq!(line, Some("ok=2 changed=2 unreachable=0 failed=0"), "{text}");
+    let judged = fs::read_to_string(fleet.folder.path().join("judged.json")).unwrap();
+    let judged: Value = serde_json::from_str(&judged).unwrap();
+    // Either there is a verdict or the reason why there is none.
+    let reasons = judged["no_verdict"].as_array().unwrap();
+    assert_eq!(judged["verdict"].is_null(), !reasons.is_empty(), "{judged}");
+    assert_eq!(judged["verdict"], judged["document"]["answer"]["verdict"]);
+    println!("{} {reasons:?}", judged["verdict"]);
+    assert_eq!(fleet.settings(), before);
+}
+
 #[cfg(feature = "postgres")]
 #[test]
 fn the_studies_of_a_fleet_are_in_one_store_and_compared_by_host() {
     needs!(Time, Root, PerNapi, Sshd, Ansible, Postgres);
-    let fleet = fleet(2);
+    let fleet = fleet(SshHosts::alone(2));
     fleet.written("study.toml", &two_periods("100ms", 2));
     let server = nicpoll_testkit::PostgresServer::start();
     // The hosts reach the server by the connection that Ansible has to them.

@@ -12,6 +12,8 @@ pub const RECEIVER: &str = "ttcp-r";
 pub fn line(cursor: &mut Cursor) -> Option<Seen> {
     /// Longest line in bytes.
     const LINE_MAX: usize = 200;
+    const TORN: &str =
+        "a result of ttcp whose bytes, time and rate do not agree, or are not all there";
     let Some(id) = cursor.any([SENDER, RECEIVER]) else {
         cursor.clone().words("ttcp ")?;
         return command::bare(cursor);
@@ -33,6 +35,7 @@ pub fn line(cursor: &mut Cursor) -> Option<Seen> {
             peer: peer.map(String::from),
             port: None,
         }),
+        false if rest.contains(" bytes in ") => Seen::Spoilt(TORN),
         false => Seen::Remark,
     })
 }
