@@ -1,6 +1,7 @@
 //! Prose: sentences, labels and headings, and what each says of hosts, ends and settings; rates and shares in them.
 
 use crate::cursor::{Cursor, MeasuredUnit, measured};
+use crate::lines::address;
 use crate::lines::seen::Seen;
 
 /// Reads a figure: a number with its unit.
@@ -46,7 +47,7 @@ const COLUMNS: &str = "column load time share rate handler handlers thread stati
 /// Words that turn off, those right before polling that do, and those that negate what follows.
 const OFF: &str = "off disabled disable disabling deactivated deactivate unpolled nobody none neither nowhere \
     masked stopped";
-const WITHOUT: &str = "without no non";
+const WITHOUT: &str = "without no non nothing";
 const NEGATES: &str = "not never don doesn didn isn wasn aren hasn longer";
 /// Words that turn on.
 const ON: &str = "on enabled enable enabling with using active activated activate use uses used";
@@ -61,7 +62,7 @@ const UNREAL: &str = "would should could if why can may might whether how expect
     claimed claims recommend suggest advises what which need needs please";
 /// Verbs with which a clause begins that asks others.
 const ASKS: &str = "enable disable turn switch activate deactivate run use set put type do add leave build compile";
-pub const SENDERS: &str = "sender client sending source blasting pushing transmitting transmitter generator tx blaster senders clients";
+pub const SENDERS: &str = "sender client sending source blasting pushing transmitting transmitter generator tx blaster senders clients talker";
 pub const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
 const ALL: &str = "both everywhere anywhere nobody neither either";
 /// Words after `all`, `two`, `each` and `every` that make them a group of hosts, and after `both` that do not.
@@ -76,7 +77,13 @@ const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
 pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
     forgot to|did not note|didn t note|    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
-    don t ask me|did not write|didn t write|did not say|no longer know|no longer sure|not certain|not recorded|lost track";
+    don t ask me|did not write|didn t write|did not say|no longer know|no longer sure|not certain|not recorded|lost track|\
+    can t remember|cannot remember|not recall|t recall|not mention|t mention|not say which|not say what|not say how|\
+    not say whether|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted";
+/// Phrases of hosts that are as they came.
+pub const UNTOUCHED: &str = "touched nothing|nothing touched|nothing is touched|as found|as they come|as it comes|\
+    out of the box|as installed|as delivered|nothing switched on|nothing turned on|anything switched on|nothing set|\
+    nothing enabled|no tuning|untuned|not touched|still untouched";
 /// Phrases of what is of no test that the text shows.
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
@@ -233,7 +240,8 @@ impl ClauseMode {
         // `how it was with interrupts`
         let is_unreal = |(at, it): (usize, &&str)| {
             let is_told = *it == "how" && is_in(word(Some(at + 2)), "was is");
-            is_in(it, UNREAL) && !is_told
+            let is_since = *it == "years" && word(at.checked_sub(1)) == "since";
+            is_in(it, UNREAL) && !is_told && !is_since
         };
         ClauseMode {
             is_topic: !polls.is_empty() || interrupts || valued.is_some() || has("devicepolling"),
@@ -270,12 +278,20 @@ impl ClauseMode {
         if is_label && words == ["and", "on"] {
             return Some(true);
         }
+        // `and off at both ends:`
+        let own: Vec<&str> = words.iter().copied().skip_while(|it| is_in(it, "and now then")).collect();
+        if is_label && matches!(own[..], ["on" | "off", "at" | "again" | "everywhere", ..]) {
+            return Some(own[0] == "on");
+        }
         if is_label && words.len() <= 3 && (is_in(last, "without off") || words == ["with"]) {
             return Some(last == "with");
         }
         let is_on = has("on") && !has("off");
         let is_place = clause.contains(" on a ") || clause.contains(" on the same ");
-        (has(SWITCHES) && has("on off") && !is_place).then_some(is_on && !has("nobody never not"))
+        let is_verb = |(at, it): (usize, &&str)| {
+            is_in(it, SWITCHES) && (*it != "switch" || at == 0 || is_in(words[at - 1], "i we to and then now"))
+        };
+        (words.iter().enumerate().any(is_verb) && has("on off") && !is_place).then_some(is_on && !has("nobody never not"))
     }
 }
 
@@ -512,9 +528,10 @@ pub fn has_between(text: &str) -> bool {
         .any(|it| is_in(it, "router gateway firewall bridge"))
 }
 
-/// Whether a clause says what is not so.
+/// Whether a clause says what was not kept.
 pub fn negates(clause: &str) -> bool {
-    clause.split_whitespace().any(|it| is_in(it, NEGATES))
+    let has = |list: &str| clause.split_whitespace().any(|it| is_in(it, list));
+    has(NEGATES) && has("saved save kept keep shown show taken took pasted paste copied noted recorded looked")
 }
 
 /// The words of a text between single spaces, and the same cut into clauses.
@@ -541,8 +558,14 @@ fn words_of(text: &str) -> (String, Vec<String>) {
         if lower.starts_with(CUTS) {
             read.1.push(String::from(" "));
         }
-        let is_switch = |it: &str| POLLING_SWITCHES.iter().any(|end| it.ends_with(end));
-        if let Some((_, value)) = name.split_once('=').filter(|it| is_switch(it.0)) {
+        let is_switch = |it: &str| it == "enable" || POLLING_SWITCHES.iter().any(|end| it.ends_with(end));
+        // `poll-on.sh`
+        let mut parts = name.split(is_edge);
+        let script = parts.find(|it| is_in(it, "on off")).filter(|_| name.starts_with("poll"));
+        if let Some(state) = script {
+            add_word(&mut read, "polling");
+            add_word(&mut read, state);
+        } else if let Some((_, value)) = name.split_once('=').filter(|it| is_switch(it.0)) {
             add_word(&mut read, "polling");
             add_word(&mut read, if value == "0" { "off" } else { "on" });
         } else if is_variable {
@@ -616,6 +639,40 @@ pub enum SentenceMark {
     None,
 }
 
+/// The host that a line of a list introduces: `carrot: Atom 330, re0`, `* gw1 - FreeBSD 9.1`, `sowa    Celeron 700`.
+pub fn defined(line: &str) -> Option<&str> {
+    const MADE_OF: &str = "freebsd linux debian ubuntu centos fedora mint release stable ghz mhz pentium celeron xeon \
+        atom athlon opteron duo ryzen k6 thinkpad amd64 i386 poweredge";
+    const NONE: &str = "kernel cpu os hardware nic nics card cards system systems memory ram disk network driver software \
+        setup date subject note version product status platform release processor model input output run cc bcc also";
+    let is_mark = |it: char| it.is_whitespace() || "*-;|`'_+".contains(it);
+    let line = line.trim().trim_start_matches(is_mark);
+    let end = line.find(|it: char| !it.is_ascii_alphanumeric() && it != '-')?;
+    let (name, rest) = line.split_at(end);
+    let rest = rest.trim_start_matches(['*', '`', '\'', '_']);
+    let apart = ["  ", ": ", " - ", " -- ", " (", " |", ", ", "\t", " : "];
+    let is_apart = apart.iter().any(|it| rest.starts_with(it));
+    let small = name.to_ascii_lowercase();
+    let (words, _) = words_of(rest);
+    let is_made = words.split(' ').any(|it| is_in(it, MADE_OF) || address::is_interface(it));
+    let is_name = address::is_name(name) && !is_common(&small) && !is_in(&small, NONE) && !is_in(&small, MADE_OF);
+    (is_apart && is_made && is_name).then_some(name)
+}
+
+/// Words that a sentence lists as names of hosts: `They are called tick and tock.`
+pub fn listed(text: &str) -> Vec<&str> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let lists = words.windows(5).filter(|it| {
+        let [first, before] = [it[0], it[1]].map(str::to_ascii_lowercase);
+        let is_are = before == "are" && is_in(&first, MACHINES) || is_in(&first, "mine ours");
+        (is_are || is_in(&before, "called named")) && it[3] == "and" && !it[2].ends_with(',')
+    });
+    let names = lists.flat_map(|it| [it[2], it[4]]);
+    let names = names.map(|it| it.trim_matches(|it: char| !it.is_ascii_alphanumeric()));
+    let is_name = |it: &&str| address::is_name(it) && !is_common(&it.to_ascii_lowercase());
+    names.filter(is_name).collect()
+}
+
 /// Hosts whose names stand in marks: `hostname **otter**`, `my laptop, "marten"`.
 pub fn called(text: &str) -> impl Iterator<Item = &str> {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -627,7 +684,7 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
         let name = name.trim_start_matches('*');
         let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '-')?;
         let is_closed = name[end..].starts_with(['*', '"', '`', '\'', ',']);
-        let is_said = is_in(&before, "called named hostname") || is_in(&before, KINDS);
+        let is_said = is_in(&before, "called named hostname has") || is_in(&before, KINDS);
         (is_said && is_closed && end > 1).then_some(&name[..end])
     });
     named.collect::<Vec<&str>>().into_iter()
@@ -811,6 +868,7 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
         let near = near.map(|at| at.and_then(|at| lines.get(at)).map(|it| it.trim()));
         let begins = CONCLUSIONS.split(' ').any(|it| trimmed.starts_with(it))
             || trimmed.starts_with("- ")
+            || defined(trimmed).is_some()
             || nick > 0;
         // What is left of a line of a tool is no heading.
         let mark = match !begins && (index > 0 || is_from_start) {

@@ -59,7 +59,8 @@ fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
     let mut words: Vec<&str> = Vec::new();
     let mut ended = cursor.at;
     while words.len() < NAME_MAX + 2 {
-        let is_of_name = |it: u8| it.is_ascii_alphanumeric() || b":._+-/".contains(&it);
+        // vmstat marks a name that it cuts: `ehci0*`.
+        let is_of_name = |it: u8| it.is_ascii_alphanumeric() || b":._+-/*".contains(&it);
         let Some(word) = cursor.gap().word(32, is_of_name) else {
             break;
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nicpoll_model::Side;
 
-use crate::lines::prose::{ALWAYS, ClauseMode, Sentence, SentenceKind, is_in, parts, value_set};
+use crate::lines::prose::{ALWAYS, ClauseMode, LASTING, Sentence, SentenceKind, UNTOUCHED, is_in, parts, value_set};
 use crate::transcript::found::{HostNames, SwitchScope};
 
 /// Longer sentences tell no change.
@@ -106,6 +106,8 @@ impl<'a> Reader<'a> {
         let is_label = reading.is_label && is_short;
         let is_lasting = sentence.has_any(ALWAYS);
         let is_said = is_single || !is_plain || reading.changes || is_label || is_lasting;
+        // `no polling there, ever`
+        let is_never = !is_said && sentence.has_any(LASTING);
         self.changes = reading.changes;
         let is_bare = reading.waiting.is_empty() || self.is_of_alone(&reading);
         let is_bare = is_bare && reading.claims.is_empty();
@@ -113,7 +115,10 @@ impl<'a> Reader<'a> {
         let begins = sentence.has_any("first with|first without");
         let is_series =
             sentence.has_any(SERIES) || begins && sentence.has("then second next after");
-        if !is_said || is_series || sentence.words.len() > CHANGE_MAX {
+        if is_never {
+            claims.retain(|it| !it.1 && it.0 != SwitchScope::All);
+        }
+        if !is_said && !is_never || is_series || sentence.words.len() > CHANGE_MAX {
             claims.clear();
         }
         self.is_topic = [is_topic, is_topic || self.is_topic[0]];
@@ -128,6 +133,9 @@ impl<'a> Reader<'a> {
                 .filter(|it| self.polled.contains(it) || self.polled.contains(&SwitchScope::All)),
             _ => None,
         };
+        if claims.is_empty() && !is_topic && sentence.has_any(UNTOUCHED) && !sentence.asks {
+            claims = self.untouched(sentence);
+        }
         let polled = claims.iter().filter(|it| it.1).map(|it| it.0.clone());
         self.polled.extend(polled);
         if !claims.is_empty() {
@@ -135,6 +143,16 @@ impl<'a> Reader<'a> {
         }
         let is_open = claims.is_empty() && (is_topic || sentence.moves());
         (!is_open).then_some(claims)
+    }
+
+    /// Hosts that are as they came receive by interrupts: those that a sentence names, or all while none was said to poll.
+    fn untouched(&self, sentence: &Sentence) -> Vec<Claim> {
+        let mut scopes = self.scopes(&sentence.words).0;
+        if scopes.is_empty() {
+            scopes.push(SwitchScope::All);
+        }
+        scopes.retain(|it| self.polled.is_empty() || *it != SwitchScope::All && !self.polled.contains(it));
+        scopes.into_iter().map(|it| (it, false)).collect()
     }
 
     /// The hosts or ends that a clause names, and whether no others are meant.
@@ -240,7 +258,7 @@ impl<'a> Reader<'a> {
         let is_also =
             words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
         let is_added = clause.split_whitespace().count() <= ADDED_MAX + 2;
-        let begins = clause.starts_with(" but not ") || clause.starts_with(" not ");
+        let begins = [" but not ", " not ", " and not "].iter().any(|it| clause.starts_with(it));
         let is_negated = clause.ends_with(" not ") || begins;
         // What was told last of other hosts.
         let others = self.last.iter().chain(&reading.claims);
@@ -268,6 +286,11 @@ impl<'a> Reader<'a> {
             .copied()
             .chain(said)
             .all(|it| it == polls);
+        // `My desktop ryzen: no busy polling, plain interrupts for the whole evening`
+        let lasting = reading.sentence.has_any(LASTING) && reading.subject.len() == 1;
+        if is_one && reading.claims.is_empty() && lasting {
+            return reading.subject.into_iter().map(|it| (it, polls)).collect();
+        }
         let is_known = reading.is_known && (is_single || !self.has_stranger(&reading));
         if !is_one || reading.claims.is_empty() && !is_known {
             return Vec::new();

@@ -362,8 +362,15 @@ fn word_weight(sentence: &Sentence, trial: &ImportedTrial) -> i32 {
 }
 
 /// Weighs a word for a setting against that of a trial, at one end or at any.
-fn setting_weight(said: bool, trial: &ImportedTrial) -> i32 {
+fn setting_weight(said: bool, trial: &ImportedTrial, side: Option<Side>) -> i32 {
+    let at_end = |polls: Side| match side {
+        Some(side) if (side == polls) == said => WORD,
+        Some(_) => -2 * WORD,
+        None => 0,
+    };
     match trial.setting.split('+').next() {
+        Some("polling-sender-only") => at_end(Side::Sender),
+        Some("polling-receiver-only") => at_end(Side::Receiver),
         Some("polling") if said => WORD,
         Some("interrupt") if !said => WORD,
         Some("polling" | "interrupt") => -2 * WORD,
@@ -486,7 +493,8 @@ impl Screen<'_> {
         let mut said = self.labels.iter();
         match said.find_map(|it| Some((it.sentence.setting()?, it.place))) {
             Some((said, at)) => {
-                let weight = setting_weight(said, trial);
+                let side = self.host.as_ref().and_then(|it| side_of(it, trial, context.hosts));
+                let weight = setting_weight(said, trial, side);
                 reasons.push(reason(weight, "words for the setting", at));
             }
             None if !is_timed_in && context.settings.changes_between(&first, &second) => {

@@ -242,9 +242,20 @@ impl HostNames {
     /// Takes the words that stand for a host: `a NAS called vault`, `rtr is our router`.
     pub fn take_kinds(&mut self, statements: &[Statement]) {
         const LINKS: &str = "called named hostname";
+        const NOBODY: &str = "it he she who which that this one box machine also still and only kernel each everybody";
         let mut kinds: HashMap<String, Option<String>> = HashMap::new();
         for statement in statements {
             let words: Vec<&str> = statement.sentence.words.split_whitespace().collect();
+            // `maja has minnow`
+            for has in words.windows(3).filter(|it| it[1] == "has" && !is_in(it[0], NOBODY)) {
+                let own = self.named_in(&format!(" {} ", has[2]));
+                let is_host = !self.named_in(&format!(" {} ", has[0])).is_empty();
+                if let Some(name) = own.first().filter(|_| !is_host) {
+                    let known = kinds.entry(String::from(has[0]));
+                    let name = String::from(*name);
+                    known.or_insert_with(|| Some(name.clone())).take_if(|it| *it != name);
+                }
+            }
             for (at, kind) in words.iter().enumerate().filter(|it| is_in(it.1, KINDS)) {
                 let name = |word: Option<&&str>| {
                     let named = self.named_in(&format!(" {} ", word?));
@@ -583,6 +594,12 @@ impl ToolBlock {
             self.another(&id);
         }
         self.stream(&id).connected = Some(connected);
+    }
+
+    /// Whether it has the server's report on a stream.
+    pub fn is_reported(&self, id: &Id) -> bool {
+        let mut of = self.streams.iter().filter(|it| it.id == *id);
+        of.any(|it| it.report.is_some())
     }
 
     pub fn report(&mut self, id: Id) {

@@ -1,11 +1,11 @@
-//! The ends of trials that print no name: by elimination, by sentences that say which host sends in the next test, and
-//! by the tests that name theirs.
+//! The ends of trials that print no name: by elimination, by sentences that say which host sends in the next test or in
+//! all, by the tests that name theirs, and by the test before.
 
 use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, SourcePlace};
 
-use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
+use crate::lines::prose::{DOUBTS, RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
 use crate::transcript::evidence::agreed;
 use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
@@ -14,7 +14,9 @@ const LEAD: usize = 4;
 const LEAD_BYTES: u64 = 1000;
 /// Words for another than the author: what they measured ran on hosts of their own.
 const OTHERS: &str =
-    "she he her his they their someone somebody student students colleague friend reader";
+    "she he her his they their someone somebody student students colleague friend reader customer guest commenter";
+/// Words of a sentence that says which way all tests run.
+const STANDING: &str = "always everything all unless throughout every each whole below";
 /// Most words between the host that sends and the one that receives.
 const GOAL_WITHIN: usize = 8;
 
@@ -44,6 +46,7 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     by_direction(trials, statements, &other, (hosts, authors));
     by_server(trials, statements, hosts, (authors, is_reversed));
     by_agreement(trials, statements, (&named, hosts), authors);
+    by_repetition(trials, statements, (hosts, authors));
     // Nobody sends to itself: then neither is known.
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
     for trial in trials.iter_mut().filter(is_one) {
@@ -206,6 +209,7 @@ fn by_direction(
     let mut learnt: HashMap<String, String> = HashMap::new();
     // Tests that name no end have the sentence before them in common.
     let mut told = SourcePlace::default();
+    let standing = standing(statements, other_of, (hosts, authors));
     for at in 0..trials.len() {
         let (before, rest) = trials.split_at_mut(at);
         let trial = &mut rest[0];
@@ -234,6 +238,16 @@ fn by_direction(
                 let last = last.filter(|_| it.sentence.turns_round())?;
                 Some([last.receiver.clone(), last.sender.clone()])
             })
+        });
+        let from = before.last().map_or(0, |it| {
+            statements.partition_point(|one| one.place < it.place)
+        });
+        let is_own = !statements[from..until].iter().any(is_of_others);
+        let way = way.or_else(|| {
+            let standing = standing.iter().filter(|_| is_own);
+            let mut of = standing.rev();
+            let known = of.find(|it| authors.is_one(&it.0, &trial.place) && it.0 < trial.place)?;
+            Some(known.1.clone().map(Some))
         });
         let Some(way) = way else {
             continue;
@@ -265,6 +279,60 @@ fn by_direction(
     }
 }
 
+/// Which way all tests of an author run from a place on.
+fn standing(
+    statements: &[Statement],
+    other_of: &dyn Fn(&str, &str) -> Option<String>,
+    (hosts, authors): (&HostNames, &Authors),
+) -> Vec<(SourcePlace, [String; 2])> {
+    let of = |statement: &Statement| {
+        let sentence = &statement.sentence;
+        let other = |it: &String| other_of(it, authors.of(&statement.place));
+        let is_one = sentence.has(STANDING) && !sentence.asks && !sentence.has(OTHERS);
+        match direction(sentence, hosts, &other).filter(|_| is_one)? {
+            [Some(one), Some(other)] => Some((statement.place, [one, other])),
+            _ => None,
+        }
+    };
+    statements.iter().filter_map(of).collect()
+}
+
+/// Whether a sentence is of what another measured, of what its writer does not know, or of no test of the text.
+fn is_of_others(Statement { sentence, .. }: &Statement) -> bool {
+    sentence.has(OTHERS) || sentence.has_any(DOUBTS) || sentence.is_elsewhere()
+}
+
+/// Names the ends of trials that tell nothing as those of the test before, if nothing that stands between them names
+/// another host or author, doubts, or turns round.
+fn by_repetition(
+    trials: &mut [ImportedTrial],
+    statements: &[Statement],
+    (hosts, authors): (&HostNames, &Authors),
+) {
+    for at in 1..trials.len() {
+        let (before, rest) = trials.split_at_mut(at);
+        let (last, trial) = (&before[at - 1], &mut rest[0]);
+        let own = [&trial.sender, &trial.receiver];
+        let ends = [&last.sender, &last.receiver];
+        let fits = (0..2).all(|at| own[at].is_none() || own[at] == ends[at]);
+        let is_known = ends.iter().all(|it| it.is_some());
+        if !fits || !is_known || !authors.is_one(&last.place, &trial.place) {
+            continue;
+        }
+        let from = statements.partition_point(|it| it.place < last.place);
+        let until = statements.partition_point(|it| it.place < trial.place);
+        let parts = |it: &Statement| {
+            let sentence = &it.sentence;
+            let mut named = hosts.named_in(&sentence.words).into_iter();
+            let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
+            is_other || is_of_others(it) || sentence.turns_round()
+        };
+        if !statements[from..until].iter().any(parts) {
+            [trial.sender, trial.receiver] = ends.map(Clone::clone);
+        }
+    }
+}
+
 /// The sender and the receiver of which a sentence tells.
 fn direction(
     sentence: &Sentence,
@@ -272,8 +340,8 @@ fn direction(
     other: &dyn Fn(&String) -> Option<String>,
 ) -> Option<[Option<String>; 2]> {
     const SENDS: &str =
-        "sends send sending sent transmits transmitting pushes pushing blasts blast";
-    const RECEIVES: &str = "receives receive receiving";
+        "sends send sending sent transmits transmitting pushes pushing blasts blast talks generates offered offers uploads";
+    const RECEIVES: &str = "receives receive receiving listens swallows";
     let words: Vec<&str> = sentence.words.split_whitespace().collect();
     let host = |at: usize| {
         let word = words.get(at)?;
@@ -288,6 +356,15 @@ fn direction(
         near.clone()
             .find_map(|at| host(at).filter(|_| is_in(words[at - 1], "at to towards into")))
     };
+    // `iperf -u -c minnow`, of a sentence
+    let client = words.iter().position(|it| is_in(it, "iperf iperf3"));
+    let client = client.filter(|_| !words.contains(&"r")).and_then(|from| {
+        let near = (from + 1..words.len().saturating_sub(1)).take(GOAL_WITHIN);
+        near.filter(|at| words[*at] == "c").find_map(|at| host(at + 1))
+    });
+    if let Some(to) = client {
+        return Some([other(&to), Some(to)]);
+    }
     (0..words.len()).find_map(|at| {
         let one = host(at)?;
         let next = words.get(at + 1).copied().unwrap_or("");

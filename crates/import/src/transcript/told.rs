@@ -234,6 +234,7 @@ impl<'a> Teller<'a> {
             let read = read
                 .filter(|it| !it.is_empty() || of_case.is_none())
                 .or(of_case);
+            if std::env::var("DBG").is_ok() { eprintln!("{}: {:?}{} {} => {:?} of {:?} changes {} topic {:?}", place.line, sentence.kind, if sentence.introduces {":"} else {""}, sentence.clauses.join("|"), read, of.map(|it| it.place.line), reader.changes, reader.is_topic); }
             let is_torn = read.as_ref().is_some_and(|it| is_torn(it));
             let read = read.filter(|_| !is_torn);
             // `No slot is free, sorry.` takes back nothing that another sentence says.

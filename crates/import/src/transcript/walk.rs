@@ -74,6 +74,8 @@ pub struct Walk<'a> {
     captions_below: Option<bool>,
     /// Words next to addresses, and whether the text has each twice.
     used: HashMap<String, bool>,
+    /// Words that may be hosts, and whether they are.
+    placed: HashMap<String, bool>,
 }
 
 impl<'a> Walk<'a> {
@@ -112,6 +114,7 @@ impl<'a> Walk<'a> {
             tests_nothing: false,
             captions_below: None,
             used: HashMap::new(),
+            placed: HashMap::new(),
         };
         lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
@@ -168,8 +171,9 @@ impl<'a> Walk<'a> {
         // `ifconfig em0 polling` on both
         let rest = self.plain.bytes[start..].iter().take(PROMPTED_MAX);
         let rest = rest.take_while(|it| **it != b'\n');
-        let mut after = rest.skip_while(|it| **it != b'`');
-        let is_followed = before.ends_with(b"`") && after.any(u8::is_ascii_alphabetic);
+        let mark = before.last().filter(|it| b"`\"".contains(it));
+        let mut after = rest.skip_while(|it| Some(*it) != mark);
+        let is_followed = mark.is_some() && after.any(u8::is_ascii_alphabetic);
         !command.is_prompted && (is_within || goes_on || is_followed)
     }
 
@@ -219,6 +223,11 @@ impl<'a> Walk<'a> {
             for name in prose::called(&text[range.clone()]) {
                 self.out.hosts.add(name);
             }
+            for name in prose::listed(&text[range.clone()]) {
+                if self.is_placed(name) {
+                    self.out.hosts.add(name);
+                }
+            }
             self.labels(&sentence);
             self.is_new_scene = true;
             self.out.statements.push(Statement {
@@ -238,6 +247,9 @@ impl<'a> Walk<'a> {
             if let Some(between) = between {
                 self.out.hosts.add(&between);
                 self.out.hosts.call("router", &between);
+            }
+            if let Some(name) = prose::defined(line).filter(|it| self.is_placed(it)) {
+                self.out.hosts.add(name);
             }
             for (address, name) in hosts {
                 self.out.hosts.add(&name);
@@ -302,6 +314,33 @@ impl<'a> Walk<'a> {
         let is_used = same.nth(1).is_some();
         self.used.insert(String::from(word), is_used);
         is_used
+    }
+
+    /// Whether a text says that something is on a word, comes from it or goes to it, or has its prompt: then it is a host.
+    fn is_placed(&mut self, name: &str) -> bool {
+        if let Some(is_placed) = self.placed.get(name) {
+            return *is_placed;
+        }
+        if self.placed.len() == WORDS_MAX {
+            return false;
+        }
+        const BEFORE: &str = "on at of from to by";
+        const PROMPTS: [&str; 6] = ["#", "$", "%", ":~", "> ", "'s"];
+        let is_name = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_';
+        let bytes = &self.plain.bytes;
+        let is_it = |at: usize| {
+            let (before, after) = (&bytes[..at], &bytes[at + name.len()..]);
+            let is_part = before.last().is_some_and(is_name) || after.first().is_some_and(is_name);
+            let mut words = before.trim_ascii_end().rsplit(u8::is_ascii_whitespace);
+            let word = String::from_utf8_lossy(words.next().unwrap_or_default());
+            let is_prompt = PROMPTS.iter().any(|it| after.starts_with(it.as_bytes()));
+            let is_told = prose::is_in(&word.to_ascii_lowercase(), BEFORE);
+            !is_part && !after.starts_with(b"@") && (is_told || is_prompt || before.ends_with(b"@"))
+        };
+        let mut found = bytes.windows(name.len()).enumerate();
+        let is_placed = found.any(|(at, it)| it == name.as_bytes() && is_it(at));
+        self.placed.insert(String::from(name), is_placed);
+        is_placed
     }
 
     /// Takes the host that a label such as `on alpha:` names for that of the terminal below.
@@ -420,7 +459,13 @@ impl<'a> Walk<'a> {
                 }
             }
             Seen::Connected(connected) => self.connected(connected, place),
-            Seen::Report(id) => self.open(place).report(id.clone()),
+            Seen::Report(id) => {
+                // A test of which only the server's report is shown.
+                if self.block.as_ref().is_some_and(|it| it.is_reported(id)) {
+                    self.end_block();
+                }
+                self.open(place).report(id.clone());
+            }
             Seen::Counted(id, name, value) => {
                 let figure = self.printed(anchor, place, (*name, *value));
                 if self.block.as_ref().is_some_and(|it| !it.takes(id)) {
