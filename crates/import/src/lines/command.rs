@@ -1,5 +1,7 @@
 //! Commands, with or without a prompt, possibly misspelt, and the knobs they set.
 
+use std::net::IpAddr;
+
 use crate::cursor::Cursor;
 use crate::lines::seen::{Anchor, Seen, Tool, ToolCommand};
 
@@ -272,7 +274,9 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     let is_named = is_named && !bytes[..began].ends_with(b"\\");
     let is_host =
         is_named && host.len() > 1 && host.starts_with(|it: char| it.is_ascii_alphabetic());
-    (is_host.then(|| String::from(host)), began)
+    // The domain names no other host.
+    let short = host.split('.').next().filter(|_| host.parse::<IpAddr>().is_err());
+    (is_host.then(|| String::from(short.unwrap_or(host))), began)
 }
 
 /// Options of ifconfig(8) that turn something on, or off with a dash.

@@ -56,7 +56,7 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 23] = [
+static RECOGNISERS: [(&[u8], Recogniser); 24] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (
@@ -74,6 +74,7 @@ static RECOGNISERS: [(&[u8], Recogniser); 23] = [
     (b"C%", One(host::state_line)),
     (DIGITS, One(host::bare_states)),
     (b"i", Several(statistics::interrupt_table)),
+    (b"NI", Several(statistics::interface_table)),
     (b"ic", One(statistics::interrupt_row)),
     (DIGITS, One(statistics::counter)),
     (DIGITS, One(statistics::buffers)),

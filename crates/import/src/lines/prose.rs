@@ -34,13 +34,13 @@ const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top 
     first is|the first is|the first one is|the above|above";
 
 /// Words that name polling, and interrupts as the way to receive.
-const POLLS: &str = "polling polled poll polls unpolled";
+const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral";
 const INTERRUPTS: &str = "interrupt interrupts irq irqs";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
 const BEFORE_INTERRUPTS: &str =
-    "on with plain in to using uses use used normal usual by pure stays only still";
+    "on with plain old in to using uses use used normal usual by pure stays only still";
 const AFTER_INTERRUPTS: &str = "mode driven only again both on at everywhere";
 const COLUMNS: &str = "column load time share rate handler handlers thread statistics per counts counters counter \
     table storm storms moderation coalescing mitigation";
@@ -83,7 +83,7 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
 /// Phrases of hosts that are as they came.
 pub const UNTOUCHED: &str = "touched nothing|nothing touched|nothing is touched|as found|as they come|as it comes|\
     out of the box|as installed|as delivered|nothing switched on|nothing turned on|anything switched on|nothing set|\
-    nothing enabled|no tuning|untuned|not touched|still untouched";
+    nothing enabled|no tuning|untuned|not touched|untouched|left alone|left as it was|left as it is";
 /// Phrases of what is of no test that the text shows.
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
@@ -659,15 +659,17 @@ pub fn defined(line: &str) -> Option<&str> {
     (is_apart && is_made && is_name).then_some(name)
 }
 
-/// Words that a sentence lists as names of hosts: `They are called tick and tock.`
+/// Words that a sentence gives as names of hosts: `They are called tick and tock`, `my firewall is called gate`.
 pub fn listed(text: &str) -> Vec<&str> {
     let words: Vec<&str> = text.split_whitespace().collect();
+    let single = words.windows(2).filter(|it| is_in(it[0], "called named hostname"));
+    let single = single.map(|it| it[1]);
     let lists = words.windows(5).filter(|it| {
         let [first, before] = [it[0], it[1]].map(str::to_ascii_lowercase);
         let is_are = before == "are" && is_in(&first, MACHINES) || is_in(&first, "mine ours");
         (is_are || is_in(&before, "called named")) && it[3] == "and" && !it[2].ends_with(',')
     });
-    let names = lists.flat_map(|it| [it[2], it[4]]);
+    let names = lists.flat_map(|it| [it[2], it[4]]).chain(single);
     let names = names.map(|it| it.trim_matches(|it: char| !it.is_ascii_alphanumeric()));
     let is_name = |it: &&str| address::is_name(it) && !is_common(&it.to_ascii_lowercase());
     names.filter(is_name).collect()

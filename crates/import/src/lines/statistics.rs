@@ -88,6 +88,87 @@ fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
     Some((name, seen))
 }
 
+/// Columns of `netstat -i` before the counters, on FreeBSD and Linux, and the counters.
+const COLUMNS: [&str; 5] = ["Mtu", "MTU", "Met", "Network", "Address"];
+const COUNTED: [&str; 17] = [
+    "Ipkts", "Ierrs", "Idrop", "Ibytes", "Opkts", "Oerrs", "Obytes", "Coll", "Drop", "RX-OK", "RX-ERR", "RX-DRP", "RX-OVR",
+    "TX-OK", "TX-ERR", "TX-DRP", "TX-OVR",
+];
+
+/// Reads the table of `netstat -i`, whose lines may be folded.
+pub fn interface_table(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    cursor.any(["Name", "Iface"])?;
+    let next = |cursor: &mut Cursor, of: &[&'static str]| {
+        cursor.attempt(|it| it.gap().any(of.iter().copied()))
+    };
+    let mut begins = Vec::new();
+    while begins.len() < COLUMNS.len() && let Some(one) = next(cursor, &COLUMNS) {
+        begins.push(one);
+    }
+    let mut counters = Vec::new();
+    while counters.len() < COUNTED.len() && let Some(one) = next(cursor, &COUNTED) {
+        counters.push(one);
+    }
+    (!begins.is_empty() && counters.len() > 2).then_some(())?;
+    let _ = cursor.attempt(|it| it.gap().words("Flg"));
+    let (has_network, has_metric) = (begins.contains(&"Network"), begins.contains(&"Met"));
+    let mut found = Vec::new();
+    while found.len() < ROWS_MAX {
+        let mut row = cursor.clone();
+        row.gap();
+        let began = row.at;
+        let Some((name, value)) = interface_row(&mut row, &counters, has_network, has_metric) else {
+            break;
+        };
+        cursor.at = row.at;
+        let seen = reading(name, value, true);
+        found.push(Anchor { at: began..row.at, seen });
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// Reads `em0 1500 <Link#1> 00:15:17:3c:aa:02 7503011 0 0 9120533 0 0`: the interface with its network, and the counters.
+fn interface_row(
+    cursor: &mut Cursor,
+    counters: &[&str],
+    has_network: bool,
+    has_metric: bool,
+) -> Option<(String, String)> {
+    /// Most words of an address.
+    const ADDRESS_MAX: usize = 2;
+    let word = |cursor: &mut Cursor| {
+        cursor.gap().word(60, |it| it.is_ascii_graphic()).map(String::from)
+    };
+    let is_count = |it: &String| it == "-" || it.bytes().all(|it| it.is_ascii_digit());
+    let mut name = word(cursor).filter(|it| it.starts_with(|it: char| it.is_ascii_lowercase()))?;
+    word(cursor).filter(is_count)?;
+    if has_metric {
+        word(cursor).filter(is_count)?;
+    }
+    if has_network {
+        name = format!("{name} {}", word(cursor)?);
+    }
+    let mut counts: Vec<String> = Vec::new();
+    for _ in 0..counters.len() + ADDRESS_MAX {
+        let next = word(cursor)?;
+        if is_count(&next) {
+            counts.push(next);
+        } else {
+            counts.clear();
+        }
+        if counts.len() == counters.len() {
+            break;
+        }
+    }
+    (counts.len() == counters.len()).then_some(())?;
+    if !has_network {
+        let _ = cursor.attempt(|it| it.gap().word(8, |it| it.is_ascii_uppercase()));
+    }
+    let told = counters.iter().zip(&counts).filter(|it| it.1 != "-");
+    let told: Vec<String> = told.map(|(counter, count)| format!("{counter} {count}")).collect();
+    (!told.is_empty()).then(|| (name, told.join(", ")))
+}
+
 /// Counters of `netstat -s`: protocol, and the words after the number in the plural. The words are also the
 /// name, unless one follows `=`. Longer phrases come before their own prefixes.
 const COUNTERS: &str = "\

@@ -266,7 +266,11 @@ impl HostNames {
                 let link = after.clone().next().is_some_and(|it| is_in(it, LINKS));
                 let after = after.find(|it| !is_in(it, LINKS));
                 let before = at.checked_sub(3).map(|at| &words[at]);
+                // `rtr is our router`; `corsair, my ubuntu desktop` has one word more.
+                let near = [at.checked_sub(3), at.checked_sub(2)].into_iter().flatten();
+                let mut near = near.filter(|it| is_in(words[it + 1], "my our"));
                 let before = before.filter(|_| is_own && words[at - 2] == "is");
+                let before = before.or(near.next().map(|it| &words[it]));
                 let Some(name) = name(after.filter(|_| is_own || link)).or(name(before)) else {
                     continue;
                 };
@@ -276,10 +280,32 @@ impl HostNames {
                 known.take_if(|it| *it != name);
             }
         }
+        self.take_last_kind(&mut kinds, statements);
         let known = kinds
             .into_iter()
             .filter_map(|(kind, name)| Some((kind, name?)));
         known.for_each(|(kind, name)| self.call(&kind, &name));
+    }
+
+    /// Of two hosts, takes `the nas` for the one that no other such word is for.
+    fn take_last_kind(
+        &self,
+        kinds: &mut HashMap<String, Option<String>>,
+        statements: &[Statement],
+    ) {
+        let phrases = KINDS.split(' ').map(|it| (it, format!("the {it}")));
+        let open = phrases.filter(|(kind, phrase)| {
+            !kinds.contains_key(*kind) && statements.iter().any(|it| it.sentence.find(phrase).is_some())
+        });
+        let mut open = open.map(|it| it.0);
+        let one = open.next().filter(|_| open.next().is_none());
+        let [known] = &kinds.values().flatten().collect::<Vec<_>>()[..] else {
+            return;
+        };
+        if let Some((kind, other)) = one.zip(self.other(known)) {
+            let other = String::from(other);
+            kinds.insert(String::from(kind), Some(other));
+        }
     }
 
     /// Takes the hosts that are named with another one: `tuna and herring are twins`. Such a word is one of which the
