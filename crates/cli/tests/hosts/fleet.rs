@@ -165,7 +165,11 @@ fn the_answer_of_a_comparison_under_live_traffic_is_the_task_s() {
         traffic.wait().unwrap();
     }
     let line = recap.get("box2").map(String::as_str);
-    assert_eq!(line, Some("ok=2 changed=2 unreachable=0 failed=0"), "{text}");
+    assert_eq!(
+        line,
+        Some("ok=2 changed=2 unreachable=0 failed=0"),
+        "{text}"
+    );
     let judged = fs::read_to_string(fleet.folder.path().join("judged.json")).unwrap();
     let judged: Value = serde_json::from_str(&judged).unwrap();
     // Either there is a verdict or the reason why there is none.

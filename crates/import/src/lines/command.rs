@@ -101,9 +101,34 @@ pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
     command(cursor).map(Seen::Command)
 }
 
+/// Reads `echo 200000 > /sys/class/net/em0/gro_flush_timeout` as a command of sysctl.
+fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
+    cursor.words("echo ")?;
+    cursor.spaces();
+    let value = cursor.word(24, |it| it.is_ascii_graphic() && it != b'>')?;
+    cursor.spaces();
+    cursor.any([">", "| sudo tee ", "| tee "])?;
+    cursor.spaces();
+    let path = cursor.word(96, |it| it.is_ascii_alphanumeric() || b"/._-".contains(&it))?;
+    let folders = ["/sys/class/net/", "/proc/sys/"];
+    let name = folders.iter().find_map(|it| path.strip_prefix(it))?;
+    let name = name.replace('/', ".");
+    let is_whole = name.contains('.') && !name.starts_with('.');
+    let value = value.trim_matches(['"', '\'']);
+    is_whole.then(|| ToolCommand {
+        tool: Tool::Sysctl,
+        host: None,
+        is_prompted: false,
+        words: vec![format!("{name}={value}")],
+    })
+}
+
 /// Reads a tool's name and its arguments.
 fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
     let _ = cursor.words("sudo ");
+    if let Some(command) = cursor.attempt(echo) {
+        return Some(command);
+    }
     let whole = cursor.attempt(|cursor| {
         let path = cursor.word(48, |it| it.is_ascii_alphanumeric() || b"/._".contains(&it))?;
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -275,7 +300,10 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     let is_host =
         is_named && host.len() > 1 && host.starts_with(|it: char| it.is_ascii_alphabetic());
     // The domain names no other host.
-    let short = host.split('.').next().filter(|_| host.parse::<IpAddr>().is_err());
+    let short = host
+        .split('.')
+        .next()
+        .filter(|_| host.parse::<IpAddr>().is_err());
     (is_host.then(|| String::from(short.unwrap_or(host))), began)
 }
 
@@ -292,8 +320,8 @@ const ETHTOOL: &str = "-K --features --offload -C --coalesce -G --set-ring -A --
 /// The variable that turns polling on for all interfaces in old kernels.
 pub const POLLING_VARIABLE: &str = "kern.polling.enable";
 
-/// Those by which Linux polls from system calls.
-pub const BUSY_POLLING: [&str; 2] = ["net.core.busy_poll", "net.core.busy_read"];
+/// Those by which Linux polls, from system calls or by a timer; the last part of their names.
+pub const LINUX_POLLING: [&str; 3] = ["busy_poll", "busy_read", "gro_flush_timeout"];
 
 /// What a command sets, as names and values; empty for one that only prints.
 pub fn set_by(command: &ToolCommand) -> Vec<(String, String)> {

@@ -79,16 +79,17 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
     forgot to|did not note|didn t note|    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
     don t ask me|did not write|didn t write|did not say|no longer know|no longer sure|not certain|not recorded|lost track|\
     can t remember|cannot remember|not recall|t recall|not mention|t mention|not say which|not say what|not say how|\
-    not say whether|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted";
-/// Phrases of hosts that are as they came.
-pub const UNTOUCHED: &str = "touched nothing|nothing touched|nothing is touched|as found|as they come|as it comes|\
-    out of the box|as installed|as delivered|nothing switched on|nothing turned on|anything switched on|nothing set|\
-    nothing enabled|no tuning|untuned|not touched|untouched|left alone|left as it was|left as it is";
+    not say whether|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
+    no names|no name|no date|no notes|no labels|no details|no host|do not build on|don t build on|not know any more|without name";
+/// Phrases of hosts that are as they came, and those that say so of all.
+pub const UNTOUCHED: &str = "not touched|untouched|left alone|left as it was|left as it is";
+pub const ALL_UNTOUCHED: &str = "touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
+    as installed|as delivered|as shipped|nothing switched on|nothing turned on|anything switched on|nothing enabled|untuned";
 /// Phrases of what is of no test that the text shows.
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
-    without load|without traffic|not during|between the";
+    without load|without traffic|not during|between the|of yesterday|yesterday s";
 /// Phrases with which a writer takes back what is said before.
 pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
     wrong interface|wrong card|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
@@ -105,14 +106,21 @@ pub const ALWAYS: &str = "always|throughout|in every run|in every test|in each r
 const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
 /// Words of top's screens, which are no prose.
-const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate";
+const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate|ipkts ierrs|rx ok rx err";
 
 /// Variables that turn polling on unless they are 0.
-pub const POLLING_SWITCHES: [&str; 3] = ["polling.enable", "busy_poll", "busy_read"];
+pub const POLLING_SWITCHES: [&str; 4] = [
+    "polling.enable",
+    "busy_poll",
+    "busy_read",
+    "gro_flush_timeout",
+];
 /// The same as words of a sentence.
 const SWITCH_WORDS: [&str; 3] = ["pollingenable", "busypoll", "busyread"];
 /// Words that stand for a host without naming it.
 pub const KINDS: &str = "laptop desktop workstation notebook nas router gateway firewall";
+/// Words before the number of a listing.
+const LISTINGS: &str = "listing figure fig table example output screen";
 /// Words before the number or the letter of a test.
 const RUNS: &str = "run runs test tests try case";
 
@@ -204,7 +212,10 @@ impl ClauseMode {
             let (before, after) = (word(at.checked_sub(1)), word(Some(at + 1)));
             let is_mode = is_in(before, BEFORE_INTERRUPTS)
                 || is_in(after, AFTER_INTERRUPTS) && !is_number(word(Some(at + 2)));
-            is_in(words[*at], INTERRUPTS) && !is_in(after, COLUMNS) && (is_mode || words.len() <= 3)
+            is_in(words[*at], INTERRUPTS)
+                && !is_in(after, COLUMNS)
+                && !is_in(before, WITHOUT)
+                && (is_mode || words.len() <= 3)
         };
         let interrupts = (0..words.len()).any(|at| is_interrupt(&at));
         let off = words.iter().enumerate().filter(|(at, it)| {
@@ -244,7 +255,11 @@ impl ClauseMode {
             is_in(it, UNREAL) && !is_told && !is_since
         };
         ClauseMode {
-            is_topic: !polls.is_empty() || interrupts || valued.is_some() || has("devicepolling"),
+            is_topic: !polls.is_empty()
+                || interrupts
+                || valued.is_some()
+                || has("devicepolling threaded")
+                || has("threads") && has("both on off napi"),
             is_named: interrupts || has(POLLS),
             polls: polls_now,
             changes: has(CHANGES) || has(SWITCHES) || has("ifconfig") || valued.is_some(),
@@ -279,7 +294,11 @@ impl ClauseMode {
             return Some(true);
         }
         // `and off at both ends:`
-        let own: Vec<&str> = words.iter().copied().skip_while(|it| is_in(it, "and now then")).collect();
+        let own: Vec<&str> = words
+            .iter()
+            .copied()
+            .skip_while(|it| is_in(it, "and now then"))
+            .collect();
         if is_label && matches!(own[..], ["on" | "off", "at" | "again" | "everywhere", ..]) {
             return Some(own[0] == "on");
         }
@@ -289,9 +308,11 @@ impl ClauseMode {
         let is_on = has("on") && !has("off");
         let is_place = clause.contains(" on a ") || clause.contains(" on the same ");
         let is_verb = |(at, it): (usize, &&str)| {
-            is_in(it, SWITCHES) && (*it != "switch" || at == 0 || is_in(words[at - 1], "i we to and then now"))
+            is_in(it, SWITCHES)
+                && (*it != "switch" || at == 0 || is_in(words[at - 1], "i we to and then now"))
         };
-        (words.iter().enumerate().any(is_verb) && has("on off") && !is_place).then_some(is_on && !has("nobody never not"))
+        (words.iter().enumerate().any(is_verb) && has("on off") && !is_place)
+            .then_some(is_on && !has("nobody never not"))
     }
 }
 
@@ -379,9 +400,15 @@ impl Sentence {
         }
         let first = self.clauses.first().map_or("", |it| it.trim());
         let is_number = label.parse::<u32>().is_ok();
-        let mut kinds = RUNS
-            .split(' ')
-            .chain(["setup", "config", "variant", "scenario"]);
+        let mut kinds = RUNS.split(' ').chain([
+            "setup",
+            "config",
+            "configuration",
+            "cfg",
+            "variant",
+            "scenario",
+            "mode",
+        ]);
         first == label && !is_number
             || kinds.any(|it| self.find(&format!("{it} {label}")).is_some())
     }
@@ -417,7 +444,10 @@ impl Sentence {
         self.clauses.iter().any(|it| {
             let words: Vec<&str> = it.split_whitespace().collect();
             let last = words.last().copied().unwrap_or("");
-            is_in(last, "on off") && words.len() <= 4 || is_in(last, "0 1") && words.len() <= 2
+            let sets = words.iter().any(|it| is_in(it, SWITCHES));
+            is_in(last, "on off") && words.len() <= 4
+                || is_in(last, "0 1") && words.len() <= 2
+                || is_in(last, "on off 0 1") && sets && words.len() <= 8
         })
     }
 
@@ -442,6 +472,11 @@ impl Sentence {
         self.words.split(' ').any(is_variable) && self.has_any("0 or 1|1 or 0")
     }
 
+    /// Whether it says that something holds in all tests.
+    pub fn lasts(&self) -> bool {
+        self.has_any(LASTING) || self.has_any(ALWAYS) && !self.has_any("as always")
+    }
+
     /// Whether it tells that someone turned something on or off.
     pub fn switches(&self) -> bool {
         self.has(SWITCHES) || self.has("now")
@@ -459,7 +494,7 @@ impl Sentence {
 
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
-        const LABEL: &str = "i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
+        const LABEL: &str = "sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces for once more time everywhere anywhere";
@@ -498,6 +533,8 @@ pub fn parts(text: &str) -> NamedParts {
         let next = near(1 + usize::from(is_count || *word == "all" && near(1) == "the"));
         let is_them = is_count && (next.is_empty() || is_in(next, OF_GROUPS))
             || *word == "two" && next.is_empty() && words[..at].ends_with(&["on", "the"])
+            || *word == "two" && is_in(next, POLLS) && words[..at].ends_with(&["the"])
+            || *word == "here" && next == "and" && near(2) == "there"
             || next == "of" && near(2) == "them";
         let is_group = is_in(word, "all two each every") && (is_in(next, MACHINES) || is_them);
         is_group || is_in(word, ALL) && !is_in(next, NOT_HOSTS)
@@ -531,7 +568,10 @@ pub fn has_between(text: &str) -> bool {
 /// Whether a clause says what was not kept.
 pub fn negates(clause: &str) -> bool {
     let has = |list: &str| clause.split_whitespace().any(|it| is_in(it, list));
-    has(NEGATES) && has("saved save kept keep shown show taken took pasted paste copied noted recorded looked")
+    has(NEGATES)
+        && has(
+            "saved save kept keep shown show taken took pasted paste copied noted recorded looked",
+        )
 }
 
 /// The words of a text between single spaces, and the same cut into clauses.
@@ -558,10 +598,14 @@ fn words_of(text: &str) -> (String, Vec<String>) {
         if lower.starts_with(CUTS) {
             read.1.push(String::from(" "));
         }
-        let is_switch = |it: &str| it == "enable" || POLLING_SWITCHES.iter().any(|end| it.ends_with(end));
+        let is_switch = |it: &str| {
+            is_in(it, "enable p poll") || POLLING_SWITCHES.iter().any(|end| it.ends_with(end))
+        };
         // `poll-on.sh`
         let mut parts = name.split(is_edge);
-        let script = parts.find(|it| is_in(it, "on off")).filter(|_| name.starts_with("poll"));
+        let script = parts
+            .find(|it| is_in(it, "on off"))
+            .filter(|_| name.starts_with("poll"));
         if let Some(state) = script {
             add_word(&mut read, "polling");
             add_word(&mut read, state);
@@ -639,10 +683,18 @@ pub enum SentenceMark {
     None,
 }
 
+/// Whether words are of what a host is made of.
+fn is_made(text: &str) -> bool {
+    const MADE_OF: &str = "freebsd linux debian ubuntu centos fedora mint release stable ghz mhz pentium celeron xeon \
+        atom athlon opteron duron geode duo ryzen k6 thinkpad amd64 i386 poweredge";
+    let (words, _) = words_of(text);
+    words
+        .split(' ')
+        .any(|it| is_in(it, MADE_OF) || address::is_interface(it))
+}
+
 /// The host that a line of a list introduces: `carrot: Atom 330, re0`, `* gw1 - FreeBSD 9.1`, `sowa    Celeron 700`.
 pub fn defined(line: &str) -> Option<&str> {
-    const MADE_OF: &str = "freebsd linux debian ubuntu centos fedora mint release stable ghz mhz pentium celeron xeon \
-        atom athlon opteron duo ryzen k6 thinkpad amd64 i386 poweredge";
     const NONE: &str = "kernel cpu os hardware nic nics card cards system systems memory ram disk network driver software \
         setup date subject note version product status platform release processor model input output run cc bcc also";
     let is_mark = |it: char| it.is_whitespace() || "*-;|`'_+".contains(it);
@@ -653,23 +705,35 @@ pub fn defined(line: &str) -> Option<&str> {
     let apart = ["  ", ": ", " - ", " -- ", " (", " |", ", ", "\t", " : "];
     let is_apart = apart.iter().any(|it| rest.starts_with(it));
     let small = name.to_ascii_lowercase();
-    let (words, _) = words_of(rest);
-    let is_made = words.split(' ').any(|it| is_in(it, MADE_OF) || address::is_interface(it));
-    let is_name = address::is_name(name) && !is_common(&small) && !is_in(&small, NONE) && !is_in(&small, MADE_OF);
-    (is_apart && is_made && is_name).then_some(name)
+    let is_name =
+        address::is_name(name) && !is_common(&small) && !is_in(&small, NONE) && !is_made(&small);
+    (is_apart && is_made(rest) && is_name).then_some(name)
 }
 
 /// Words that a sentence gives as names of hosts: `They are called tick and tock`, `my firewall is called gate`.
 pub fn listed(text: &str) -> Vec<&str> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let single = words.windows(2).filter(|it| is_in(it[0], "called named hostname"));
+    let single = words
+        .windows(2)
+        .filter(|it| is_in(it[0], "called named hostname"));
     let single = single.map(|it| it[1]);
+    // `argon (Athlon 700, dc0), krypton (Duron 800, fxp0)`
+    let made = text.match_indices(" (").filter_map(|(at, _)| {
+        let name = text[..at]
+            .rsplit(|it: char| it.is_whitespace() || it == '(')
+            .next()?;
+        let inner = text[at + 2..].split(')').next()?;
+        is_made(inner).then_some(name)
+    });
     let lists = words.windows(5).filter(|it| {
         let [first, before] = [it[0], it[1]].map(str::to_ascii_lowercase);
         let is_are = before == "are" && is_in(&first, MACHINES) || is_in(&first, "mine ours");
         (is_are || is_in(&before, "called named")) && it[3] == "and" && !it[2].ends_with(',')
     });
-    let names = lists.flat_map(|it| [it[2], it[4]]).chain(single);
+    let names = lists
+        .flat_map(|it| [it[2], it[4]])
+        .chain(single)
+        .chain(made);
     let names = names.map(|it| it.trim_matches(|it: char| !it.is_ascii_alphanumeric()));
     let is_name = |it: &&str| address::is_name(it) && !is_common(&it.to_ascii_lowercase());
     names.filter(is_name).collect()
@@ -723,8 +787,14 @@ pub fn author(line: &str) -> Option<&str> {
         };
         // `rackmonkey     March 9, 2010, 20:14`
         let is_dated = line.split_once("  ").is_some_and(|(name, when)| {
-            let month = when.trim_start().get(..3).unwrap_or("");
-            let is_time = last.len() == 5 && last.as_bytes()[2] == b':';
+            let mut when = when
+                .split_whitespace()
+                .take(2)
+                .map(|it| it.get(..3).unwrap_or(""));
+            // After the day of the week, perhaps.
+            let month = when.find(|it| is_in(it, MONTHS)).unwrap_or("");
+            let is_time =
+                last.len() == 5 && last.as_bytes()[2] == b':' || is_in(last, "am pm AM PM");
             !name.contains(' ') && is_in(month, MONTHS) && is_time
         });
         let is_marked = is_number(first) || is_number(last) || is_dated || line.contains(" » ");
@@ -779,17 +849,61 @@ pub fn is_caption(text: &str) -> bool {
         .unwrap_or("")
         .trim_end_matches('.')
         .to_ascii_lowercase();
-    let number = words
-        .next()
-        .unwrap_or("")
-        .trim_end_matches([':', '.', ',', ')']);
+    let said = words.next().unwrap_or("");
+    let number = said.trim_end_matches([':', '.', ',', ')']);
+    // `C.1` is in an appendix.
+    let number = number
+        .split_once('.')
+        .filter(|it| it.0.len() == 1)
+        .map_or(number, |it| it.1);
     let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
-    is_in(&what, "listing figure fig table example output screen") && is_number
+    // `Listing 1 is the first run` is a sentence.
+    let is_apart =
+        text.ends_with(number) || said.ends_with([':', '.', ',', ')']) || words.next() == Some("-");
+    is_in(&what, LISTINGS) && is_number && is_apart
 }
 
-/// The cells of a row: between bars, or apart by several spaces. Empty if it is none.
+/// The letter of a case and what it stands for: `B ... polling on saturn`, `(b) polling on the sender`.
+fn case(line: &str) -> Option<[&str; 2]> {
+    const MARKS: [&str; 6] = ["...", "=", ")", ":", "-", "."];
+    let line = line
+        .trim_start_matches("- ")
+        .trim_start_matches(['(', '*', ' ']);
+    let (letter, rest) = line.split_at_checked(1)?;
+    let rest = rest.trim_start_matches(['*', ' ']);
+    let mark = MARKS.iter().find(|it| rest.starts_with(**it))?;
+    let said = rest[mark.len()..].trim_start_matches(['*', ' ']);
+    let is_letter = letter.bytes().all(|it| it.is_ascii_alphabetic());
+    let (_, clauses) = words_of(said);
+    let mut modes = clauses.iter().map(|it| ClauseMode::of(it, false));
+    let is_said = modes.any(|it| it.polls.is_some() && !it.is_unreal);
+    (is_letter && is_said && said.len() <= HEADING_MAX).then_some([letter, said])
+}
+
+/// The numbers of listings that a sentence's words name, and whether the first is its own: `Listing 9: saturn during
+/// Listing 1`.
+pub fn listings(words: &str) -> (Vec<&str>, bool) {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let is_letter = |it: &str| it.len() == 1 && it.bytes().all(|it| it.is_ascii_alphabetic());
+    let named = (0..words.len()).filter(|at| is_in(words[*at], LISTINGS));
+    // `C.1` is in an appendix.
+    let number = |at: usize| {
+        let at = at + 1 + usize::from(words.get(at + 1).is_some_and(|it| is_letter(it)));
+        words
+            .get(at)
+            .copied()
+            .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))
+    };
+    let numbers = named.filter_map(number).collect();
+    (numbers, words.first().is_some_and(|it| is_in(it, LISTINGS)))
+}
+
+/// The cells of a row: between bars, apart by several spaces, or a case and what it stands for. Empty if it is none.
 pub fn cells(line: &str) -> Vec<&str> {
     let line = line.trim();
+    if let Some(case) = case(line) {
+        return case.into();
+    }
     let is_barred = line.starts_with(['|', '!']);
     let is_mark = |it: char| it.is_whitespace() || "'*`".contains(it);
     if is_barred {
@@ -841,7 +955,7 @@ fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> Sent
     let is_marked = line.starts_with(['=', '#', '*']) || is_textile(line);
     let is_conclusion = ["=>", "==>"].iter().any(|it| line.starts_with(it));
     match () {
-        () if is_row(line, [before, after]) => SentenceMark::Row,
+        () if is_row(line, [before, after]) || case(line).is_some() => SentenceMark::Row,
         // Markup has blank lines around its headings; a listing has none around its comments.
         () if line.starts_with("# ") && !is_alone(after) => SentenceMark::Comment,
         () if is_short && is_marked && !is_conclusion => SentenceMark::Heading,
@@ -897,7 +1011,9 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
             let is_last = text[mark..].starts_with('\n') || mark == text.len();
             let before = &text[..mark - 1];
             let mut short = ["vs", "i.e", "e.g", "approx", "ca"].iter();
-            let is_short = short.any(|it| before.ends_with(it));
+            let begun = text.get(from..mark).unwrap_or("");
+            let is_begun = is_caption(begun) && begun.split_whitespace().count() == 2;
+            let is_short = short.any(|it| before.ends_with(it)) || is_begun;
             let goes_on = letter == ":" || !text[mark..].starts_with([' ', ')']);
             if mark > from && !is_short && (is_last || !goes_on) {
                 found.push((from..mark, SentenceMark::None));

@@ -91,8 +91,8 @@ fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
 /// Columns of `netstat -i` before the counters, on FreeBSD and Linux, and the counters.
 const COLUMNS: [&str; 5] = ["Mtu", "MTU", "Met", "Network", "Address"];
 const COUNTED: [&str; 17] = [
-    "Ipkts", "Ierrs", "Idrop", "Ibytes", "Opkts", "Oerrs", "Obytes", "Coll", "Drop", "RX-OK", "RX-ERR", "RX-DRP", "RX-OVR",
-    "TX-OK", "TX-ERR", "TX-DRP", "TX-OVR",
+    "Ipkts", "Ierrs", "Idrop", "Ibytes", "Opkts", "Oerrs", "Obytes", "Coll", "Drop", "RX-OK",
+    "RX-ERR", "RX-DRP", "RX-OVR", "TX-OK", "TX-ERR", "TX-DRP", "TX-OVR",
 ];
 
 /// Reads the table of `netstat -i`, whose lines may be folded.
@@ -102,11 +102,15 @@ pub fn interface_table(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>>
         cursor.attempt(|it| it.gap().any(of.iter().copied()))
     };
     let mut begins = Vec::new();
-    while begins.len() < COLUMNS.len() && let Some(one) = next(cursor, &COLUMNS) {
+    while begins.len() < COLUMNS.len()
+        && let Some(one) = next(cursor, &COLUMNS)
+    {
         begins.push(one);
     }
     let mut counters = Vec::new();
-    while counters.len() < COUNTED.len() && let Some(one) = next(cursor, &COUNTED) {
+    while counters.len() < COUNTED.len()
+        && let Some(one) = next(cursor, &COUNTED)
+    {
         counters.push(one);
     }
     (!begins.is_empty() && counters.len() > 2).then_some(())?;
@@ -117,12 +121,16 @@ pub fn interface_table(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>>
         let mut row = cursor.clone();
         row.gap();
         let began = row.at;
-        let Some((name, value)) = interface_row(&mut row, &counters, has_network, has_metric) else {
+        let Some((name, value)) = interface_row(&mut row, &counters, has_network, has_metric)
+        else {
             break;
         };
         cursor.at = row.at;
         let seen = reading(name, value, true);
-        found.push(Anchor { at: began..row.at, seen });
+        found.push(Anchor {
+            at: began..row.at,
+            seen,
+        });
     }
     (!found.is_empty()).then_some(found)
 }
@@ -137,7 +145,10 @@ fn interface_row(
     /// Most words of an address.
     const ADDRESS_MAX: usize = 2;
     let word = |cursor: &mut Cursor| {
-        cursor.gap().word(60, |it| it.is_ascii_graphic()).map(String::from)
+        cursor
+            .gap()
+            .word(60, |it| it.is_ascii_graphic())
+            .map(String::from)
     };
     let is_count = |it: &String| it == "-" || it.bytes().all(|it| it.is_ascii_digit());
     let mut name = word(cursor).filter(|it| it.starts_with(|it: char| it.is_ascii_lowercase()))?;
@@ -165,7 +176,9 @@ fn interface_row(
         let _ = cursor.attempt(|it| it.gap().word(8, |it| it.is_ascii_uppercase()));
     }
     let told = counters.iter().zip(&counts).filter(|it| it.1 != "-");
-    let told: Vec<String> = told.map(|(counter, count)| format!("{counter} {count}")).collect();
+    let told: Vec<String> = told
+        .map(|(counter, count)| format!("{counter} {count}"))
+        .collect();
     (!told.is_empty()).then(|| (name, told.join(", ")))
 }
 

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use nicpoll_model::Side;
 
-use crate::lines::prose::{ALWAYS, ClauseMode, LASTING, Sentence, SentenceKind, UNTOUCHED, is_in, parts, value_set};
+use crate::lines::prose::{
+    ALL_UNTOUCHED, ALWAYS, ClauseMode, LASTING, Sentence, SentenceKind, UNTOUCHED, is_in, parts,
+    value_set,
+};
 use crate::transcript::found::{HostNames, SwitchScope};
 
 /// Longer sentences tell no change.
@@ -104,7 +107,7 @@ impl<'a> Reader<'a> {
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
         let is_short = self.has_values || sentence.words.len() <= SHORT_MAX;
         let is_label = reading.is_label && is_short;
-        let is_lasting = sentence.has_any(ALWAYS);
+        let is_lasting = sentence.has_any(ALWAYS) && !sentence.has_any("as always");
         let is_said = is_single || !is_plain || reading.changes || is_label || is_lasting;
         // `no polling there, ever`
         let is_never = !is_said && sentence.has_any(LASTING);
@@ -133,26 +136,39 @@ impl<'a> Reader<'a> {
                 .filter(|it| self.polled.contains(it) || self.polled.contains(&SwitchScope::All)),
             _ => None,
         };
-        if claims.is_empty() && !is_topic && sentence.has_any(UNTOUCHED) && !sentence.asks {
-            claims = self.untouched(sentence);
-        }
         let polled = claims.iter().filter(|it| it.1).map(|it| it.0.clone());
         self.polled.extend(polled);
         if !claims.is_empty() {
             self.last.clone_from(&claims);
+        } else if !is_topic && !sentence.asks {
+            claims = self.untouched(sentence);
         }
         let is_open = claims.is_empty() && (is_topic || sentence.moves());
         (!is_open).then_some(claims)
     }
 
-    /// Hosts that are as they came receive by interrupts: those that a sentence names, or all while none was said to poll.
+    /// Hosts that are as they came receive by interrupts: those that a clause names, or all while none was said to poll.
     fn untouched(&self, sentence: &Sentence) -> Vec<Claim> {
-        let mut scopes = self.scopes(&sentence.words).0;
-        if scopes.is_empty() {
-            scopes.push(SwitchScope::All);
-        }
-        scopes.retain(|it| self.polled.is_empty() || *it != SwitchScope::All && !self.polled.contains(it));
-        scopes.into_iter().map(|it| (it, false)).collect()
+        let has = |clause: &str, phrases: &str| {
+            phrases
+                .split('|')
+                .any(|it| clause.contains(&format!(" {it} ")))
+        };
+        let of = |clause: &String| {
+            let scopes = self.scopes(clause).0;
+            let is_of_all = scopes.is_empty() || scopes.contains(&SwitchScope::All);
+            match is_of_all {
+                true if has(clause, ALL_UNTOUCHED) => vec![SwitchScope::All],
+                false if has(clause, UNTOUCHED) || has(clause, ALL_UNTOUCHED) => scopes,
+                _ => Vec::new(),
+            }
+        };
+        let scopes = sentence.clauses.iter().flat_map(of);
+        let is_open = |it: &SwitchScope| match it {
+            SwitchScope::All => self.polled.is_empty() && self.alone.is_none(),
+            other => !self.polled.contains(other) && !self.polled.contains(&SwitchScope::All),
+        };
+        scopes.filter(is_open).map(|it| (it, false)).collect()
     }
 
     /// The hosts or ends that a clause names, and whether no others are meant.
@@ -258,7 +274,9 @@ impl<'a> Reader<'a> {
         let is_also =
             words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
         let is_added = clause.split_whitespace().count() <= ADDED_MAX + 2;
-        let begins = [" but not ", " not ", " and not "].iter().any(|it| clause.starts_with(it));
+        let begins = [" but not ", " not ", " and not "]
+            .iter()
+            .any(|it| clause.starts_with(it));
         let is_negated = clause.ends_with(" not ") || begins;
         // What was told last of other hosts.
         let others = self.last.iter().chain(&reading.claims);

@@ -78,8 +78,26 @@ pub struct Context<'a> {
     /// Where trials begin, and where CPU states stand.
     pub trials: Vec<SourcePlace>,
     pub screens: Vec<SourcePlace>,
+    /// The tests of numbered listings.
+    pub listings: HashMap<&'a str, u32>,
     /// Start and end of the tests that print them, in seconds of a clock, by where they begin.
     pub windows: BTreeMap<SourcePlace, [f64; 2]>,
+}
+
+/// The tests that numbered listings show: that before a caption below, and that behind one above.
+pub fn listings<'a>(
+    statements: &'a [Statement],
+    trials: &[ImportedTrial],
+) -> HashMap<&'a str, u32> {
+    let of = |statement: &'a Statement| {
+        let (numbers, is_caption) = prose::listings(&statement.sentence.words);
+        let number = numbers.first().filter(|_| is_caption)?;
+        let after = trials.partition_point(|it| it.place < statement.place);
+        let is_below = statement.sentence.kind == SentenceKind::Conclusion;
+        let trial = trials.get(after.checked_sub(usize::from(is_below))?)?;
+        Some((*number, trial.test))
+    };
+    statements.iter().filter_map(of).collect()
 }
 
 impl Context<'_> {
@@ -428,6 +446,19 @@ impl Screen<'_> {
                 let weight = if is_it { 2 * CLOCK } else { -CLOCK };
                 reasons.push(reason(weight, "the text before it numbers the test", place));
             }
+            let told = self.labels.iter().flat_map(|it| {
+                let (numbers, is_caption) = prose::listings(&it.sentence.words);
+                numbers.into_iter().skip(usize::from(is_caption))
+            });
+            let mut told = told.filter_map(|it| context.listings.get(it));
+            if let Some(test) = told.next() {
+                let weight = if *test == trials[at].test {
+                    2 * CLOCK
+                } else {
+                    -CLOCK
+                };
+                reasons.push(reason(weight, "the text names the test's listing", place));
+            }
             let after = context.after(&place);
             let mut near = self.labels.iter().copied().chain(after);
             let is_of_it = |it: &&Statement| self.is_of_it(it, prose::ELSEWHERE, context);
@@ -493,7 +524,10 @@ impl Screen<'_> {
         let mut said = self.labels.iter();
         match said.find_map(|it| Some((it.sentence.setting()?, it.place))) {
             Some((said, at)) => {
-                let side = self.host.as_ref().and_then(|it| side_of(it, trial, context.hosts));
+                let side = self
+                    .host
+                    .as_ref()
+                    .and_then(|it| side_of(it, trial, context.hosts));
                 let weight = setting_weight(said, trial, side);
                 reasons.push(reason(weight, "words for the setting", at));
             }

@@ -247,13 +247,18 @@ impl HostNames {
         for statement in statements {
             let words: Vec<&str> = statement.sentence.words.split_whitespace().collect();
             // `maja has minnow`
-            for has in words.windows(3).filter(|it| it[1] == "has" && !is_in(it[0], NOBODY)) {
+            for has in words
+                .windows(3)
+                .filter(|it| it[1] == "has" && !is_in(it[0], NOBODY))
+            {
                 let own = self.named_in(&format!(" {} ", has[2]));
                 let is_host = !self.named_in(&format!(" {} ", has[0])).is_empty();
                 if let Some(name) = own.first().filter(|_| !is_host) {
                     let known = kinds.entry(String::from(has[0]));
                     let name = String::from(*name);
-                    known.or_insert_with(|| Some(name.clone())).take_if(|it| *it != name);
+                    known
+                        .or_insert_with(|| Some(name.clone()))
+                        .take_if(|it| *it != name);
                 }
             }
             for (at, kind) in words.iter().enumerate().filter(|it| is_in(it.1, KINDS)) {
@@ -295,7 +300,10 @@ impl HostNames {
     ) {
         let phrases = KINDS.split(' ').map(|it| (it, format!("the {it}")));
         let open = phrases.filter(|(kind, phrase)| {
-            !kinds.contains_key(*kind) && statements.iter().any(|it| it.sentence.find(phrase).is_some())
+            !kinds.contains_key(*kind)
+                && statements
+                    .iter()
+                    .any(|it| it.sentence.find(phrase).is_some())
         });
         let mut open = open.map(|it| it.0);
         let one = open.next().filter(|_| open.next().is_none());

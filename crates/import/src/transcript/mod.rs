@@ -210,6 +210,7 @@ fn put_together(
         authors: &walked.authors,
         trials: trials.iter().map(|it| it.place).collect(),
         screens: walked.cpu.iter().map(|it| it.states.place).collect(),
+        listings: evidence::listings(&statements, &trials),
         windows: runs::windows(&walked.blasts).collect(),
     };
     let scenes = walked.reading_scenes.iter().zip(&mut walked.readings);

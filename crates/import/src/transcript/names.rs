@@ -13,8 +13,7 @@ use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 const LEAD: usize = 4;
 const LEAD_BYTES: u64 = 1000;
 /// Words for another than the author: what they measured ran on hosts of their own.
-const OTHERS: &str =
-    "she he her his they their someone somebody student students colleague friend reader customer guest commenter";
+const OTHERS: &str = "she he her his they their someone somebody student students colleague friend reader customer guest commenter";
 /// Words of a sentence that says which way all tests run.
 const STANDING: &str = "always everything all unless throughout every each whole below";
 /// Most words between the host that sends and the one that receives.
@@ -42,6 +41,7 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
         let other = hosts.other(name).map(String::from)?;
         (authors.0.is_empty() || known.contains(&(author, other.clone()))).then_some(other)
     };
+    by_two(trials, &other, (hosts, authors));
     by_elimination(trials, &named, &other, (hosts, authors));
     by_direction(trials, statements, &other, (hosts, authors));
     by_server(trials, statements, hosts, (authors, is_reversed));
@@ -51,6 +51,39 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
     for trial in trials.iter_mut().filter(is_one) {
         [trial.sender, trial.receiver] = [None, None];
+    }
+}
+
+/// Names the addresses that only ever stand across from one of two hosts.
+fn by_two(
+    trials: &mut [ImportedTrial],
+    other_of: &dyn Fn(&str, &str) -> Option<String>,
+    (hosts, authors): (&HostNames, &Authors),
+) {
+    let mut across: HashMap<String, HashSet<String>> = HashMap::new();
+    let pairs = |it: &ImportedTrial| Some([it.sender.clone()?, it.receiver.clone()?]);
+    for [one, other] in trials.iter().filter_map(pairs) {
+        for (address, host) in [(&one, &other), (&other, &one)] {
+            if is_address(address) {
+                across
+                    .entry(address.clone())
+                    .or_default()
+                    .insert(host.clone());
+            }
+        }
+    }
+    for trial in trials {
+        let author = authors.of(&trial.place);
+        for end in [&mut trial.sender, &mut trial.receiver]
+            .into_iter()
+            .flatten()
+        {
+            let of = across.get(end).filter(|it| it.len() == 1);
+            let host = of.into_iter().flatten().find(|it| hosts.has(it));
+            if let Some(name) = host.and_then(|it| other_of(it, author)) {
+                *end = name;
+            }
+        }
     }
 }
 
@@ -327,7 +360,8 @@ fn by_repetition(
             let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
             is_other || is_of_others(it) || sentence.turns_round()
         };
-        if !statements[from..until].iter().any(parts) {
+        let mut lead = statements[from..until].iter().rev().take(LEAD);
+        if !lead.any(parts) {
             [trial.sender, trial.receiver] = ends.map(Clone::clone);
         }
     }
@@ -339,8 +373,7 @@ fn direction(
     hosts: &HostNames,
     other: &dyn Fn(&String) -> Option<String>,
 ) -> Option<[Option<String>; 2]> {
-    const SENDS: &str =
-        "sends send sending sent transmits transmitting pushes pushing blasts blast talks generates offered offers uploads";
+    const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing blasts blast talks generates offered offers uploads";
     const RECEIVES: &str = "receives receive receiving listens swallows";
     let words: Vec<&str> = sentence.words.split_whitespace().collect();
     let host = |at: usize| {
@@ -360,7 +393,8 @@ fn direction(
     let client = words.iter().position(|it| is_in(it, "iperf iperf3"));
     let client = client.filter(|_| !words.contains(&"r")).and_then(|from| {
         let near = (from + 1..words.len().saturating_sub(1)).take(GOAL_WITHIN);
-        near.filter(|at| words[*at] == "c").find_map(|at| host(at + 1))
+        near.filter(|at| words[*at] == "c")
+            .find_map(|at| host(at + 1))
     });
     if let Some(to) = client {
         return Some([other(&to), Some(to)]);

@@ -221,6 +221,15 @@ impl<'a> HostSettings<'a> {
         let [one, other] = said_of;
         let said_of = [one.filter(|_| !old[0]), other.filter(|_| !old[1])];
         let since = said_of.iter().flatten().map(|it| it.place).max();
+        // A box in between that polls, and ends that are not said to.
+        let is_any = said_of
+            .iter()
+            .flatten()
+            .any(|it| it.is_polling != Some(false) || it.is_told);
+        let is_none = is_any || ends.contains(&None);
+        if let Some(polling) = self.box_in_between(place).filter(|_| !is_none) {
+            return said("polling", false, polling);
+        }
         match said_of {
             [Some(one), Some(other)] if one.is_polling.or(other.is_polling).is_some() => {
                 let is_said = one.is_said && other.is_said;
@@ -250,6 +259,14 @@ impl<'a> HostSettings<'a> {
         }
     }
 
+    /// Where the last host that is an end of no trial was turned to polling, if nothing was said of others since.
+    fn box_in_between(&self, place: &SourcePlace) -> Option<SourcePlace> {
+        let last = self.last(&self.all, place)?;
+        let is_it =
+            matches!(&last.scope, SwitchScope::Host(host) if !self.ends.contains(host.as_str()));
+        (is_it && last.is_polling == Some(true)).then_some(last.place)
+    }
+
     /// What holds for a host that is no end of a trial, or for hosts that the text does not name.
     fn in_between(
         &self,
@@ -267,6 +284,13 @@ impl<'a> HostSettings<'a> {
         // Without an end, a host may be one.
         let is_known = |it: &PollingSwitch| ends != [None; 2] || it.scope == SwitchScope::All;
         let polls = |it: &PollingSwitch| it.is_polling.filter(|_| is_known(it));
+        // What a host was told since may be of an end that the trial does not name.
+        let newest = self.last(&self.all, place);
+        let all = all.filter(|all| {
+            let is_other =
+                |it: &&PollingSwitch| it.place > all.place && it.is_polling != all.is_polling;
+            ends.iter().all(Option::is_some) || newest.filter(is_other).is_none()
+        });
         let last = last.or(all).map(|it| (it.place, polls(it)));
         last.or_else(|| self.before_next(place, &is_other))
     }

@@ -8,8 +8,7 @@ use std::collections::{HashMap, HashSet};
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
 use crate::lines::prose::{
-    self, ALWAYS, ClauseMode, DOUBTS, LASTING, RETRACTS, Sentence, SentenceKind, SentenceMark,
-    is_in,
+    self, ClauseMode, DOUBTS, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
 };
 use crate::transcript::claims::{Claim, Reader};
 use crate::transcript::found::{
@@ -150,9 +149,9 @@ impl Cases {
         })
     }
 
-    /// What a heading, a label or a caption says that names one case.
-    fn named(&self, sentence: &Sentence) -> Option<Vec<Claim>> {
-        let is_head = sentence.introduces || sentence.kind != SentenceKind::Plain;
+    /// What a heading, a label, a caption or a sentence that leads to a test says that names one case.
+    fn named(&self, sentence: &Sentence, leads: impl Fn() -> bool) -> Option<Vec<Claim>> {
+        let is_head = sentence.introduces || sentence.kind != SentenceKind::Plain || leads();
         let mut named = self
             .all
             .iter()
@@ -230,11 +229,11 @@ impl<'a> Teller<'a> {
                 continue;
             }
             let read = reader.read(sentence, of.is_some());
-            let of_case = self.cases.named(sentence);
+            let leads = || sentence.has("configuration config cfg") && self.leads(index, before);
+            let of_case = self.cases.named(sentence, leads);
             let read = read
                 .filter(|it| !it.is_empty() || of_case.is_none())
                 .or(of_case);
-            if std::env::var("DBG").is_ok() { eprintln!("{}: {:?}{} {} => {:?} of {:?} changes {} topic {:?}", place.line, sentence.kind, if sentence.introduces {":"} else {""}, sentence.clauses.join("|"), read, of.map(|it| it.place.line), reader.changes, reader.is_topic); }
             let is_torn = read.as_ref().is_some_and(|it| is_torn(it));
             let read = read.filter(|_| !is_torn);
             // `No slot is free, sorry.` takes back nothing that another sentence says.
@@ -401,7 +400,7 @@ fn switch(
         scope,
         is_polling: Some(polls),
         is_command: sentence.kind == SentenceKind::Plain && sentence.switches(),
-        is_lasting: sentence.has_any(LASTING) || sentence.has_any(ALWAYS),
+        is_lasting: sentence.lasts(),
         is_told: true,
     }
 }

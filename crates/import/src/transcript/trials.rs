@@ -295,7 +295,7 @@ fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     // The two ends of one transfer of ttcp count the same in nearly the same time.
     let is_ttcp = one.stream.id.starts_with("ttcp") && other.stream.id.starts_with("ttcp");
     let is_same = a.value.bytes == b.value.bytes && apart < 0.05 + a.value.end / 200.0;
-    let are_two = hosts.0 != hosts.1 && (are_known || is_ttcp && is_same);
+    let are_two = hosts.0 != hosts.1 && are_known || !are_known && is_ttcp && is_same;
     let ratio = a.value.bits_per_second / b.value.bits_per_second;
     let is_near = one.is_udp || (0.95..1.05).contains(&ratio);
     let is_one_kind =

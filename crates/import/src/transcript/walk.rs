@@ -28,6 +28,8 @@ const PROSE_MAX: usize = 4000;
 const STATEMENTS_MAX: usize = 100_000;
 /// Most words next to addresses that are looked for in the whole text.
 const WORDS_MAX: usize = 64;
+/// The author of what a mail quotes.
+const QUOTED: &str = ">";
 /// Most variables that one command sets and prints.
 const KNOBS_TOLD: usize = 16;
 
@@ -76,6 +78,8 @@ pub struct Walk<'a> {
     used: HashMap<String, bool>,
     /// Words that may be hosts, and whether they are.
     placed: HashMap<String, bool>,
+    /// Whether it is a mail that quotes another.
+    quotes: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -115,6 +119,7 @@ impl<'a> Walk<'a> {
             captions_below: None,
             used: HashMap::new(),
             placed: HashMap::new(),
+            quotes: false,
         };
         lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
@@ -243,6 +248,10 @@ impl<'a> Walk<'a> {
         let mut at = from;
         let mut lines = text.split_inclusive('\n').peekable();
         while let Some(line) = lines.next() {
+            let begins = at == 0 || self.plain.bytes[at - 1] == b'\n';
+            if begins && !line.trim().is_empty() {
+                self.quotation(line, at);
+            }
             let (hosts, between) = address::drawing(line, lines.peek().unwrap_or(&""));
             if let Some(between) = between {
                 self.out.hosts.add(&between);
@@ -276,6 +285,34 @@ impl<'a> Walk<'a> {
             }
             at += line.len();
         }
+    }
+
+    /// Takes the lines that a mail quotes for another author's.
+    fn quotation(&mut self, line: &str, at: usize) {
+        let line = line.trim();
+        self.quotes |= line.ends_with("wrote:");
+        if !self.quotes {
+            return;
+        }
+        let before = self.plain.before(self.plain.source(at));
+        let mark = before.rsplit('\n').next().unwrap_or(before);
+        let own = mark.contains('>').then_some(QUOTED);
+        let last = self
+            .out
+            .authors
+            .0
+            .last()
+            .filter(|it| it.0.file == self.file);
+        let was_quoted = last.is_some_and(|it| it.1 == QUOTED);
+        if own.is_some() == was_quoted {
+            return;
+        }
+        let mut authors = self.out.authors.0.iter().rev();
+        let author = authors.find(|it| it.1 != QUOTED && it.0.file == self.file);
+        let name = own.or(author.map(|it| it.1.as_str())).unwrap_or_default();
+        let name = String::from(name);
+        let place = self.place_of(&(at..at + line.len()));
+        self.out.authors.0.push((place, name));
     }
 
     /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.
@@ -324,7 +361,7 @@ impl<'a> Walk<'a> {
         if self.placed.len() == WORDS_MAX {
             return false;
         }
-        const BEFORE: &str = "on at of from to by";
+        const BEFORE: &str = "on at of from to by towards toward into";
         const PROMPTS: [&str; 6] = ["#", "$", "%", ":~", "> ", "'s"];
         let is_name = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_';
         let bytes = &self.plain.bytes;
@@ -724,7 +761,7 @@ impl<'a> Walk<'a> {
                 self.switch(host.clone(), value != "0", true, place);
                 continue;
             }
-            if command::BUSY_POLLING.contains(&name.as_str()) {
+            if command::LINUX_POLLING.iter().any(|it| name.ends_with(it)) {
                 self.switch(host.clone(), value != "0", true, place);
             }
             let key = (host.clone(), name.clone());
