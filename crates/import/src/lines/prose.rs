@@ -494,7 +494,7 @@ impl Sentence {
 
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
-        const LABEL: &str = "sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
+        const LABEL: &str = "here sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces for once more time everywhere anywhere";
@@ -516,9 +516,10 @@ impl Sentence {
         ];
         let is_name = |it: &str| hosts.iter().any(|host| host.eq_ignore_ascii_case(it));
         let is_number = |it: &str| it.ends_with(|it: char| it.is_ascii_digit());
-        clause
-            .split_whitespace()
-            .all(|it| is_name(it) || is_number(it) || LISTS.iter().any(|list| is_in(it, list)))
+        clause.split_whitespace().all(|it| {
+            let is_switch = SWITCH_WORDS.iter().any(|end| it.ends_with(end));
+            is_name(it) || is_number(it) || is_switch || LISTS.iter().any(|list| is_in(it, list))
+        })
     }
 }
 
@@ -772,7 +773,12 @@ pub fn author(line: &str) -> Option<&str> {
     // `tundra_k      Posts: 12`
     let posts = line.split_once("  ").and_then(|it| {
         let count = it.1.trim_start().strip_prefix("Posts: ")?;
-        count.parse::<u32>().ok().map(|_| it.0)
+        let name = it.0.split(',').next().unwrap_or_default();
+        let is_role = is_in(
+            &name.to_ascii_lowercase(),
+            "member moderator administrator registered location",
+        );
+        count.parse::<u32>().ok().filter(|_| !is_role).map(|_| it.0)
     });
     let says = says.or(posts);
     let by = BY.split('|').find_map(|it| line.strip_prefix(it));

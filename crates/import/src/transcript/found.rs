@@ -322,7 +322,8 @@ impl HostNames {
         const BEFORE: &str = "on at of by";
         const AFTER: &str = "gets sends receives runs";
         const NOUNS: &str = "the a an no my our this with without";
-        let mut partners: Vec<String> = Vec::new();
+        const SENDS: &str = "sends blasts pushes transmits";
+        let (mut partners, mut aims): (Vec<String>, Vec<String>) = Default::default();
         let mut placed: HashSet<&str> = HashSet::new();
         let mut common: HashSet<&str> = HashSet::new();
         for statement in statements {
@@ -332,6 +333,11 @@ impl HostNames {
                 placed.extend(is_in(pair[1], AFTER).then_some(pair[0]));
                 common.extend(is_in(pair[0], NOUNS).then_some(pair[1]));
             }
+            // `amsel blasts towards drossel`
+            let goals = words.windows(4).filter(|it| {
+                is_in(it[1], SENDS) && is_in(it[2], "to towards at") && self.small.contains(it[0])
+            });
+            aims.extend(goals.map(|it| String::from(it[3])));
             let is_part = |it: &str| is_in(it, "sends receives");
             let parts = words.windows(5).filter(|it| it[2] == "and");
             let parts = parts.filter(|it| is_part(it[1]) && is_part(it[4]));
@@ -345,7 +351,9 @@ impl HostNames {
                 }
             }
         }
-        partners.retain(|it| placed.contains(it.as_str()) && !common.contains(it.as_str()));
+        partners.retain(|it| placed.contains(it.as_str()));
+        partners.append(&mut aims);
+        partners.retain(|it| !common.contains(it.as_str()));
         partners.retain(|it| address::is_name(it) && !prose::is_common(it));
         partners.iter().for_each(|it| self.add(it));
     }

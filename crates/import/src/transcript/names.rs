@@ -13,7 +13,7 @@ use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 const LEAD: usize = 4;
 const LEAD_BYTES: u64 = 1000;
 /// Words for another than the author: what they measured ran on hosts of their own.
-const OTHERS: &str = "she he her his they their someone somebody student students colleague friend reader customer guest commenter";
+const OTHERS: &str = "she he his they their someone somebody student students colleague friend reader customer guest commenter";
 /// Words of a sentence that says which way all tests run.
 const STANDING: &str = "always everything all unless throughout every each whole below";
 /// Most words between the host that sends and the one that receives.

@@ -130,8 +130,11 @@ impl<'a> Walk<'a> {
             if let Seen::Command(command) = &anchor.seen
                 && walk.is_told(command, anchor.at.start)
             {
+                // The sentence tells what polls.
                 let host = walk.host(&place).name;
-                return walk.knobs(command, host, place);
+                let switched = walk.out.switches.len();
+                walk.knobs(command, host, place);
+                return walk.out.switches.truncate(switched);
             }
             if !matches!(anchor.seen, Seen::Loose(..)) {
                 walk.prose(anchor.at.start);
