@@ -80,7 +80,7 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
     don t ask me|did not write|didn t write|did not say|no longer know|no longer sure|not certain|not recorded|lost track|\
     can t remember|cannot remember|not recall|t recall|not mention|t mention|not say which|not say what|not say how|\
     not say whether|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
-    no names|no name|no date|no notes|no labels|no details|no host|do not build on|don t build on|not know any more|without name";
+    don t trust|do not trust|no names|no name|no date|no notes|no labels|no details|no host|do not build on|don t build on|not know any more|without name";
 /// Phrases of hosts that are as they came, and those that say so of all.
 pub const UNTOUCHED: &str = "not touched|untouched|left alone|left as it was|left as it is";
 pub const ALL_UNTOUCHED: &str = "touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
@@ -89,14 +89,15 @@ pub const ALL_UNTOUCHED: &str = "touched nothing|nothing touched|as found|as the
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
-    without load|without traffic|not during|between the|of yesterday|yesterday s";
+    without load|without traffic|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|minutes later|hours later";
 /// Phrases with which a writer takes back what is said before.
 pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
     wrong interface|wrong card|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
     not really on|was not really|in fact|wrongly|after all|errata|erratum|in reality|was not polling|were not polling|\
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
 /// Phrases of the host that was shown last.
-pub const SAME_HOST: &str = "of it|on it|same box|same machine|same host";
+pub const SAME_HOST: &str =
+    "of it|on it|same box|same machine|same host|same window|same terminal|same shell";
 /// Phrases of what holds in all tests, and those that make a sentence one that says so.
 pub const LASTING: &str = "ever|never|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
@@ -107,6 +108,9 @@ const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
 /// Words of top's screens, which are no prose.
 const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate|ipkts ierrs|rx ok rx err";
+
+/// What is left of markup around a listing, and of a banner.
+const MARKUP: &str = "console code verbatim pre text sh bash shell quote noformat tt default";
 
 /// Variables that turn polling on unless they are 0.
 pub const POLLING_SWITCHES: [&str; 4] = [
@@ -200,8 +204,11 @@ impl ClauseMode {
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
         // `the kernel polls` explains how it works.
+        let is_as_was = ["how it was", "as it was", "as it is", "how it is"]
+            .iter()
+            .any(|it| clause.contains(it));
         let is_poll = |at: &usize| match words[*at] {
-            "it" => is_it && words[0] != "because",
+            "it" => is_it && words[0] != "because" && !is_as_was,
             "polls" => !is_in(word(at.checked_sub(1)), WORKERS),
             other => is_in(other, POLLS),
         };
@@ -262,7 +269,7 @@ impl ClauseMode {
                 || has("threads") && has("both on off napi"),
             is_named: interrupts || has(POLLS),
             polls: polls_now,
-            changes: has(CHANGES) || has(SWITCHES) || has("ifconfig") || valued.is_some(),
+            changes: has(CHANGES) || switches(&words) || has("ifconfig") || valued.is_some(),
             is_unreal: words.iter().enumerate().any(is_unreal)
                 || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
         }
@@ -361,7 +368,10 @@ impl Sentence {
         };
         // netstat begins a protocol's counters with its name.
         let is_protocol = is_in(&text.to_ascii_lowercase(), "udp: tcp: ip: icmp: ip6:");
-        let is_screen = sentence.has_any(SCREENS) || is_protocol;
+        let is_screen = sentence.has_any(SCREENS)
+            || sentence.has("threads processes") && sentence.has("sleeping")
+            || is_in(sentence.words.trim(), MARKUP) && !introduces
+            || is_protocol;
         (!is_screen && !text.ends_with("wrote:")).then_some(sentence)
     }
 
@@ -416,6 +426,37 @@ impl Sentence {
     /// Whether it is of something that ran in no test of the text.
     pub fn is_elsewhere(&self) -> bool {
         self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
+    }
+
+    /// What a heading such as `on/off, with the patch` says of two ends.
+    pub fn modes(&self) -> Option<[bool; 2]> {
+        let is_head = self.kind != SentenceKind::Plain || self.introduces;
+        let [one, other, ..] = &self.clauses[..] else {
+            return None;
+        };
+        let mode = |it: &str| match it.split_whitespace().next()? {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        };
+        Some([mode(one)?, mode(other)?]).filter(|_| is_head)
+    }
+
+    /// The number of the test whose setting it says to be the same: `settings as in run 4`, `same as section 3`.
+    pub fn same_as(&self) -> Option<&str> {
+        const BETWEEN: &str = "in for of from run test section round case";
+        let words: Vec<&str> = self.words.split_whitespace().collect();
+        let as_in = words.iter().position(|it| is_in(it, "as like"))?;
+        let mut rest = words[as_in + 1..]
+            .iter()
+            .skip_while(|it| is_in(it, BETWEEN));
+        let is_between = words.get(as_in + 1).is_some_and(|it| is_in(it, BETWEEN));
+        let number = rest
+            .next()
+            .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))?;
+        let is_setting = (self.has("setting settings set polling same") || is_between)
+            && !self.has("command commands client test");
+        is_setting.then_some(number)
     }
 
     /// Whether it says that something is the other way round.
@@ -477,6 +518,13 @@ impl Sentence {
         self.has_any(LASTING) || self.has_any(ALWAYS) && !self.has_any("as always")
     }
 
+    /// Whether it speaks of interrupts, and neither of polling nor of a change: of their share of the time, as a rule.
+    pub fn is_of_interrupts(&self) -> bool {
+        let is_topic =
+            self.has(POLLS) || self.has(CHANGES) || self.has(SWITCHES) || self.has("devicepolling");
+        self.has(INTERRUPTS) && !is_topic && !self.introduces && self.kind == SentenceKind::Plain
+    }
+
     /// Whether it tells that someone turned something on or off.
     pub fn switches(&self) -> bool {
         self.has(SWITCHES) || self.has("now")
@@ -521,6 +569,15 @@ impl Sentence {
             is_name(it) || is_number(it) || is_switch || LISTS.iter().any(|list| is_in(it, list))
         })
     }
+}
+
+/// Whether words switch something; a switch may also be a thing.
+fn switches(words: &[&str]) -> bool {
+    let is_verb = |(at, it): (usize, &&str)| {
+        let is_thing = at > 0 && !is_in(words[at - 1], "i we to and then now");
+        is_in(it, SWITCHES) && (*it != "switch" || !is_thing)
+    };
+    words.iter().enumerate().any(is_verb)
 }
 
 /// The parts in a test that a text names.
@@ -968,6 +1025,7 @@ fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> Sent
         () if is_short && is_whole && is_section(line) => SentenceMark::Heading,
         () if is_short && is_whole && line.ends_with(':') && is_new => SentenceMark::Heading,
         () if is_short && is_whole && is_title && is_apart => SentenceMark::Heading,
+        () if is_short && is_alone(before) && after.is_some_and(is_rule) => SentenceMark::Heading,
         () => SentenceMark::None,
     }
 }

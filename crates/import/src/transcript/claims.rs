@@ -33,6 +33,8 @@ pub struct Reader<'a> {
     alone: Option<SwitchScope>,
     /// Whether a variable is said to be 0 or 1, so that `1 on oak` sets it.
     has_values: bool,
+    /// The ends that `on/off` is of, if the text says so.
+    ends_told: Option<[Side; 2]>,
     /// What was told last.
     last: Vec<Claim>,
     /// The hosts and ends that polled, by themselves or with all.
@@ -43,6 +45,25 @@ pub struct Reader<'a> {
     pub is_topic: [bool; 2],
     /// Whether the last sentence tells a change.
     pub changes: bool,
+}
+
+/// The ends that the parts of `on/off` stand for: `a/b means tx polls / rx polls`.
+fn legend(sentence: &Sentence) -> Option<[Side; 2]> {
+    let mut clauses = sentence.clauses.iter();
+    let is_letter = clauses.next().is_some_and(|it| it.trim().len() == 1);
+    let side = |clause: &String| {
+        let parts = parts(clause);
+        match (parts.sender, parts.receiver) {
+            (true, false) => Some(Side::Sender),
+            (false, true) => Some(Side::Receiver),
+            _ => None,
+        }
+    };
+    let mut sides = clauses.filter_map(side);
+    let first = sides
+        .next()
+        .filter(|_| is_letter && sentence.has("means is stands"))?;
+    (sides.next()? != first).then(|| [first, first.other()])
 }
 
 /// A sentence that is being read.
@@ -76,6 +97,7 @@ impl<'a> Reader<'a> {
             whose: tested.map_or(SwitchScope::All, host),
             alone: alone.map(host),
             has_values: false,
+            ends_told: None,
             last: Vec::new(),
             polled: BTreeSet::new(),
             left_open: None,
@@ -101,6 +123,13 @@ impl<'a> Reader<'a> {
             is_known: true,
         };
         self.has_values |= sentence.tells_values();
+        if let Some(ends) = legend(sentence) {
+            self.ends_told = Some(ends);
+        }
+        if let Some((ends, modes)) = self.ends_told.zip(sentence.modes()) {
+            let claims = ends.into_iter().map(SwitchScope::End).zip(modes);
+            return Some(claims.collect());
+        }
         for clause in &sentence.clauses {
             self.clause(&mut reading, clause);
         }

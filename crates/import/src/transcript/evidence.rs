@@ -43,6 +43,8 @@ const IDLE: f64 = 0.98;
 const REACH: usize = 8;
 /// Most screens in a row.
 const IN_ROW_MAX: usize = 4;
+/// Most words of a label that names no host, so that the terminal stays.
+const SHORT_WORDS: usize = 5;
 /// Sentences further before a screen say nothing of it.
 const NEAR_BYTES: u64 = 600;
 /// Most hosts that are told apart by their start, and most tests whose clocks are looked at for that.
@@ -277,18 +279,27 @@ impl Context<'_> {
         place: &SourcePlace,
         ends: &[Option<String>; 2],
     ) -> Option<String> {
-        let named = self
-            .hosts_of(scene, place)
-            .into_iter()
-            .map(|(shown, reason)| {
-                let host = match shown {
-                    Shown::Host(name) => Some(name),
-                    Shown::End(Side::Sender) => ends[0].clone(),
-                    Shown::End(_) => ends[1].clone(),
-                    Shown::Between => None,
-                };
-                (host, reason.weight)
-            });
+        let mut named = self.hosts_of(scene, place);
+        // `And the interrupts:`, of the terminal of the counters above
+        let last = self.statements[scene.statements.clone()].last();
+        let is_short =
+            |it: &Sentence| it.introduces && it.words.split_whitespace().count() <= SHORT_WORDS;
+        if let [(_, only)] = &mut named[..]
+            && scene.looks
+            && only.weight == PROMPT
+            && last.is_some_and(|it| is_short(&it.sentence))
+        {
+            only.weight = LEAST;
+        }
+        let named = named.into_iter().map(|(shown, reason)| {
+            let host = match shown {
+                Shown::Host(name) => Some(name),
+                Shown::End(Side::Sender) => ends[0].clone(),
+                Shown::End(_) => ends[1].clone(),
+                Shown::Between => None,
+            };
+            (host, reason.weight)
+        });
         let mut weights: HashMap<Option<String>, i32> = HashMap::new();
         named.for_each(|(host, weight)| *weights.entry(host).or_default() += weight);
         let mut all = weights.iter();
@@ -622,6 +633,7 @@ pub fn book(
             groups.entry(*boot).or_default().add(line, context);
         }
     }
+    let mut last: Option<Shown> = None;
     for (line, boot) in lines.iter().zip(&boots) {
         let place = line.states.place;
         let states = line.states.value.map(f64::to_bits);
@@ -639,6 +651,14 @@ pub fn book(
             let text = "a screen of a host that started at the same time names it";
             shown.push((host.clone(), reason(BOOT, text, at)));
         }
+        // `Same window, a few seconds into that:`
+        let mut lead = context.before(&line.scene, &place);
+        let same = lead.next().filter(|it| it.sentence.has_any(SAME_HOST));
+        if let Some((statement, host)) = same.zip(last.take()) {
+            let text = "the text says that it is the host of the last screen";
+            shown.push((host, reason(EARLIER, text, statement.place)));
+        }
+        last = clear_host(&shown);
         let before = context.before(&line.scene, &place);
         let screen = Screen {
             line,

@@ -53,7 +53,8 @@ pub struct Scene {
     pub host: TerminalHost,
     /// Where the last prompt stands.
     pub prompt: Option<SourcePlace>,
-    /// Whether the command at it printed this.
+    /// Whether the command at it prints what a host says of itself, and whether it printed this.
+    pub looks: bool,
     pub is_asked: bool,
     /// A range of [`Found::statements`].
     pub statements: Range<usize>,
@@ -191,6 +192,8 @@ pub struct HostNames {
     small: HashSet<String>,
     /// The first of them, in lower case and as printed.
     looked_for: Vec<(String, String)>,
+    /// The two that a cable joins, of more than two.
+    joined: Option<[String; 2]>,
 }
 
 impl HostNames {
@@ -222,6 +225,13 @@ impl HostNames {
 
     /// The other one of two hosts.
     pub fn other(&self, name: &str) -> Option<&str> {
+        if let Some([one, other]) = &self.joined {
+            return match () {
+                () if one == name => Some(other),
+                () if other == name => Some(one),
+                () => None,
+            };
+        }
         let mut others = self.all.iter().filter(|it| *it != name);
         let other = others.next()?;
         others.next().is_none().then_some(other)
@@ -356,6 +366,18 @@ impl HostNames {
         partners.retain(|it| !common.contains(it.as_str()));
         partners.retain(|it| address::is_name(it) && !prose::is_common(it));
         partners.iter().for_each(|it| self.add(it));
+    }
+
+    /// Takes the two that a sentence says a cable joins.
+    pub fn take_joined(&mut self, statements: &[Statement]) {
+        const JOINED: &str = "back to back|crossed cable|crossover cable|direct cable|directly connected|one cable|patch cable";
+        let of = |it: &Statement| {
+            let named = self.named_in(&it.sentence.words);
+            let named: Option<[&str; 2]> = named.try_into().ok();
+            named.filter(|_| it.sentence.has_any(JOINED))
+        };
+        let joined = statements.iter().find_map(of);
+        self.joined = joined.map(|it| it.map(String::from));
     }
 
     /// Takes a word for a host.

@@ -122,6 +122,7 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
     let mut addresses = std::mem::take(&mut walked.addresses);
     walked.hosts.take_kinds(&walked.statements);
     walked.hosts.take_partners(&walked.statements);
+    walked.hosts.take_joined(&walked.statements);
     for mention in std::mem::take(&mut walked.mentions) {
         let name = mention.host(|it| walked.hosts.has(it)).map(|name| {
             let known = walked.hosts.named_in(&format!(" {name} "));

@@ -13,7 +13,7 @@ use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 const LEAD: usize = 4;
 const LEAD_BYTES: u64 = 1000;
 /// Words for another than the author: what they measured ran on hosts of their own.
-const OTHERS: &str = "she he his they their someone somebody student students colleague friend reader customer guest commenter";
+const OTHERS: &str = "she he his their someone somebody student students colleague friend reader customer guest commenter";
 /// Words of a sentence that says which way all tests run.
 const STANDING: &str = "always everything all unless throughout every each whole below";
 /// Most words between the host that sends and the one that receives.
@@ -144,7 +144,15 @@ fn by_server(
     let mut servers = Named::new();
     for statement in statements.iter().filter(|it| !it.sentence.asks) {
         for clause in &statement.sentence.clauses {
-            let on = ["iperf s runs on ", "iperf3 s runs on ", "server runs on "];
+            let on = [
+                "iperf s runs on ",
+                "iperf3 s runs on ",
+                "server runs on ",
+                "netreceive on ",
+                "netreceive runs on ",
+                "iperf s on ",
+                "iperf3 s on ",
+            ];
             let on = on
                 .iter()
                 .find_map(|it| clause.split_once(it)?.1.split(' ').next());
@@ -163,7 +171,10 @@ fn by_server(
         let of = to.entry(authors.of(&trial.place)).or_default();
         of.extend(trial.receiver.clone().filter(|it| is_address(it)));
     }
-    for trial in trials.iter_mut().filter(|it| it.tool == "iperf") {
+    for trial in trials
+        .iter_mut()
+        .filter(|it| is_in(&it.tool, "iperf netblast"))
+    {
         let author = authors.of(&trial.place);
         let of = servers.get(author).filter(|it| it.len() == 1);
         let Some(server) = of.and_then(|it| it.iter().next()) else {
@@ -171,7 +182,7 @@ fn by_server(
         };
         let is_known = trial.receiver.is_some() || trial.sender.is_some();
         let is_one = trial.receiver.is_none() || !is_reversed && to[author].len() == 1;
-        let is_other = trial.sender.as_deref() != Some(server);
+        let is_other = trial.sender.as_deref() != Some(server) && !is_foreign(statements, trial);
         if is_known && is_one && is_other && is_open(&trial.receiver) {
             trial.receiver = Some(String::from(*server));
         }
@@ -333,6 +344,16 @@ fn standing(
 /// Whether a sentence is of what another measured, of what its writer does not know, or of no test of the text.
 fn is_of_others(Statement { sentence, .. }: &Statement) -> bool {
     sentence.has(OTHERS) || sentence.has_any(DOUBTS) || sentence.is_elsewhere()
+}
+
+/// Whether what leads to a test says that it is another's.
+fn is_foreign(statements: &[Statement], trial: &ImportedTrial) -> bool {
+    let until = statements.partition_point(|it| it.place < trial.place);
+    statements[..until]
+        .iter()
+        .rev()
+        .take(LEAD)
+        .any(is_of_others)
 }
 
 /// Names the ends of trials that tell nothing as those of the test before, if nothing that stands between them names

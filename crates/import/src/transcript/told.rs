@@ -64,6 +64,7 @@ pub fn told(
         authors: &found.authors,
         trials,
         screens,
+        switches: &found.switches,
         commands: commands.map(|it| it.place).collect(),
         cases: Cases::default(),
         found: Vec::new(),
@@ -169,6 +170,8 @@ struct Teller<'a> {
     trials: &'a [ImportedTrial],
     /// The places of output that is of no trial.
     screens: Vec<SourcePlace>,
+    /// What commands and screens tell.
+    switches: &'a [PollingSwitch],
     /// The places of commands that turn polling on or off.
     commands: Vec<SourcePlace>,
     cases: Cases,
@@ -233,7 +236,8 @@ impl<'a> Teller<'a> {
             let of_case = self.cases.named(sentence, leads);
             let read = read
                 .filter(|it| !it.is_empty() || of_case.is_none())
-                .or(of_case);
+                .or(of_case)
+                .or_else(|| self.as_in_test(statement, before));
             let is_torn = read.as_ref().is_some_and(|it| is_torn(it));
             let read = read.filter(|_| !is_torn);
             // `No slot is free, sorry.` takes back nothing that another sentence says.
@@ -270,6 +274,43 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// How the ends of the test received with whose number a statement says that the setting is the same.
+    fn as_in_test(
+        &self,
+        Statement {
+            place, sentence, ..
+        }: &Statement,
+        before: usize,
+    ) -> Option<Vec<Claim>> {
+        let number = sentence.same_as()?;
+        let is_headed = |it: &&Statement| {
+            let mut words = it.sentence.words.split_whitespace();
+            let is_one = |it: Option<&str>| it == Some(number);
+            let first = words.next();
+            let is_run = first.is_some_and(|it| is_in(it, "run test round section case"));
+            it.sentence.kind == SentenceKind::Heading
+                && (is_one(first) || is_run && is_one(words.next()))
+        };
+        let heads = self
+            .statements
+            .iter()
+            .filter(|it| it.place < *place && it.place.file == place.file);
+        let head = heads.filter(is_headed).last();
+        let of = head.map(|it| self.trials.partition_point(|trial| trial.place < it.place));
+        let of = of.or_else(|| nth_test(&self.trials[..before], number.parse().ok()?));
+        let trial = self.trials[..before].get(of?)?;
+        let claim = |side| {
+            let scope = SwitchScope::Host(found::end(trial, side)?.clone());
+            let all = self.switches.iter().chain(&self.found);
+            let of = all.filter(|it| {
+                it.place < trial.place && (it.scope == scope || it.scope == SwitchScope::All)
+            });
+            let polls = of.max_by_key(|it| it.place)?.is_polling?;
+            Some((scope, polls))
+        };
+        Side::ALL.into_iter().map(claim).collect()
+    }
+
     /// Whether a statement says nothing of tests: a question, a title, or the label of a screen.
     fn is_of_none(&self, index: usize, before: usize) -> bool {
         let Statement {
@@ -291,6 +332,9 @@ impl<'a> Teller<'a> {
     /// Whether a statement may change a setting in words that are not understood.
     fn hides(&self, index: usize, before: usize, read: &Option<Vec<Claim>>, changes: bool) -> bool {
         let is_begun = before > 0 || !self.found.is_empty();
+        if self.statements[index].sentence.is_of_interrupts() {
+            return false;
+        }
         let is_nothing = read.as_ref().is_none_or(Vec::is_empty);
         let hints = is_nothing && self.statements[index].sentence.hints();
         let is_unread = read.is_none();

@@ -216,18 +216,18 @@ impl<'a> Walk<'a> {
                     mark = SentenceMark::Caption;
                 }
             }
-            let Some(sentence) = Sentence::of(of, mark, is_after_output) else {
-                continue;
-            };
-            if self.out.statements.len() == STATEMENTS_MAX {
-                return;
-            }
             let lead = text[range.clone()].len() - text[range.clone()].trim_start().len();
             let place = self.place_of(&(from + range.start + lead..from + range.end));
             if self.map.at("skip", &place).is_some() {
                 continue;
             }
             self.addresses(&text[range.clone()]);
+            let Some(sentence) = Sentence::of(of, mark, is_after_output) else {
+                continue;
+            };
+            if self.out.statements.len() == STATEMENTS_MAX {
+                return;
+            }
             for name in prose::called(&text[range.clone()]) {
                 self.out.hosts.add(name);
             }
@@ -438,6 +438,7 @@ impl<'a> Walk<'a> {
         }
         self.scene.host = self.host(place);
         self.scene.prompt = self.prompt;
+        self.scene.looks = self.looks;
         self.scene.is_asked = self.looks && !self.is_apart();
         self.scene.clone()
     }
