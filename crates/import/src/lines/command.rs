@@ -69,7 +69,8 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     if cursor.bytes[mark] == b':' && !(text.starts_with(b"[") && text.contains(&b'@')) {
         return None;
     }
-    let known = cursor.attempt(|cursor| command(cursor.spaces()));
+    let known = cursor.attempt(|cursor| echo(cursor.spaces()));
+    let known = known.or_else(|| cursor.attempt(|cursor| command(cursor.spaces())));
     // Of another command the prompt says whose terminal it is.
     let other = || {
         let mut before = cursor.bytes[..began].iter().rev();
@@ -103,6 +104,7 @@ pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
 
 /// Reads `echo 200000 > /sys/class/net/em0/gro_flush_timeout` as a command of sysctl.
 fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
+    let _ = cursor.words("sudo ");
     cursor.words("echo ")?;
     cursor.spaces();
     let value = cursor.word(24, |it| it.is_ascii_graphic() && it != b'>')?;
@@ -126,9 +128,6 @@ fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
 /// Reads a tool's name and its arguments.
 fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
     let _ = cursor.words("sudo ");
-    if let Some(command) = cursor.attempt(echo) {
-        return Some(command);
-    }
     let whole = cursor.attempt(|cursor| {
         let path = cursor.word(48, |it| it.is_ascii_alphanumeric() || b"/._".contains(&it))?;
         let name = path.rsplit('/').next().unwrap_or_default();

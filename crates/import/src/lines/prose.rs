@@ -428,6 +428,36 @@ impl Sentence {
         self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
     }
 
+    /// The words by which it says that the text calls polling: `Timer mode means that the card is polled`, `I call this the
+    /// trick`.
+    pub fn calls_polling(&self) -> Option<String> {
+        let words: Vec<&str> = self.words.split_whitespace().collect();
+        let has = |list: &str| words.iter().any(|it| is_in(it, list));
+        let means = words.iter().position(|it| is_in(it, "means mean"));
+        let means = means.filter(|_| has(POLLS) || has("deferred"));
+        let named = means.map(|at| {
+            let before = words[..at]
+                .iter()
+                .rev()
+                .skip_while(|it| is_in(it, "below here we i"));
+            let mut name: Vec<&str> = before.take(2).copied().collect();
+            name.reverse();
+            name
+        });
+        let name = named.filter(|it| it.len() == 2 && it[1] == "mode")?;
+        Some(name.join(" "))
+    }
+
+    /// Reads words as polling.
+    pub fn take_for_polling(&mut self, name: &str) {
+        let (name, polling) = (format!(" {name} "), " polling ");
+        for text in self.clauses.iter_mut().chain([&mut self.words]) {
+            if text.contains(&name) {
+                *text = text.replace(&name, polling);
+            }
+        }
+    }
+
     /// What a heading such as `on/off, with the patch` says of two ends.
     pub fn modes(&self) -> Option<[bool; 2]> {
         let is_head = self.kind != SentenceKind::Plain || self.introduces;
@@ -943,9 +973,9 @@ fn case(line: &str) -> Option<[&str; 2]> {
     (is_letter && is_said && said.len() <= HEADING_MAX).then_some([letter, said])
 }
 
-/// The numbers of listings that a sentence's words name, and whether the first is its own: `Listing 9: saturn during
+/// The listings that a sentence's words name by their numbers, and whether the first is its own: `Listing 9: saturn during
 /// Listing 1`.
-pub fn listings(words: &str) -> (Vec<&str>, bool) {
+pub fn listings(words: &str) -> (Vec<String>, bool) {
     let words: Vec<&str> = words.split_whitespace().collect();
     let is_letter = |it: &str| it.len() == 1 && it.bytes().all(|it| it.is_ascii_alphabetic());
     let named = (0..words.len()).filter(|at| is_in(words[*at], LISTINGS));
@@ -957,7 +987,8 @@ pub fn listings(words: &str) -> (Vec<&str>, bool) {
             .copied()
             .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))
     };
-    let numbers = named.filter_map(number).collect();
+    let numbers = named.filter_map(|at| Some(format!("{} {}", words[at], number(at)?)));
+    let numbers = numbers.collect();
     (numbers, words.first().is_some_and(|it| is_in(it, LISTINGS)))
 }
 

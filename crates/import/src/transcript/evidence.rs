@@ -43,6 +43,8 @@ const IDLE: f64 = 0.98;
 const REACH: usize = 8;
 /// Most screens in a row.
 const IN_ROW_MAX: usize = 4;
+/// Phrases of a screen that is of a test further up.
+const EARLIER_TEST: &str = "up the page|further up|from above|run above|test above|shown above";
 /// Most words of a label that names no host, so that the terminal stays.
 const SHORT_WORDS: usize = 5;
 /// Sentences further before a screen say nothing of it.
@@ -81,23 +83,20 @@ pub struct Context<'a> {
     pub trials: Vec<SourcePlace>,
     pub screens: Vec<SourcePlace>,
     /// The tests of numbered listings.
-    pub listings: HashMap<&'a str, u32>,
+    pub listings: HashMap<String, u32>,
     /// Start and end of the tests that print them, in seconds of a clock, by where they begin.
     pub windows: BTreeMap<SourcePlace, [f64; 2]>,
 }
 
 /// The tests that numbered listings show: that before a caption below, and that behind one above.
-pub fn listings<'a>(
-    statements: &'a [Statement],
-    trials: &[ImportedTrial],
-) -> HashMap<&'a str, u32> {
-    let of = |statement: &'a Statement| {
+pub fn listings(statements: &[Statement], trials: &[ImportedTrial]) -> HashMap<String, u32> {
+    let of = |statement: &Statement| {
         let (numbers, is_caption) = prose::listings(&statement.sentence.words);
-        let number = numbers.first().filter(|_| is_caption)?;
+        let number = numbers.into_iter().next().filter(|_| is_caption)?;
         let after = trials.partition_point(|it| it.place < statement.place);
         let is_below = statement.sentence.kind == SentenceKind::Conclusion;
         let trial = trials.get(after.checked_sub(usize::from(is_below))?)?;
-        Some((*number, trial.test))
+        Some((number, trial.test))
     };
     statements.iter().filter_map(of).collect()
 }
@@ -192,7 +191,7 @@ impl Context<'_> {
         let after = self.screens[at..].iter().take(IN_ROW_MAX);
         let after = after.take_while(|it| !is_apart(place, it)).count();
         let next = self.statements.partition_point(|it| it.place < *place);
-        let near = next.saturating_sub(1)..(next + 2).min(self.statements.len());
+        let near = next.saturating_sub(2)..(next + 2).min(self.statements.len());
         self.statements[near].iter().find_map(|statement| {
             let sentence = &statement.sentence;
             let mut named: Vec<(usize, Shown)> = Vec::new();
@@ -447,6 +446,14 @@ impl Screen<'_> {
             if labels.any(|it| it.sentence.has_any(DOUBTS) && self.is_of_it(it, DOUBTS, context)) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
+            let is_earlier = |it: &&&Statement| it.sentence.has_any(EARLIER_TEST);
+            if trial > place && self.labels.iter().any(|it| is_earlier(&it)) {
+                reasons.push(reason(
+                    -CLOCK,
+                    "the text says that it is of a test above",
+                    place,
+                ));
+            }
             let numbers = self.labels.iter().filter_map(|it| it.sentence.run_number());
             let mut numbers = numbers.filter(|it| it.1).map(|it| it.0);
             // Who writes again counts from the start of the post.
@@ -461,7 +468,7 @@ impl Screen<'_> {
                 let (numbers, is_caption) = prose::listings(&it.sentence.words);
                 numbers.into_iter().skip(usize::from(is_caption))
             });
-            let mut told = told.filter_map(|it| context.listings.get(it));
+            let mut told = told.filter_map(|it| context.listings.get(&it));
             if let Some(test) = told.next() {
                 let weight = if *test == trials[at].test {
                     2 * CLOCK

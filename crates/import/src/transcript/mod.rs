@@ -33,7 +33,7 @@ use nicpoll_model::{
 };
 use thiserror::Error;
 
-use crate::lines::prose::{KINDS, is_in};
+use crate::lines::prose::{KINDS, has_between, is_in};
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
@@ -186,7 +186,10 @@ fn put_together(
         &single,
         &walked.knobs,
         &named,
-        &walked.authors,
+        (
+            &walked.authors,
+            statements.iter().any(|it| has_between(&it.sentence.words)),
+        ),
     );
     trials.iter_mut().for_each(|trial| state(trial, &settings));
     trials.iter_mut().for_each(|trial| correct(trial, map));

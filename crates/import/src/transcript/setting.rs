@@ -50,6 +50,8 @@ pub struct HostSettings<'a> {
     /// All hosts that are an end of a trial.
     ends: HashSet<&'a str>,
     authors: &'a Authors,
+    /// Whether the text has a box between the ends of its tests.
+    is_routed: bool,
 }
 
 impl<'a> HostSettings<'a> {
@@ -58,7 +60,7 @@ impl<'a> HostSettings<'a> {
         single: &'a [SingleSwitch],
         knobs: &'a [ToolSetting],
         trials: &'a [ImportedTrial],
-        authors: &'a Authors,
+        (authors, is_routed): (&'a Authors, bool),
     ) -> Self {
         let mut by_scope: BTreeMap<&SwitchScope, Vec<&PollingSwitch>> = BTreeMap::new();
         for switch in switches {
@@ -83,6 +85,7 @@ impl<'a> HostSettings<'a> {
             single: by_trial,
             ends,
             authors,
+            is_routed,
         }
     }
 
@@ -264,7 +267,7 @@ impl<'a> HostSettings<'a> {
         let last = self.last(&self.all, place)?;
         let is_it =
             matches!(&last.scope, SwitchScope::Host(host) if !self.ends.contains(host.as_str()));
-        (is_it && last.is_polling == Some(true)).then_some(last.place)
+        (is_it && self.is_routed && last.is_polling == Some(true)).then_some(last.place)
     }
 
     /// What holds for a host that is no end of a trial, or for hosts that the text does not name.

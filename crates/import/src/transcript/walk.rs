@@ -80,6 +80,8 @@ pub struct Walk<'a> {
     placed: HashMap<String, bool>,
     /// Whether it is a mail that quotes another.
     quotes: bool,
+    /// Words that it has for polling.
+    called: Option<String>,
 }
 
 impl<'a> Walk<'a> {
@@ -120,6 +122,7 @@ impl<'a> Walk<'a> {
             used: HashMap::new(),
             placed: HashMap::new(),
             quotes: false,
+            called: None,
         };
         lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
@@ -222,9 +225,13 @@ impl<'a> Walk<'a> {
                 continue;
             }
             self.addresses(&text[range.clone()]);
-            let Some(sentence) = Sentence::of(of, mark, is_after_output) else {
+            let Some(mut sentence) = Sentence::of(of, mark, is_after_output) else {
                 continue;
             };
+            self.called = self.called.take().or_else(|| sentence.calls_polling());
+            if let Some(name) = &self.called {
+                sentence.take_for_polling(name);
+            }
             if self.out.statements.len() == STATEMENTS_MAX {
                 return;
             }
@@ -365,20 +372,27 @@ impl<'a> Walk<'a> {
             return false;
         }
         const BEFORE: &str = "on at of from to by towards toward into";
+        const ARTICLES: &str = "a an two three each";
         const PROMPTS: [&str; 6] = ["#", "$", "%", ":~", "> ", "'s"];
         let is_name = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_';
         let bytes = &self.plain.bytes;
+        // Whether a place speaks for a host; with an article it speaks against one.
         let is_it = |at: usize| {
             let (before, after) = (&bytes[..at], &bytes[at + name.len()..]);
             let is_part = before.last().is_some_and(is_name) || after.first().is_some_and(is_name);
             let mut words = before.trim_ascii_end().rsplit(u8::is_ascii_whitespace);
-            let word = String::from_utf8_lossy(words.next().unwrap_or_default());
+            let word =
+                String::from_utf8_lossy(words.next().unwrap_or_default()).to_ascii_lowercase();
             let is_prompt = PROMPTS.iter().any(|it| after.starts_with(it.as_bytes()));
-            let is_told = prose::is_in(&word.to_ascii_lowercase(), BEFORE);
-            !is_part && !after.starts_with(b"@") && (is_told || is_prompt || before.ends_with(b"@"))
+            let is_told = prose::is_in(&word, BEFORE) || is_prompt || before.ends_with(b"@");
+            let is_thing = prose::is_in(&word, ARTICLES);
+            let is_whole = !is_part && !after.starts_with(b"@");
+            (is_whole && (is_told || is_thing)).then_some(is_told)
         };
-        let mut found = bytes.windows(name.len()).enumerate();
-        let is_placed = found.any(|(at, it)| it == name.as_bytes() && is_it(at));
+        let found = bytes.windows(name.len()).enumerate();
+        let found = found.filter(|(_, it)| *it == name.as_bytes());
+        let mut said = found.filter_map(|(at, _)| is_it(at)).peekable();
+        let is_placed = said.peek().is_some() && said.all(|it| it);
         self.placed.insert(String::from(name), is_placed);
         is_placed
     }
