@@ -79,7 +79,7 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
     forgot to|did not note|didn t note|    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
     don t ask me|did not write|didn t write|did not say|no longer know|no longer sure|not certain|not recorded|lost track|\
     can t remember|cannot remember|not recall|t recall|not mention|t mention|not say which|not say what|not say how|\
-    not say whether|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
+    not say whether|not say where|can t assign|cannot assign|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
     don t trust|do not trust|no names|no name|no date|no notes|no labels|no details|no host|do not build on|don t build on|not know any more|without name";
 /// Phrases of hosts that are as they came, and those that say so of all.
 pub const UNTOUCHED: &str = "not touched|untouched|left alone|left as it was|left as it is";
@@ -312,6 +312,11 @@ impl ClauseMode {
         if is_label && words.len() <= 3 && (is_in(last, "without off") || words == ["with"]) {
             return Some(last == "with");
         }
+        // `left it on on tater`
+        let doubled = [(" on on ", true), (" off on ", false), (" on at ", true), (" off at ", false)];
+        if let Some((_, is_on)) = doubled.iter().find(|it| clause.contains(it.0) && has("it")) {
+            return Some(*is_on);
+        }
         let is_on = has("on") && !has("off");
         let is_place = clause.contains(" on a ") || clause.contains(" on the same ");
         let is_verb = |(at, it): (usize, &&str)| {
@@ -393,7 +398,8 @@ impl Sentence {
             match ORDINALS.split(' ').position(|ordinal| ordinal == *it) {
                 Some(ordinal) => {
                     let is_of = word(at.checked_sub(1)) == "the" && is_of(at.checked_sub(2));
-                    let is_run = is_in(next, RUNS) || is_of && !is_in(next, NONE);
+                    // `the second of these two` counts from anywhere, too.
+                    let is_run = is_in(next, RUNS) || is_of && !is_in(next, NONE) && next != "of";
                     let number = if is_list { 0 } else { ordinal + 1 };
                     is_run.then_some((number, is_of))
                 }
@@ -401,6 +407,19 @@ impl Sentence {
                 None => None,
             }
         })
+    }
+
+    /// Whether it is of the second of the last two tests: `during the first of the two`.
+    pub fn of_two(&self) -> Option<bool> {
+        let of = |ordinal: &str| {
+            let phrases = ["the two", "these two", "those two", "them", "these"];
+            phrases.iter().any(|it| self.find(&format!("{ordinal} of {it}")).is_some())
+        };
+        match (of("first"), of("second")) {
+            (true, false) => Some(false),
+            (false, true) => Some(true),
+            _ => None,
+        }
     }
 
     /// Whether it names a case of a table: `Run B`, `B, from alpha to beta`, or a longer name anywhere.
@@ -1105,7 +1124,7 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
             let mark = at - line.len() + mark + 1;
             let is_last = text[mark..].starts_with('\n') || mark == text.len();
             let before = &text[..mark - 1];
-            let mut short = ["vs", "i.e", "e.g", "approx", "ca"].iter();
+            let mut short = ["vs", "i.e", "e.g", "approx", "ca", "resp"].iter();
             let begun = text.get(from..mark).unwrap_or("");
             let is_begun = is_caption(begun) && begun.split_whitespace().count() == 2;
             let is_short = short.any(|it| before.ends_with(it)) || is_begun;

@@ -1,6 +1,6 @@
 //! Attaches counters to the nearest trials.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nicpoll_model::{
     ImportedBasis, ImportedFigure, ImportedReading, ImportedTrial, Side, SourcePlace,
@@ -52,7 +52,7 @@ impl<'a> Near<'a> {
 const TRIALS_OF_TEST: usize = 64;
 
 /// Gives counters whose host is not said that of all others with the same names.
-pub fn like_others(readings: &mut [ImportedReading]) {
+pub fn like_others(readings: &mut [ImportedReading], doubted: &BTreeSet<SourcePlace>) {
     let mut known: HashMap<String, Option<String>> = HashMap::new();
     for reading in readings
         .iter()
@@ -70,7 +70,7 @@ pub fn like_others(readings: &mut [ImportedReading]) {
     };
     for table in readings
         .chunk_by_mut(is_next)
-        .filter(|it| it[0].host.is_none())
+        .filter(|it| it[0].host.is_none() && !doubted.contains(&it[0].place))
     {
         let host = of(&table[0]);
         if table.iter().all(|it| of(it) == host) {

@@ -220,7 +220,16 @@ impl<'a> Reader<'a> {
 
     fn clause(&mut self, reading: &mut Reading, clause: &str) {
         let mode = ClauseMode::of(clause, reading.is_topic);
-        let (scopes, only) = self.scopes(clause);
+        let (mut scopes, only) = self.scopes(clause);
+        // `since tater is the weak one i turned it off on biscuit`
+        let is_at = |it: &SwitchScope| match it {
+            SwitchScope::Host(name) => clause.contains(&format!(" on {} ", name.to_ascii_lowercase())),
+            _ => false,
+        };
+        let lists = [" and ", " or "].iter().any(|it| clause.contains(it));
+        if scopes.len() > 1 && !lists && scopes.iter().any(is_at) {
+            scopes.retain(is_at);
+        }
         reading.is_topic |= mode.is_topic;
         reading.changes |= mode.changes;
         if mode.is_unreal {

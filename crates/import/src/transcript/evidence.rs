@@ -179,7 +179,7 @@ impl Context<'_> {
 
     /// The host of a screen in a row, by a sentence right before or after them: `kestrel first, then heron`.
     fn listed(&self, place: &SourcePlace) -> Option<(Shown, SourcePlace)> {
-        const ORDER: &str = "first second then last upper lower above below respectively";
+        const ORDER: &str = "first second then last upper lower above below respectively resp";
         let is_apart = |one: &SourcePlace, other: &SourcePlace| {
             let at = |place: &SourcePlace| self.statements.partition_point(|it| it.place < *place);
             let of = |place: &SourcePlace| self.trials.partition_point(|it| it < place);
@@ -271,6 +271,12 @@ impl Context<'_> {
         found
     }
 
+    /// Whether the writer does not know of what host something is.
+    pub fn is_doubted(&self, scene: &Scene, place: &SourcePlace) -> bool {
+        let mut lead = self.before(scene, place).take(2);
+        lead.any(|it| it.sentence.has_any(DOUBTS))
+    }
+
     /// The host of a reading, by the same evidence; `ends` are the hosts that all tests have for sender and receiver.
     pub fn host_of(
         &self,
@@ -278,6 +284,9 @@ impl Context<'_> {
         place: &SourcePlace,
         ends: &[Option<String>; 2],
     ) -> Option<String> {
+        if self.is_doubted(scene, place) {
+            return None;
+        }
         let mut named = self.hosts_of(scene, place);
         // `And the interrupts:`, of the terminal of the counters above
         let last = self.statements[scene.statements.clone()].last();
@@ -446,6 +455,13 @@ impl Screen<'_> {
             if labels.any(|it| it.sentence.has_any(DOUBTS) && self.is_of_it(it, DOUBTS, context)) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
+            let mut of_two = self.labels.iter().filter_map(|it| it.sentence.of_two());
+            if let Some((is_second, last)) = of_two.next().zip(last) {
+                let of = tests.iter().position(|it| *it == last).unwrap_or_default();
+                let is_it = tests.get(of.wrapping_sub(usize::from(!is_second))) == Some(&at);
+                let weight = if is_it { 2 * CLOCK } else { -CLOCK };
+                reasons.push(reason(weight, "the text before it tells which of two", place));
+            }
             let is_earlier = |it: &&&Statement| it.sentence.has_any(EARLIER_TEST);
             if trial > place && self.labels.iter().any(|it| is_earlier(&it)) {
                 reasons.push(reason(
@@ -490,7 +506,7 @@ impl Screen<'_> {
             reasons.retain(|it| it.weight != 0);
             (at, reasons)
         };
-        tests.into_iter().map(with).collect()
+        tests.iter().copied().map(with).collect()
     }
 
     /// Whether the clause with one of these phrases, or else the sentence, names no other host than that of the screen.

@@ -252,6 +252,7 @@ impl HostNames {
     /// Takes the words that stand for a host: `a NAS called vault`, `rtr is our router`.
     pub fn take_kinds(&mut self, statements: &[Statement]) {
         const LINKS: &str = "called named hostname";
+        const MACHINES: &str = "server pc box machine board computer workstation";
         const NOBODY: &str = "it he she who which that this one box machine also still and only kernel each everybody";
         let mut kinds: HashMap<String, Option<String>> = HashMap::new();
         for statement in statements {
@@ -269,6 +270,21 @@ impl HostNames {
                     known
                         .or_insert_with(|| Some(name.clone()))
                         .take_if(|it| *it != name);
+                }
+            }
+            // `the picture server REPRO`, `refpc: reference PC of the workshop`
+            for (at, of) in words.windows(3).enumerate() {
+                let (name, phrase) = match is_in(of[1], MACHINES) {
+                    true => (of[2], &of[..2]),
+                    false if at == 0 && is_in(of[2], MACHINES) => (of[0], &of[1..]),
+                    false => continue,
+                };
+                let own = self.named_in(&format!(" {name} "));
+                let is_plain = is_in(phrase[0], "the a an my our this that other same");
+                if let Some(name) = own.first().filter(|_| !is_plain && self.named_in(&format!(" {} ", phrase[0])).is_empty()) {
+                    let known = kinds.entry(phrase.join(" "));
+                    let name = String::from(*name);
+                    known.or_insert_with(|| Some(name.clone())).take_if(|it| *it != name);
                 }
             }
             for (at, kind) in words.iter().enumerate().filter(|it| is_in(it.1, KINDS)) {

@@ -25,7 +25,7 @@ mod walk;
 
 pub use setting::Correction;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use nicpoll_model::{
     IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFile, ImportedReading, ImportedTrial, Origin,
@@ -219,10 +219,14 @@ fn put_together(
     };
     let scenes = walked.reading_scenes.iter().zip(&mut walked.readings);
     let ends = evidence::agreed_by_all(&trials);
+    let mut doubted = BTreeSet::new();
     for (scene, reading) in scenes {
         reading.host = context.host_of(scene, &reading.place, &ends);
+        if context.is_doubted(scene, &reading.place) {
+            doubted.insert(reading.place);
+        }
     }
-    attach::like_others(&mut walked.readings);
+    attach::like_others(&mut walked.readings, &doubted);
     let unplaced = &mut imported.unplaced;
     evidence::book(
         &mut trials,

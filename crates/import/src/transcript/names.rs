@@ -13,7 +13,7 @@ use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 const LEAD: usize = 4;
 const LEAD_BYTES: u64 = 1000;
 /// Words for another than the author: what they measured ran on hosts of their own.
-const OTHERS: &str = "she he his their someone somebody student students colleague friend reader customer guest commenter";
+const OTHERS: &str = "she he his their someone somebody student students colleague friend reader customer guest commenter writes encloses";
 /// Words of a sentence that says which way all tests run.
 const STANDING: &str = "always everything all unless throughout every each whole below";
 /// Most words between the host that sends and the one that receives.
@@ -226,6 +226,9 @@ fn by_agreement(
         let author = authors.of(&trial.place);
         let is_one = !author.is_empty() && named.get(author).is_some_and(|it| it.len() < 2);
         let are_two = hosts.count() == 2 || is_one;
+        if is_foreign(statements, trial) {
+            continue;
+        }
         if is_bare(trial) && are_two && !is_others || lead.any(|it| it.sentence.has("same")) {
             [trial.sender, trial.receiver] = ends.clone();
         }

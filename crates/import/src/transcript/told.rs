@@ -89,7 +89,8 @@ impl Cases {
     fn row(&mut self, cells: &[String], reader: &mut Reader) {
         let text = |cell: &str| Sentence::of(cell, SentenceMark::Row, false);
         let said: Vec<Option<bool>> = (0..cells.len()).map(|at| self.said(cells, at)).collect();
-        if said.iter().all(Option::is_none) {
+        let is_case = cells.len() == 2 && cells[0].len() == 1;
+        if said.iter().all(Option::is_none) && !is_case {
             let is_word = |it: &String| it.contains(|it: char| it.is_ascii_alphabetic());
             if cells.iter().any(is_word) {
                 self.head = cells.to_vec();
@@ -186,12 +187,13 @@ fn test_of<'t>(
     }: &Statement,
     before: &'t [ImportedTrial],
     since: &mut SourcePlace,
+    is_of_case: bool,
 ) -> Option<&'t ImportedTrial> {
     let of = match sentence.kind == SentenceKind::Conclusion {
         true => {
             let from = std::mem::replace(since, *place);
             let last = before.last();
-            last.filter(|it| it.place > from && is_label(sentence))
+            last.filter(|it| it.place > from && (is_of_case || is_label(sentence)))
         }
         false => referred(sentence, before).map(|at| &before[at]),
     };
@@ -224,7 +226,8 @@ impl<'a> Teller<'a> {
             }
             let is_conclusion = sentence.kind == SentenceKind::Conclusion;
             let before = self.trials.partition_point(|it| it.place < *place);
-            let of = test_of(statement, &self.trials[..before], &mut since);
+            let is_of_case = is_conclusion && self.cases.named(sentence, || false).is_some();
+            let of = test_of(statement, &self.trials[..before], &mut since, is_of_case);
             // A whole sentence that is there again is quoted.
             let is_quoted = sentence.is_whole && !seen.insert(&sentence.words);
             let is_of_none = is_conclusion && of.is_none() || is_quoted;
