@@ -11,6 +11,8 @@ use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
 /// Most sentences before a test that may say which way it ran, and how far before it.
 const LEAD: usize = 4;
+/// Sentences right before a test.
+const NEAR: usize = 2;
 const LEAD_BYTES: u64 = 1000;
 /// Words for another than the author: what they measured ran on hosts of their own.
 const OTHERS: &str = "she he his their someone somebody student students colleague friend reader customer guest commenter writes encloses";
@@ -277,6 +279,7 @@ fn by_direction(
             it.place > told && it.place.end_byte + LEAD_BYTES >= trial.place.start_byte
         };
         let lead = near.take(LEAD).take_while(since).chain(heading);
+        let lead = lead.filter(|it| it.sentence.cells.is_empty());
         let author = authors.of(&trial.place);
         let other = |it: &String| other_of(it, author);
         let way = lead.filter(|it| !it.sentence.asks).find_map(|it| {
@@ -286,11 +289,8 @@ fn by_direction(
                 Some([last.receiver.clone(), last.sender.clone()])
             })
         });
-        let from = before.last().map_or(0, |it| {
-            statements.partition_point(|one| one.place < it.place)
-        });
-        let is_own = !statements[from..until].iter().any(is_of_others);
         let way = way.or_else(|| {
+            let is_own = !is_foreign(statements, trial);
             let standing = standing.iter().filter(|_| is_own);
             let mut of = standing.rev();
             let known = of.find(|it| authors.is_one(&it.0, &trial.place) && it.0 < trial.place)?;
@@ -344,19 +344,13 @@ fn standing(
     statements.iter().filter_map(of).collect()
 }
 
-/// Whether a sentence is of what another measured, of what its writer does not know, or of no test of the text.
-fn is_of_others(Statement { sentence, .. }: &Statement) -> bool {
-    sentence.has(OTHERS) || sentence.has_any(DOUBTS) || sentence.is_elsewhere()
-}
-
-/// Whether what leads to a test says that it is another's.
+/// Whether what leads to a test says that it is another's, that the writer does not know, or that it is of no test.
 fn is_foreign(statements: &[Statement], trial: &ImportedTrial) -> bool {
     let until = statements.partition_point(|it| it.place < trial.place);
-    statements[..until]
-        .iter()
-        .rev()
-        .take(LEAD)
-        .any(is_of_others)
+    let mut lead = statements[..until].iter().rev().take(LEAD).enumerate();
+    lead.any(|(at, Statement { sentence, .. })| {
+        at < NEAR && sentence.has(OTHERS) || sentence.has_any(DOUBTS) || sentence.is_elsewhere()
+    })
 }
 
 /// Names the ends of trials that tell nothing as those of the test before, if nothing that stands between them names
@@ -382,10 +376,10 @@ fn by_repetition(
             let sentence = &it.sentence;
             let mut named = hosts.named_in(&sentence.words).into_iter();
             let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
-            is_other || is_of_others(it) || sentence.turns_round()
+            is_other || sentence.turns_round()
         };
         let mut lead = statements[from..until].iter().rev().take(LEAD);
-        if !lead.any(parts) {
+        if !lead.any(parts) && !is_foreign(statements, trial) {
             [trial.sender, trial.receiver] = ends.map(Clone::clone);
         }
     }

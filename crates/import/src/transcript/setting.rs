@@ -288,11 +288,14 @@ impl<'a> HostSettings<'a> {
         let is_known = |it: &PollingSwitch| ends != [None; 2] || it.scope == SwitchScope::All;
         let polls = |it: &PollingSwitch| it.is_polling.filter(|_| is_known(it));
         // What a host was told since may be of an end that the trial does not name.
-        let newest = self.last(&self.all, place);
+        let until = self.all.partition_point(|it| it.place < *place);
+        let since = self.all[..until].iter().rev().take(AHEAD_MAX);
         let all = all.filter(|all| {
-            let is_other =
-                |it: &&PollingSwitch| it.place > all.place && it.is_polling != all.is_polling;
-            ends.iter().all(Option::is_some) || newest.filter(is_other).is_none()
+            let mut since = since.clone().take_while(|it| it.place > all.place);
+            let is_other = |it: &&PollingSwitch| {
+                it.is_polling != all.is_polling && self.authors.is_one(&it.place, place)
+            };
+            ends.iter().all(Option::is_some) || !since.any(|it| is_other(it))
         });
         let last = last.or(all).map(|it| (it.place, polls(it)));
         last.or_else(|| self.before_next(place, &is_other))
