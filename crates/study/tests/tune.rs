@@ -32,15 +32,23 @@ fn few() -> Vec<Candidate> {
 
 fn demo(workload: &str) -> StudyFile {
     let (_, text) = nicpoll_study::READY[0];
+    of_text(text, workload)
+}
+
+fn of_text(text: &str, workload: &str) -> StudyFile {
     let file = StudyFile::parse(text).unwrap();
     file.with_workloads(&[String::from(workload)]).unwrap()
 }
 
 /// Tunes request and response, beginning with this setting; ends in this trial.
 fn tuned(base: &str, limits: Vec<TuneLimit>, last: u32) -> Tune {
+    tuned_of(demo("rr"), base, limits, last)
+}
+
+fn tuned_of(file: StudyFile, base: &str, limits: Vec<TuneLimit>, last: u32) -> Tune {
     let mut test = TestLab::build();
     let goal = TuneGoal::Latency;
-    let request = TuneRequest::new(demo("rr").design, LENGTHS, Some(base), goal, limits, few());
+    let request = TuneRequest::new(file.design, LENGTHS, Some(base), goal, limits, few());
     let origin = Origin::default();
     let identity = Identity::new(origin, 7);
     let cancel = AtomicBool::new(false);
@@ -101,6 +109,22 @@ fn a_limit_that_nothing_keeps_leaves_the_host_as_it_is() {
     assert!(found.because.contains("p99<100 ns"), "{}", found.because);
     let mut all = found.candidates.iter();
     assert!(all.any(|it| it.dropped == Some(TuneDropped::BreaksLimit)));
+}
+
+#[test]
+fn without_a_single_figure_the_answer_is_why_trials_have_none() {
+    needs!(Root, PerNapi);
+    let (_, text) = nicpoll_study::READY[0];
+    // Packets of a veth go around its NAPI.
+    let unset = text.replace("sender = { tso = \"off\" }", "");
+    assert_ne!(text, unset);
+    let found = tuned_of(of_text(&unset, "rr"), "interrupt", Vec::new(), u32::MAX);
+    assert_eq!((found.winner, found.choice), (None, None));
+    let because = &found.because;
+    assert!(
+        because.contains("no trial gave a figure: the") && because.contains("common = \"veth\""),
+        "{because}"
+    );
 }
 
 #[test]

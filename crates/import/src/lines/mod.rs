@@ -8,6 +8,7 @@ pub(crate) mod address;
 pub(crate) mod command;
 mod host;
 pub(crate) mod iperf;
+pub(crate) mod layout;
 pub(crate) mod netrate;
 pub(crate) mod prose;
 pub(crate) mod seen;

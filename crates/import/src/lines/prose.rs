@@ -1,7 +1,6 @@
-//! Prose: sentences, labels and headings, and what each says of hosts, ends and settings; rates and shares in them.
+//! Prose: what each sentence, label or heading says of hosts, ends and settings; rates and shares in them.
 
 use crate::cursor::{Cursor, MeasuredUnit, measured};
-use crate::lines::address;
 use crate::lines::seen::Seen;
 
 /// Reads a figure: a number with its unit.
@@ -25,16 +24,16 @@ pub enum SentenceKind {
 }
 
 /// Longer headings are none.
-const HEADING_MAX: usize = 80;
+pub const HEADING_MAX: usize = 80;
 /// Most bytes of a sentence.
 const SENTENCE_MAX: usize = 400;
 /// Marks with which a conclusion begins, and words.
-const CONCLUSIONS: &str = "=> ==> -> --> ^ <-";
+pub const CONCLUSIONS: &str = "=> ==> -> --> ^ <-";
 const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top was|this was|these were|first one|\
     first is|the first is|the first one is|the above|above";
 
 /// Words that name polling, and interrupts as the way to receive.
-const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral";
+pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral";
 const INTERRUPTS: &str = "interrupt interrupts irq irqs";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
@@ -66,7 +65,7 @@ pub const SENDERS: &str = "sender client sending source blasting pushing transmi
 pub const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
 const ALL: &str = "both everywhere anywhere nobody neither either";
 /// Words after `all`, `two`, `each` and `every` that make them a group of hosts, and after `both` that do not.
-const MACHINES: &str =
+pub const MACHINES: &str =
     "machines machine boxes box boards board hosts host ends end sides side computers pcs nodes";
 const NOT_HOSTS: &str = "directions streams interfaces ports cards runs tests cases protocols";
 /// Words after `all three` that leave it a group of hosts.
@@ -123,8 +122,10 @@ pub const POLLING_SWITCHES: [&str; 4] = [
 const SWITCH_WORDS: [&str; 3] = ["pollingenable", "busypoll", "busyread"];
 /// Words that stand for a host without naming it.
 pub const KINDS: &str = "laptop desktop workstation notebook nas router gateway firewall";
+/// Words for a host between the ends of a test.
+pub const BOXES: &str = "router gateway firewall bridge";
 /// Words before the number of a listing.
-const LISTINGS: &str = "listing figure fig table example output screen";
+pub const LISTINGS: &str = "listing figure fig table example output screen";
 /// Words before the number or the letter of a test.
 const RUNS: &str = "run runs test tests try case";
 
@@ -313,7 +314,12 @@ impl ClauseMode {
             return Some(last == "with");
         }
         // `left it on on tater`
-        let doubled = [(" on on ", true), (" off on ", false), (" on at ", true), (" off at ", false)];
+        let doubled = [
+            (" on on ", true),
+            (" off on ", false),
+            (" on at ", true),
+            (" off at ", false),
+        ];
         if let Some((_, is_on)) = doubled.iter().find(|it| clause.contains(it.0) && has("it")) {
             return Some(*is_on);
         }
@@ -366,10 +372,7 @@ impl Sentence {
             level: text.bytes().take_while(|it| b"=#".contains(it)).count(),
             words,
             clauses,
-            cells: match mark {
-                SentenceMark::Row => cells(text).into_iter().map(String::from).collect(),
-                _ => Vec::new(),
-            },
+            cells: Vec::new(),
         };
         // netstat begins a protocol's counters with its name.
         let is_protocol = is_in(&text.to_ascii_lowercase(), "udp: tcp: ip: icmp: ip6:");
@@ -413,7 +416,9 @@ impl Sentence {
     pub fn of_two(&self) -> Option<bool> {
         let of = |ordinal: &str| {
             let phrases = ["the two", "these two", "those two", "them", "these"];
-            phrases.iter().any(|it| self.find(&format!("{ordinal} of {it}")).is_some())
+            phrases
+                .iter()
+                .any(|it| self.find(&format!("{ordinal} of {it}")).is_some())
         };
         match (of("first"), of("second")) {
             (true, false) => Some(false),
@@ -668,8 +673,7 @@ pub fn value_set(clause: &str) -> Option<bool> {
 
 /// Whether a text is of a box between the ends of a test.
 pub fn has_between(text: &str) -> bool {
-    text.split_whitespace()
-        .any(|it| is_in(it, "router gateway firewall bridge"))
+    text.split_whitespace().any(|it| is_in(it, BOXES))
 }
 
 /// Whether a clause says what was not kept.
@@ -682,7 +686,7 @@ pub fn negates(clause: &str) -> bool {
 }
 
 /// The words of a text between single spaces, and the same cut into clauses.
-fn words_of(text: &str) -> (String, Vec<String>) {
+pub fn words_of(text: &str) -> (String, Vec<String>) {
     let mut read = (String::from(" "), vec![String::from(" ")]);
     let mut letters = 0;
     let tokens = text.split_ascii_whitespace();
@@ -788,380 +792,4 @@ pub enum SentenceMark {
     /// A row of a table.
     Row,
     None,
-}
-
-/// Whether words are of what a host is made of.
-fn is_made(text: &str) -> bool {
-    const MADE_OF: &str = "freebsd linux debian ubuntu centos fedora mint release stable ghz mhz pentium celeron xeon \
-        atom athlon opteron duron geode duo ryzen k6 thinkpad amd64 i386 poweredge";
-    let (words, _) = words_of(text);
-    words
-        .split(' ')
-        .any(|it| is_in(it, MADE_OF) || address::is_interface(it))
-}
-
-/// The host that a line of a list introduces: `carrot: Atom 330, re0`, `* gw1 - FreeBSD 9.1`, `sowa    Celeron 700`.
-pub fn defined(line: &str) -> Option<&str> {
-    const NONE: &str = "kernel cpu os hardware nic nics card cards system systems memory ram disk network driver software \
-        setup date subject note version product status platform release processor model input output run cc bcc also";
-    let is_mark = |it: char| it.is_whitespace() || "*-;|`'_+".contains(it);
-    let line = line.trim().trim_start_matches(is_mark);
-    let end = line.find(|it: char| !it.is_ascii_alphanumeric() && it != '-')?;
-    let (name, rest) = line.split_at(end);
-    let rest = rest.trim_start_matches(['*', '`', '\'', '_']);
-    let apart = ["  ", ": ", " - ", " -- ", " (", " |", ", ", "\t", " : "];
-    let is_apart = apart.iter().any(|it| rest.starts_with(it));
-    let small = name.to_ascii_lowercase();
-    let is_name =
-        address::is_name(name) && !is_common(&small) && !is_in(&small, NONE) && !is_made(&small);
-    (is_apart && is_made(rest) && is_name).then_some(name)
-}
-
-/// Words that a sentence gives as names of hosts: `They are called tick and tock`, `my firewall is called gate`.
-pub fn listed(text: &str) -> Vec<&str> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let single = words
-        .windows(2)
-        .filter(|it| is_in(it[0], "called named hostname"));
-    let single = single.map(|it| it[1]);
-    // `argon (Athlon 700, dc0), krypton (Duron 800, fxp0)`
-    let made = text.match_indices(" (").filter_map(|(at, _)| {
-        let name = text[..at]
-            .rsplit(|it: char| it.is_whitespace() || it == '(')
-            .next()?;
-        let inner = text[at + 2..].split(')').next()?;
-        is_made(inner).then_some(name)
-    });
-    let lists = words.windows(5).filter(|it| {
-        let [first, before] = [it[0], it[1]].map(str::to_ascii_lowercase);
-        let is_are = before == "are" && is_in(&first, MACHINES) || is_in(&first, "mine ours");
-        (is_are || is_in(&before, "called named")) && it[3] == "and" && !it[2].ends_with(',')
-    });
-    let names = lists
-        .flat_map(|it| [it[2], it[4]])
-        .chain(single)
-        .chain(made);
-    let names = names.map(|it| it.trim_matches(|it: char| !it.is_ascii_alphanumeric()));
-    let is_name = |it: &&str| address::is_name(it) && !is_common(&it.to_ascii_lowercase());
-    names.filter(is_name).collect()
-}
-
-/// Hosts whose names stand in marks: `hostname **otter**`, `my laptop, "marten"`.
-pub fn called(text: &str) -> impl Iterator<Item = &str> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let named = words.windows(2).filter_map(|it| {
-        let before = it[0].trim_end_matches([',', ':']).to_ascii_lowercase();
-        let name = it[1]
-            .trim_start_matches('(')
-            .strip_prefix(['*', '"', '`', '\''])?;
-        let name = name.trim_start_matches('*');
-        let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '-')?;
-        let is_closed = name[end..].starts_with(['*', '"', '`', '\'', ',']);
-        let is_said = is_in(&before, "called named hostname has") || is_in(&before, KINDS);
-        (is_said && is_closed && end > 1).then_some(&name[..end])
-    });
-    named.collect::<Vec<&str>>().into_iter()
-}
-
-/// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.
-pub fn author(line: &str) -> Option<&str> {
-    const BY: &str = "From: |Posted by |Post by |Comment by |Reply by |Author: |Originator: ";
-    const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
-    let line = line.trim().trim_start_matches('>');
-    let is_number = |it: &str| {
-        it.strip_prefix('#')
-            .is_some_and(|it| it.parse::<u32>().is_ok())
-    };
-    let says = [" says: ", " wrote on "].iter().find_map(|it| {
-        let name = line.split_once(it)?.0.trim_matches('*');
-        (!name.contains(' ')).then_some(name)
-    });
-    // `tundra_k      Posts: 12`
-    let posts = line.split_once("  ").and_then(|it| {
-        let count = it.1.trim_start().strip_prefix("Posts: ")?;
-        let name = it.0.split(',').next().unwrap_or_default();
-        let is_role = is_in(
-            &name.to_ascii_lowercase(),
-            "member moderator administrator registered location",
-        );
-        count.parse::<u32>().ok().filter(|_| !is_role).map(|_| it.0)
-    });
-    let says = says.or(posts);
-    let by = BY.split('|').find_map(|it| line.strip_prefix(it));
-    let said = by.or(says).or_else(|| {
-        let mut words = line.split_whitespace();
-        let (first, last) = (words.next()?, words.next_back()?);
-        let is_post = line.len() <= HEADING_MAX && line.contains("20") && line.contains("  ");
-        let name = if is_number(first) {
-            words.next()?
-        } else {
-            first
-        };
-        // `rackmonkey     March 9, 2010, 20:14`
-        let is_dated = line.split_once("  ").is_some_and(|(name, when)| {
-            let mut when = when
-                .split_whitespace()
-                .take(2)
-                .map(|it| it.get(..3).unwrap_or(""));
-            // After the day of the week, perhaps.
-            let month = when.find(|it| is_in(it, MONTHS)).unwrap_or("");
-            let is_time =
-                last.len() == 5 && last.as_bytes()[2] == b':' || is_in(last, "am pm AM PM");
-            !name.contains(' ') && is_in(month, MONTHS) && is_time
-        });
-        let is_marked = is_number(first) || is_number(last) || is_dated || line.contains(" » ");
-        (is_post && is_marked).then_some(name)
-    })?;
-    let end = said.find(['<', '(', ',']).unwrap_or(said.len());
-    Some(said[..end].trim()).filter(|it| !it.is_empty())
-}
-
-/// The end of `20:37 <jonas> `, with which a line of a chat begins.
-fn nick_end(line: &str) -> usize {
-    let before = line.trim_start_matches(|it: char| it.is_ascii_digit() || "[]: ".contains(it));
-    let nick = before.strip_prefix('<').and_then(|it| it.split_once("> "));
-    let is_nick = |it: &str| it.len() <= 20 && !it.contains([' ', '/', '<']);
-    nick.filter(|(nick, _)| is_nick(nick))
-        .map_or(0, |(_, said)| line.len() - said.len())
-}
-
-/// Whether a text is a heading of Textile: `h2. Results`.
-fn is_textile(text: &str) -> bool {
-    let number = text.strip_prefix('h').and_then(|it| it.split_once(". "));
-    number.is_some_and(|it| it.0.len() == 1 && it.0.bytes().all(|it| it.is_ascii_digit()))
-}
-
-/// A line behind the number of its section: `A1. Router polls`.
-fn without_number(line: &str) -> &str {
-    let is_number =
-        |it: &str| it.len() <= 4 && it.ends_with(|it: char| it.is_ascii_digit()) || it.len() == 1;
-    let parts = line.split_once(". ");
-    parts.filter(|it| is_number(it.0)).map_or(line, |it| it.1)
-}
-
-/// Whether a line is the heading of a section: `2.1 With interrupts`.
-fn is_section(line: &str) -> bool {
-    let (number, title) = line.split_once(' ').unwrap_or((line, ""));
-    let is_number = |it: &str| it.len() == 1 && it.bytes().all(|it| it.is_ascii_digit());
-    let is_one = number.contains('.') && number.split('.').all(is_number);
-    is_one && title.starts_with(|it: char| it.is_ascii_uppercase()) && title.split(' ').count() <= 4
-}
-
-/// Whether a text begins with `(a)` or `2)`.
-fn is_numbered(text: &str) -> bool {
-    let number = text.strip_prefix('(').unwrap_or(text).split_once(") ");
-    number.is_some_and(|it| it.0.len() <= 2 && it.0.bytes().all(|it| it.is_ascii_alphanumeric()))
-}
-
-/// Whether a text is the caption of a listing: `Listing 3: what top says`.
-pub fn is_caption(text: &str) -> bool {
-    let mut words = text.split_ascii_whitespace();
-    let what = words
-        .next()
-        .unwrap_or("")
-        .trim_end_matches('.')
-        .to_ascii_lowercase();
-    let said = words.next().unwrap_or("");
-    let number = said.trim_end_matches([':', '.', ',', ')']);
-    // `C.1` is in an appendix.
-    let number = number
-        .split_once('.')
-        .filter(|it| it.0.len() == 1)
-        .map_or(number, |it| it.1);
-    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
-    // `Listing 1 is the first run` is a sentence.
-    let is_apart =
-        text.ends_with(number) || said.ends_with([':', '.', ',', ')']) || words.next() == Some("-");
-    is_in(&what, LISTINGS) && is_number && is_apart
-}
-
-/// The letter of a case and what it stands for: `B ... polling on saturn`, `(b) polling on the sender`.
-fn case(line: &str) -> Option<[&str; 2]> {
-    const MARKS: [&str; 6] = ["...", "=", ")", ":", "-", "."];
-    let line = line
-        .trim_start_matches("- ")
-        .trim_start_matches(['(', '*', ' ']);
-    let (letter, rest) = line.split_at_checked(1)?;
-    let rest = rest.trim_start_matches(['*', ' ']);
-    let mark = MARKS.iter().find(|it| rest.starts_with(**it))?;
-    let said = rest[mark.len()..].trim_start_matches(['*', ' ']);
-    let is_letter = letter.bytes().all(|it| it.is_ascii_alphabetic());
-    let (_, clauses) = words_of(said);
-    let mut modes = clauses.iter().map(|it| ClauseMode::of(it, false));
-    let is_said = modes.any(|it| it.polls.is_some() && !it.is_unreal);
-    (is_letter && is_said && said.len() <= HEADING_MAX).then_some([letter, said])
-}
-
-/// The listings that a sentence's words name by their numbers, and whether the first is its own: `Listing 9: saturn during
-/// Listing 1`.
-pub fn listings(words: &str) -> (Vec<String>, bool) {
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let is_letter = |it: &str| it.len() == 1 && it.bytes().all(|it| it.is_ascii_alphabetic());
-    let named = (0..words.len()).filter(|at| is_in(words[*at], LISTINGS));
-    // `C.1` is in an appendix.
-    let number = |at: usize| {
-        let at = at + 1 + usize::from(words.get(at + 1).is_some_and(|it| is_letter(it)));
-        words
-            .get(at)
-            .copied()
-            .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))
-    };
-    let numbers = named.filter_map(|at| Some(format!("{} {}", words[at], number(at)?)));
-    let numbers = numbers.collect();
-    (numbers, words.first().is_some_and(|it| is_in(it, LISTINGS)))
-}
-
-/// The cells of a row: between bars, apart by several spaces, or a case and what it stands for. Empty if it is none.
-pub fn cells(line: &str) -> Vec<&str> {
-    let line = line.trim();
-    if let Some(case) = case(line) {
-        return case.into();
-    }
-    let is_barred = line.starts_with(['|', '!']);
-    let is_mark = |it: char| it.is_whitespace() || "'*`".contains(it);
-    if is_barred {
-        let bars = ["||", "!!"]
-            .into_iter()
-            .find(|it| line[1..].contains(it))
-            .unwrap_or("|");
-        let inner = line.trim_matches(['|', '!']);
-        return inner
-            .split(bars)
-            .map(|it| it.trim_matches(is_mark))
-            .collect();
-    }
-    let parts: Vec<&str> = line
-        .split("  ")
-        .map(|it| it.trim_matches(is_mark))
-        .filter(|it| !it.is_empty())
-        .collect();
-    let is_row = parts.len() >= 3
-        && parts
-            .iter()
-            .all(|it| it.len() < 40 && !it.ends_with(['.', ';']));
-    if is_row { parts } else { Vec::new() }
-}
-
-/// Whether a line is a row of a table, by the lines before and after it.
-fn is_row(line: &str, near: [Option<&str>; 2]) -> bool {
-    let is_barred = |line: &str| line.starts_with(['|', '!']);
-    let is_one = |line: &str| !cells(line).is_empty();
-    is_barred(line) || is_one(line) && near.iter().flatten().any(|it| is_one(it))
-}
-
-/// Whether a line is a rule, or the head of a screen of top.
-fn is_rule(line: &str) -> bool {
-    let is_ruled = line.len() > 2 && line.bytes().all(|it| b"=-~*#".contains(&it));
-    let begins = |it: &&str| line.starts_with(it);
-    let heads = ["last pid", "top - ", "#+B", "#+E", "#+b", "#+e"];
-    is_ruled || heads.iter().any(begins)
-}
-
-/// What a line is by its marks, and by the lines before and after it. `is_new` where no sentence goes on.
-fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> SentenceMark {
-    let is_alone = |near: Option<&str>| near.is_some_and(str::is_empty);
-    let is_short = line.len() <= HEADING_MAX && !line.ends_with(['.', '!', '?', ',', ';']);
-    let begins = line.starts_with(|it: char| it.is_ascii_uppercase()) || is_numbered(line);
-    let is_title = begins && (line.split(' ').count() <= 6 || setting(line).is_some());
-    let is_apart = after.is_some_and(is_rule) || is_alone(before) && is_alone(after);
-    let is_whole = !line.contains(". ");
-    let is_marked = line.starts_with(['=', '#', '*']) || is_textile(line);
-    let is_conclusion = ["=>", "==>"].iter().any(|it| line.starts_with(it));
-    match () {
-        () if is_row(line, [before, after]) || case(line).is_some() => SentenceMark::Row,
-        // Markup has blank lines around its headings; a listing has none around its comments.
-        () if line.starts_with("# ") && !is_alone(after) => SentenceMark::Comment,
-        () if is_short && is_marked && !is_conclusion => SentenceMark::Heading,
-        () if is_short && is_whole && is_section(line) => SentenceMark::Heading,
-        () if is_short && is_whole && line.ends_with(':') && is_new => SentenceMark::Heading,
-        () if is_short && is_whole && is_title && is_apart => SentenceMark::Heading,
-        () if is_short && is_alone(before) && after.is_some_and(is_rule) => SentenceMark::Heading,
-        () => SentenceMark::None,
-    }
-}
-
-/// Splits the text between findings into sentences: their ranges, and what their marks say.
-/// The first line is whole if `is_from_start`.
-pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>, SentenceMark)> {
-    let mut found = Vec::new();
-    let mut open: Option<usize> = None;
-    let mut at = 0;
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    for (index, line) in lines.iter().enumerate() {
-        let lead = line.len() - line.trim_start().len();
-        let nick = nick_end(line.trim());
-        let trimmed = &line.trim()[nick..];
-        let start = at + lead + nick;
-        let end = start + trimmed.len();
-        at += line.len();
-        let near = [index.checked_sub(1), Some(index + 1)];
-        let near = near.map(|at| at.and_then(|at| lines.get(at)).map(|it| it.trim()));
-        let begins = CONCLUSIONS.split(' ').any(|it| trimmed.starts_with(it))
-            || trimmed.starts_with("- ")
-            || defined(trimmed).is_some()
-            || nick > 0;
-        // What is left of a line of a tool is no heading.
-        let mark = match !begins && (index > 0 || is_from_start) {
-            true => mark_of(without_number(trimmed), near, open.is_none()),
-            false => SentenceMark::None,
-        };
-        let is_none = trimmed.is_empty() || is_rule(trimmed);
-        if is_none || begins || mark != SentenceMark::None {
-            found.extend(
-                open.take()
-                    .map(|from| (from..start - nick, SentenceMark::None)),
-            );
-        }
-        if is_none {
-            continue;
-        }
-        if mark != SentenceMark::None {
-            found.push((start..end, mark));
-            continue;
-        }
-        let mut from = open.take().unwrap_or(start);
-        for (mark, letter) in line.match_indices(['.', '!', '?', ':', ';']) {
-            let mark = at - line.len() + mark + 1;
-            let is_last = text[mark..].starts_with('\n') || mark == text.len();
-            let before = &text[..mark - 1];
-            let mut short = ["vs", "i.e", "e.g", "approx", "ca", "resp"].iter();
-            let begun = text.get(from..mark).unwrap_or("");
-            let is_begun = is_caption(begun) && begun.split_whitespace().count() == 2;
-            let is_short = short.any(|it| before.ends_with(it)) || is_begun;
-            let goes_on = letter == ":" || !text[mark..].starts_with([' ', ')']);
-            if mark > from && !is_short && (is_last || !goes_on) {
-                found.push((from..mark, SentenceMark::None));
-                from = mark;
-            }
-        }
-        open = text[from..end.max(from)]
-            .contains(|it: char| it.is_alphanumeric())
-            .then_some(from);
-    }
-    found.extend(open.map(|from| (from..text.len(), SentenceMark::None)));
-    found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_cut_into_sentences_labels_and_headings() {
-        let text = "We ran it twice. On the\nserver this was\nseen:\n\nSecond run\n----------\n=> fine\n- first: it ran\n";
-        let found: Vec<(&str, bool)> = sentences(text, true)
-            .into_iter()
-            .map(|(range, mark)| (text[range].trim(), mark == SentenceMark::Heading))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                ("We ran it twice.", false),
-                ("On the\nserver this was\nseen:", false),
-                ("Second run", true),
-                ("=> fine", false),
-                ("- first: it ran", false),
-            ]
-        );
-    }
 }

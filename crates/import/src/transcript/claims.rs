@@ -223,7 +223,9 @@ impl<'a> Reader<'a> {
         let (mut scopes, only) = self.scopes(clause);
         // `since tater is the weak one i turned it off on biscuit`
         let is_at = |it: &SwitchScope| match it {
-            SwitchScope::Host(name) => clause.contains(&format!(" on {} ", name.to_ascii_lowercase())),
+            SwitchScope::Host(name) => {
+                clause.contains(&format!(" on {} ", name.to_ascii_lowercase()))
+            }
             _ => false,
         };
         let lists = [" and ", " or "].iter().any(|it| clause.contains(it));

@@ -11,6 +11,7 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
+use crate::lines::layout;
 use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
 use crate::transcript::found::{
     Authors, CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
@@ -91,7 +92,7 @@ pub struct Context<'a> {
 /// The tests that numbered listings show: that before a caption below, and that behind one above.
 pub fn listings(statements: &[Statement], trials: &[ImportedTrial]) -> HashMap<String, u32> {
     let of = |statement: &Statement| {
-        let (numbers, is_caption) = prose::listings(&statement.sentence.words);
+        let (numbers, is_caption) = layout::listings(&statement.sentence.words);
         let number = numbers.into_iter().next().filter(|_| is_caption)?;
         let after = trials.partition_point(|it| it.place < statement.place);
         let is_below = statement.sentence.kind == SentenceKind::Conclusion;
@@ -460,7 +461,11 @@ impl Screen<'_> {
                 let of = tests.iter().position(|it| *it == last).unwrap_or_default();
                 let is_it = tests.get(of.wrapping_sub(usize::from(!is_second))) == Some(&at);
                 let weight = if is_it { 2 * CLOCK } else { -CLOCK };
-                reasons.push(reason(weight, "the text before it tells which of two", place));
+                reasons.push(reason(
+                    weight,
+                    "the text before it tells which of two",
+                    place,
+                ));
             }
             let is_earlier = |it: &&&Statement| it.sentence.has_any(EARLIER_TEST);
             if trial > place && self.labels.iter().any(|it| is_earlier(&it)) {
@@ -481,7 +486,7 @@ impl Screen<'_> {
                 reasons.push(reason(weight, "the text before it numbers the test", place));
             }
             let told = self.labels.iter().flat_map(|it| {
-                let (numbers, is_caption) = prose::listings(&it.sentence.words);
+                let (numbers, is_caption) = layout::listings(&it.sentence.words);
                 numbers.into_iter().skip(usize::from(is_caption))
             });
             let mut told = told.filter_map(|it| context.listings.get(&it));

@@ -11,7 +11,7 @@ use nicpoll_model::{
 
 use crate::cursor::MeasuredUnit;
 use crate::lines::address::{self, AddressMention};
-use crate::lines::prose::{self, KINDS, Sentence, is_in};
+use crate::lines::prose::{self, BOXES, KINDS, Sentence, is_in};
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 use crate::lines::ttcp;
 
@@ -281,10 +281,15 @@ impl HostNames {
                 };
                 let own = self.named_in(&format!(" {name} "));
                 let is_plain = is_in(phrase[0], "the a an my our this that other same");
-                if let Some(name) = own.first().filter(|_| !is_plain && self.named_in(&format!(" {} ", phrase[0])).is_empty()) {
+                if let Some(name) = own
+                    .first()
+                    .filter(|_| !is_plain && self.named_in(&format!(" {} ", phrase[0])).is_empty())
+                {
                     let known = kinds.entry(phrase.join(" "));
                     let name = String::from(*name);
-                    known.or_insert_with(|| Some(name.clone())).take_if(|it| *it != name);
+                    known
+                        .or_insert_with(|| Some(name.clone()))
+                        .take_if(|it| *it != name);
                 }
             }
             for (at, kind) in words.iter().enumerate().filter(|it| is_in(it.1, KINDS)) {
@@ -394,6 +399,22 @@ impl HostNames {
         };
         let joined = statements.iter().find_map(of);
         self.joined = joined.map(|it| it.map(String::from));
+    }
+
+    /// Takes `the gateway` for the only host that is no end of a trial.
+    pub fn take_box(&mut self, trials: &[ImportedTrial]) {
+        let is_end = |name: &String| {
+            trials
+                .iter()
+                .any(|it| Side::ALL.iter().any(|side| end(it, *side) == Some(name)))
+        };
+        let mut others = self.all.iter().filter(|it| !is_end(it));
+        let Some(name) = others.next().filter(|_| others.next().is_none()).cloned() else {
+            return;
+        };
+        for kind in BOXES.split(' ') {
+            self.call(kind, &name);
+        }
     }
 
     /// Takes a word for a host.

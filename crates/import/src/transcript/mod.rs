@@ -177,6 +177,7 @@ fn put_together(
     trials.sort_by_key(|it| it.place);
     let statements = std::mem::take(&mut walked.statements);
     names::complete(&mut trials, &statements, &walked);
+    walked.hosts.take_box(&trials);
     let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);

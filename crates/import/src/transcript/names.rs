@@ -14,10 +14,14 @@ const LEAD: usize = 4;
 /// Sentences right before a test.
 const NEAR: usize = 2;
 const LEAD_BYTES: u64 = 1000;
+/// Most sentences on all tests that are looked at.
+const LEARNT_MAX: usize = 64;
 /// Words for another than the author: what they measured ran on hosts of their own.
 const OTHERS: &str = "she he his their someone somebody student students colleague friend reader customer guest commenter writes encloses";
 /// Words of a sentence that says which way all tests run.
 const STANDING: &str = "always everything all unless throughout every each whole below";
+/// Phrases of a test that runs from the server.
+const REVERSED: &str = "with r|add a r|just r|then r|now r|this r|reverse|reversed";
 /// Most words between the host that sends and the one that receives.
 const GOAL_WITHIN: usize = 8;
 
@@ -291,9 +295,9 @@ fn by_direction(
         });
         let way = way.or_else(|| {
             let is_own = !is_foreign(statements, trial);
-            let standing = standing.iter().filter(|_| is_own);
-            let mut of = standing.rev();
-            let known = of.find(|it| authors.is_one(&it.0, &trial.place) && it.0 < trial.place)?;
+            let said = standing.partition_point(|it| it.0 < trial.place);
+            let mut of = standing[..said].iter().rev().take(LEARNT_MAX);
+            let known = of.find(|it| is_own && authors.is_one(&it.0, &trial.place))?;
             Some(known.1.clone().map(Some))
         });
         let Some(way) = way else {
@@ -376,7 +380,7 @@ fn by_repetition(
             let sentence = &it.sentence;
             let mut named = hosts.named_in(&sentence.words).into_iter();
             let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
-            is_other || sentence.turns_round()
+            is_other || sentence.turns_round() || sentence.has_any(REVERSED)
         };
         let mut lead = statements[from..until].iter().rev().take(LEAD);
         if !lead.any(parts) && !is_foreign(statements, trial) {
@@ -417,6 +421,18 @@ fn direction(
     if let Some(to) = client {
         return Some([other(&to), Some(to)]);
     }
+    // `quince: a desktop, the one that sends`
+    let named = hosts.named_in(&sentence.words);
+    if let [one] = &named[..] {
+        let one = String::from(*one);
+        let is = |verbs: [&str; 2]| verbs.iter().any(|it| sentence.find(it).is_some());
+        if is(["one that sends", "one which sends"]) {
+            return Some([Some(one.clone()), other(&one)]);
+        }
+        if is(["one that receives", "one which receives"]) {
+            return Some([other(&one), Some(one)]);
+        }
+    }
     (0..words.len()).find_map(|at| {
         let one = host(at)?;
         let next = words.get(at + 1).copied().unwrap_or("");
@@ -426,7 +442,9 @@ fn direction(
             let to = to.or_else(|| other(&one).filter(|_| is_from))?;
             return Some([Some(one), Some(to)]);
         }
-        let part = if is_in(next, "is as was") {
+        let part = if is_in(next, "that who which") {
+            words.get(at + 2).copied().unwrap_or("")
+        } else if is_in(next, "is as was") {
             let mut near = words[at + 2..].iter().copied().take(3);
             let part = near.find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS));
             part.unwrap_or("")

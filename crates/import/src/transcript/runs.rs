@@ -46,10 +46,17 @@ pub fn of_netrate(
         let rate = of("approximate_packets_per_second");
         let is_alone = blast.lines.len() == 1 && blast.command.is_none();
         let same = trials.iter().position(|it| {
-            let mut figures = it.figures.iter().filter(|it| it.name == "approximate_packets_per_second");
+            let mut figures = it
+                .figures
+                .iter()
+                .filter(|it| it.name == "approximate_packets_per_second");
             is_alone && figures.any(|it| it.value.to_bits() == rate)
         });
-        match known.get(&print).filter(|_| of("send_calls") != 0).or(same.as_ref()) {
+        match known
+            .get(&print)
+            .filter(|_| of("send_calls") != 0)
+            .or(same.as_ref())
+        {
             Some(same) => trials[*same].quoted_again.push(trial.place),
             None => {
                 known.insert(print, trials.len());

@@ -22,6 +22,9 @@ const LEAD: usize = 2;
 /// Most tests that a sentence takes back.
 const RETRACTED_MAX: usize = 16;
 
+/// Most sentences and switches above that are looked at for a test with a number.
+const ABOVE_MAX: usize = 512;
+
 /// Later tests are not numbered in sentences.
 const NUMBER_MAX: usize = 64;
 
@@ -294,21 +297,23 @@ impl<'a> Teller<'a> {
             it.sentence.kind == SentenceKind::Heading
                 && (is_one(first) || is_run && is_one(words.next()))
         };
-        let heads = self
-            .statements
-            .iter()
-            .filter(|it| it.place < *place && it.place.file == place.file);
-        let head = heads.filter(is_headed).last();
+        let here = self.statements.partition_point(|it| it.place < *place);
+        let above = self.statements[..here].iter().rev().take(ABOVE_MAX);
+        let mut heads = above.filter(|it| it.place.file == place.file);
+        let head = heads.find(is_headed);
         let of = head.map(|it| self.trials.partition_point(|trial| trial.place < it.place));
         let of = of.or_else(|| nth_test(&self.trials[..before], number.parse().ok()?));
         let trial = self.trials[..before].get(of?)?;
         let claim = |side| {
             let scope = SwitchScope::Host(found::end(trial, side)?.clone());
-            let all = self.switches.iter().chain(&self.found);
-            let of = all.filter(|it| {
-                it.place < trial.place && (it.scope == scope || it.scope == SwitchScope::All)
-            });
-            let polls = of.max_by_key(|it| it.place)?.is_polling?;
+            let last = |all: &[PollingSwitch]| {
+                let until = all.partition_point(|it| it.place < trial.place);
+                let mut near = all[..until].iter().rev().take(ABOVE_MAX);
+                let of = near.find(|it| it.scope == scope || it.scope == SwitchScope::All)?;
+                Some((of.place, of.is_polling))
+            };
+            let said = [last(self.switches), last(&self.found)];
+            let polls = said.into_iter().flatten().max_by_key(|it| it.0)?.1?;
             Some((scope, polls))
         };
         Side::ALL.into_iter().map(claim).collect()

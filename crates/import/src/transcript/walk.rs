@@ -11,7 +11,7 @@ use crate::cursor::Cursor;
 use crate::lines;
 use crate::lines::prose::{self, DOUBTS, POLLING_SWITCHES, Sentence, SentenceKind, SentenceMark};
 use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
-use crate::lines::{Budget, address, command};
+use crate::lines::{Budget, address, command, layout};
 use crate::plain::Plain;
 use crate::transcript::found::{
     BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun, Scene,
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
         let text = String::from_utf8_lossy(&self.plain.bytes[from.min(end)..end]);
         let is_near = from == self.prose_from;
         self.authors(&text, from);
-        for (range, mut mark) in prose::sentences(&text, from == 0) {
+        for (range, mut mark) in layout::sentences(&text, from == 0) {
             let of = &text[range.clone()];
             let last = self.out.statements.last().map(|it| it.place);
             let is_after_output = is_near && self.output.is_some() && last < self.output;
@@ -213,7 +213,7 @@ impl<'a> Walk<'a> {
             {
                 mark = SentenceMark::Caption;
             }
-            if prose::is_caption(of) {
+            if layout::is_caption(of) {
                 let is_below = *self.captions_below.get_or_insert(is_after_output);
                 if is_below && is_near && self.output.is_some() {
                     mark = SentenceMark::Caption;
@@ -228,6 +228,9 @@ impl<'a> Walk<'a> {
             let Some(mut sentence) = Sentence::of(of, mark, is_after_output) else {
                 continue;
             };
+            if mark == SentenceMark::Row {
+                sentence.cells = layout::cells(of).into_iter().map(String::from).collect();
+            }
             self.called = self.called.take().or_else(|| sentence.calls_polling());
             if let Some(name) = &self.called {
                 sentence.take_for_polling(name);
@@ -235,10 +238,10 @@ impl<'a> Walk<'a> {
             if self.out.statements.len() == STATEMENTS_MAX {
                 return;
             }
-            for name in prose::called(&text[range.clone()]) {
+            for name in layout::called(&text[range.clone()]) {
                 self.out.hosts.add(name);
             }
-            for name in prose::listed(&text[range.clone()]) {
+            for name in layout::listed(&text[range.clone()]) {
                 if self.is_placed(name) {
                     self.out.hosts.add(name);
                 }
@@ -267,7 +270,7 @@ impl<'a> Walk<'a> {
                 self.out.hosts.add(&between);
                 self.out.hosts.call("router", &between);
             }
-            if let Some(name) = prose::defined(line).filter(|it| self.is_placed(it)) {
+            if let Some(name) = layout::defined(line).filter(|it| self.is_placed(it)) {
                 self.out.hosts.add(name);
             }
             for (address, name) in hosts {
@@ -279,7 +282,7 @@ impl<'a> Walk<'a> {
             let is_posted = line.starts_with("Posted: ") && !above.trim().is_empty();
             if let Some(name) = Some(above.trim())
                 .filter(|_| is_posted)
-                .or(prose::author(line))
+                .or(layout::author(line))
             {
                 let place = self.place_of(&(at..at + line.trim_end().len()));
                 if self.out.authors.of(&place) != name {

@@ -422,6 +422,14 @@ impl Trial {
         figures.is_some_and(|figures| figures.polls.is_none())
     }
 
+    /// Returns why it has no part in the figures; `None` if it has.
+    pub fn reason_void(&self) -> Option<&str> {
+        let validity = &self.validity;
+        let unproven = validity.unproven.as_deref().filter(|_| !self.is_in_force());
+        let external = validity.external.as_deref();
+        external.or(validity.failure.as_deref()).or(unproven)
+    }
+
     /// Returns the figures if the trial gave a result under a setting that was in force, and nothing external voids it.
     pub fn result(&self) -> Option<&TrialFigures> {
         let counts = self.validity.is_kept() && self.validity.failure.is_none();

@@ -470,7 +470,19 @@ impl Running<'_> {
         let winner = self.race.choice();
         found.winner = winner.map(|it| String::from(settings[it].name()));
         let margin = figure(100.0 * (MARGIN - 1.0));
+        let is_void = self
+            .trials
+            .iter()
+            .all(|it| self.request.result(it).value.is_none());
+        let void = self
+            .trials
+            .iter()
+            .find_map(Trial::reason_void)
+            .filter(|_| is_void);
         found.because = match winner {
+            None if void.is_some() => {
+                format!("no trial gave a figure: {}", void.unwrap_or_default())
+            }
             None if self.request.limits.is_empty() => String::from("no candidate gave a figure"),
             None => format!(
                 "no setting that was tried is shown to keep {}; lower the load, or allow more with --keep",

@@ -6,7 +6,7 @@
 
 use nicpoll_model::numbers::{MISSING, aligned, figure};
 use nicpoll_model::{
-    CountingCost, CpuSource, EventCounter, IntervalMethod, Measure, Study, Trial, Validity, Warning,
+    CountingCost, CpuSource, EventCounter, IntervalMethod, Measure, Study, Trial, Warning,
 };
 
 use super::answer::measures;
@@ -149,7 +149,7 @@ fn share_of_a_core(cost: &CountingCost) -> String {
 
 fn write_voids(part: &mut Part, study: &Study) {
     let voids = study.trials.iter();
-    let voids = voids.filter_map(|trial| Some((words(reason_of(trial)?), trial)));
+    let voids = voids.filter_map(|trial| Some((words(trial.reason_void()?), trial)));
     let reasons = grouped(voids);
     let void: usize = reasons.iter().map(|(_, trials)| trials.len()).sum();
     if void == 0 {
@@ -159,24 +159,14 @@ fn write_voids(part: &mut Part, study: &Study) {
     part.heading(format!("Trials without a figure: {void} of {all}"));
     for (_, trials) in &reasons {
         let lead = format!("{:>3} x  ", trials.len());
-        let reason = reason_of(trials[0]).unwrap_or_default();
-        let differing = trials.iter().any(|trial| reason_of(trial) != Some(reason));
+        let reason = trials[0].reason_void().unwrap_or_default();
+        let differing = trials
+            .iter()
+            .any(|trial| trial.reason_void() != Some(reason));
         let such_as = if differing { "such as: " } else { "" };
         let text = format!("{such_as}{reason}: {}", named(trials));
         part.item(lead, Ink::Plain, text);
     }
-}
-
-/// Returns why a trial has no part in the figures.
-fn reason_of(trial: &Trial) -> Option<&str> {
-    let Validity {
-        external,
-        failure,
-        unproven,
-        ..
-    } = &trial.validity;
-    let unproven = unproven.as_deref().filter(|_| !trial.is_in_force());
-    external.as_deref().or(failure.as_deref()).or(unproven)
 }
 
 /// Returns a reason without its figures, in which trials of one reason differ.
