@@ -109,7 +109,11 @@ pub fn author(line: &str) -> Option<&str> {
         );
         count.parse::<u32>().ok().filter(|_| !is_role).map(|_| it.0)
     });
-    let says = says.or(posts);
+    // `halvorsen      Posted: Sun Jan 15, 2012 7:12 pm`
+    let posted = line
+        .split_once("  ")
+        .filter(|it| it.1.trim_start().starts_with("Posted: "));
+    let says = says.or(posts).or(posted.map(|it| it.0));
     let by = BY.split('|').find_map(|it| line.strip_prefix(it));
     let said = by.or(says).or_else(|| {
         let mut words = line.split_whitespace();

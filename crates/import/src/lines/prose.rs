@@ -81,7 +81,8 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
     not say whether|not say where|can t assign|cannot assign|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
     don t trust|do not trust|no names|no name|no date|no notes|no labels|no details|no host|do not build on|don t build on|not know any more|without name";
 /// Phrases of hosts that are as they came, and those that say so of all.
-pub const UNTOUCHED: &str = "not touched|untouched|left alone|left as it was|left as it is";
+pub const UNTOUCHED: &str =
+    "not touch|not touched|didn t touch|untouched|left alone|left as it was|left as it is";
 pub const ALL_UNTOUCHED: &str = "touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
     as installed|as delivered|as shipped|nothing switched on|nothing turned on|anything switched on|nothing enabled|untuned";
 /// Phrases of what is of no test that the text shows.

@@ -169,8 +169,14 @@ impl<'a> Reader<'a> {
         self.polled.extend(polled);
         if !claims.is_empty() {
             self.last.clone_from(&claims);
-        } else if !is_topic && !sentence.asks {
-            claims = self.untouched(sentence);
+        }
+        if (!claims.is_empty() || !is_topic) && !sentence.asks {
+            let said = claims.clone();
+            let other = self.untouched(sentence).into_iter();
+            let is_new = |it: &Claim| {
+                said.is_empty() || it.0 != SwitchScope::All && said.iter().all(|one| one.0 != it.0)
+            };
+            claims.extend(other.filter(is_new));
         }
         let is_open = claims.is_empty() && (is_topic || sentence.moves());
         (!is_open).then_some(claims)
@@ -313,7 +319,12 @@ impl<'a> Reader<'a> {
         let mut words = clause.split_whitespace();
         let is_also =
             words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
-        let is_added = clause.split_whitespace().count() <= ADDED_MAX + 2;
+        let size = clause.split_whitespace().count();
+        let ends = [" too ", " also ", " as well "]
+            .iter()
+            .any(|it| clause.ends_with(it));
+        let is_added =
+            size <= ADDED_MAX + 2 || ends && scopes.len() == 1 && size <= 2 * ADDED_MAX + 2;
         let begins = [" but not ", " not ", " and not "]
             .iter()
             .any(|it| clause.starts_with(it));

@@ -259,7 +259,10 @@ impl Context<'_> {
             // A terminal that ran a test, or prose in between: the screen may be another's.
             let statements = &self.statements[scene.statements.clone()];
             let last = statements.last().filter(|it| Some(it.place) > scene.prompt);
-            let is_same = last.is_some_and(|it| it.sentence.has_any(SAME_HOST));
+            // Output of a test in between may be of another terminal.
+            let tests = |place: &SourcePlace| self.trials.partition_point(|it| it < place);
+            let is_apart = scene.prompt.is_some_and(|it| tests(&it) + 1 < tests(place));
+            let is_same = last.is_some_and(|it| it.sentence.has_any(SAME_HOST)) && !is_apart;
             let weight = match scene.host.basis {
                 ImportedBasis::Mapped => 2 * ASKED,
                 ImportedBasis::Inferred if last.is_none() => EARLIER,

@@ -247,7 +247,8 @@ impl<'a> Teller<'a> {
             let is_torn = read.as_ref().is_some_and(|it| is_torn(it));
             let read = read.filter(|_| !is_torn);
             // `No slot is free, sorry.` takes back nothing that another sentence says.
-            let is_topic = reader.is_topic[usize::from(!sentence.words.ends_with(" sorry "))];
+            let is_slip = sentence.has_any("sorry|by mistake");
+            let is_topic = reader.is_topic[usize::from(!is_slip)];
             self.retract(statement, before, of.is_none() && is_topic);
             let near = of
                 .or(self.trials.get(before))
@@ -372,8 +373,14 @@ impl<'a> Teller<'a> {
     /// Leaves the tests before open if a sentence takes back what is said of them, and not of which.
     fn retract(&mut self, statement: &Statement, before: usize, is_of_any: bool) {
         if is_of_any && statement.sentence.has_any(RETRACTS) {
+            // Of the tests since the last command.
+            let last = self.commands.partition_point(|it| *it < statement.place);
+            let since = last.checked_sub(1).map(|at| self.commands[at]);
             let file = self.trials[..before].iter().rev();
             let file = file.take_while(|it| it.place.file == statement.place.file);
+            let is_told = |it: &&ImportedTrial| since.is_none_or(|since| since < it.place);
+            let is_none = self.trials[..before].last().is_some_and(|it| !is_told(&it));
+            let file = file.filter(|_| !is_none);
             let open = |it: &ImportedTrial| {
                 let all = switch((SwitchScope::All, false), statement, Some(it));
                 (it.place, open(all))

@@ -613,7 +613,9 @@ impl<'a> Walk<'a> {
         let mut lines = before.rsplit('\n');
         let line = lines.next().unwrap_or(before);
         let above = lines.take(3).find(|it| !it.trim().is_empty());
-        line.contains(|it: char| it == '>' || it.is_ascii_alphabetic())
+        let is_within = before.rfind("[quote") > before.rfind("[/quote]");
+        is_within
+            || line.contains(|it: char| it == '>' || it.is_ascii_alphabetic())
             || above.is_some_and(|it| it.trim_end().ends_with(" wrote:"))
     }
 
