@@ -69,8 +69,7 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     if cursor.bytes[mark] == b':' && !(text.starts_with(b"[") && text.contains(&b'@')) {
         return None;
     }
-    let known = cursor.attempt(|cursor| echo(cursor.spaces()));
-    let known = known.or_else(|| cursor.attempt(|cursor| command(cursor.spaces())));
+    let known = cursor.attempt(|cursor| command(cursor.spaces()));
     // Of another command the prompt says whose terminal it is.
     let other = || {
         let mut before = cursor.bytes[..began].iter().rev();
@@ -104,7 +103,6 @@ pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
 
 /// Reads `echo 200000 > /sys/class/net/em0/gro_flush_timeout` as a command of sysctl.
 fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
-    let _ = cursor.words("sudo ");
     cursor.words("echo ")?;
     cursor.spaces();
     let value = cursor.word(24, |it| it.is_ascii_graphic() && it != b'>')?;
@@ -128,6 +126,9 @@ fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
 /// Reads a tool's name and its arguments.
 fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
     let _ = cursor.words("sudo ");
+    if let Some(command) = cursor.attempt(echo) {
+        return Some(command);
+    }
     let whole = cursor.attempt(|cursor| {
         let path = cursor.word(48, |it| it.is_ascii_alphanumeric() || b"/._".contains(&it))?;
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -321,6 +322,9 @@ pub const POLLING_VARIABLE: &str = "kern.polling.enable";
 
 /// Those by which Linux polls, from system calls or by a timer; the last part of their names.
 pub const LINUX_POLLING: [&str; 3] = ["busy_poll", "busy_read", "gro_flush_timeout"];
+
+/// The files of an interface by which Linux polls; the last part of their names.
+pub const DEFERRAL: [&str; 2] = ["gro_flush_timeout", "napi_defer_hard_irqs"];
 
 /// What a command sets, as names and values; empty for one that only prints.
 pub fn set_by(command: &ToolCommand) -> Vec<(String, String)> {

@@ -331,7 +331,7 @@ impl ClauseMode {
                 && (*it != "switch" || at == 0 || is_in(words[at - 1], "i we to and then now"))
         };
         (words.iter().enumerate().any(is_verb) && has("on off") && !is_place)
-            .then_some(is_on && !has("nobody never not"))
+            .then_some(is_on && !has("nobody never not nothing"))
     }
 }
 

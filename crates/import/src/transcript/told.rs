@@ -352,7 +352,11 @@ impl<'a> Teller<'a> {
         let next = self.commands.partition_point(|it| it < place);
         let is_within = |it: &SourcePlace| it.file == place.file && it.start_byte < place.end_byte;
         let is_begun = is_begun && !self.commands.get(next).is_some_and(is_within);
-        is_begun && (is_unread && changes || (is_unread || hints) && self.leads(index, before))
+        // `Then I ticked the box on both`
+        let sentence = &self.statements[index].sentence;
+        let is_done = is_nothing && sentence.has("then now next") && sentence.parts().all;
+        let is_open = is_unread && changes || is_done && changes;
+        is_begun && (is_open || (is_unread || hints) && self.leads(index, before))
     }
 
     /// Whether a statement leads to a test, and no command says what it introduces.

@@ -161,7 +161,7 @@ fn is_told_again(known: &PrintedEnd, end: &PrintedEnd) -> bool {
     match (known.block.is_bare(), end.block.is_bare()) {
         (false, false) => is_cut && !is_next && words(known) == words(end),
         // Lines picked out of a text follow each other; a repetition is elsewhere.
-        (true, true) => !is_next && end.block.is_quoted,
+        (true, true) => end.block.is_quoted,
         _ => end.block.is_quoted || known.block.is_bare(),
     }
 }
@@ -283,6 +283,9 @@ fn by_place(pairs: &[Option<EndPair>]) -> Vec<(usize, usize)> {
     found
 }
 
+/// Lines between the results of both ends of a transfer, where one listing has both.
+const NEXT_LINES: u32 = 3;
+
 fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     let both_say_ports = one.way().is_some() && other.way().is_some();
     let hosts = (&one.host().name, &other.host().name);
@@ -294,7 +297,8 @@ fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     let is_as_long = apart <= 2.0;
     // The two ends of one transfer of ttcp count the same in nearly the same time.
     let is_ttcp = one.stream.id.starts_with("ttcp") && other.stream.id.starts_with("ttcp");
-    let is_same = a.value.bytes == b.value.bytes && apart < 0.05 + a.value.end / 200.0;
+    let is_next = a.place.file == b.place.file && a.place.line.abs_diff(b.place.line) <= NEXT_LINES;
+    let is_same = (a.value.bytes == b.value.bytes || is_next) && apart < 0.05 + a.value.end / 200.0;
     let are_two = hosts.0 != hosts.1 && are_known || !are_known && is_ttcp && is_same;
     let ratio = a.value.bits_per_second / b.value.bits_per_second;
     let is_near = one.is_udp || (0.95..1.05).contains(&ratio);

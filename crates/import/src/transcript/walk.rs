@@ -11,7 +11,7 @@ use crate::cursor::Cursor;
 use crate::lines;
 use crate::lines::prose::{self, DOUBTS, POLLING_SWITCHES, Sentence, SentenceKind, SentenceMark};
 use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
-use crate::lines::{Budget, address, command, layout};
+use crate::lines::{Budget, address, command, layout, ttcp};
 use crate::plain::Plain;
 use crate::transcript::found::{
     BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun, Scene,
@@ -415,9 +415,16 @@ impl<'a> Walk<'a> {
         let is_alone = named.iter().any(|it| it.eq_ignore_ascii_case(first));
         let is_label = sentence.introduces && (words.len() <= 6 || is_alone) && !is_way;
         let is_at = |name: &str| {
-            let small = name.to_ascii_lowercase();
+            let on = format!(" on {} ", name.to_ascii_lowercase());
             let leads = sentence.introduces || !sentence.is_whole;
-            words.len() <= 16 && leads && sentence.find(&format!("on {small}")).is_some()
+            // `do this on node-b, nothing on node-a:`
+            let is_not = |it: &str| {
+                ["nothing", "not", "no"]
+                    .iter()
+                    .any(|no| it.contains(&format!(" {no} ")))
+            };
+            let mut clauses = sentence.clauses.iter();
+            words.len() <= 16 && leads && clauses.any(|it| it.contains(&on) && !is_not(it))
         };
         let at = named.iter().rev().find(|name| is_at(name));
         let name = match (&named[..], &words[..]) {
@@ -702,6 +709,13 @@ impl<'a> Walk<'a> {
             it.is_over() && (is_new || line.value.start == 0.0)
         });
         let is_ttcp = line.value.id.starts_with("ttcp");
+        // The command at hand is that of the other end.
+        let is_elsewhere = is_elsewhere
+            || is_ttcp
+                && self.block.as_ref().is_some_and(|block| {
+                    let sends = block.command.as_ref().map(|it| it.has('c'));
+                    sends.is_some_and(|sends| sends != (line.value.id == ttcp::SENDER))
+                });
         if is_elsewhere || (is_parted || is_ttcp) && is_of_next {
             self.end_block();
         }
@@ -780,6 +794,11 @@ impl<'a> Walk<'a> {
     /// Records the settings other than polling that a command makes.
     fn knobs(&mut self, command: &ToolCommand, host: Option<String>, place: SourcePlace) {
         for (name, value) in command::set_by(command) {
+            // An example in an explanation, for all that is known.
+            let is_file = command::DEFERRAL.iter().any(|it| name.ends_with(it));
+            if is_file && !command.is_prompted && host.is_none() {
+                continue;
+            }
             if name == command::POLLING_VARIABLE {
                 self.switch(host.clone(), value != "0", true, place);
                 continue;
