@@ -81,7 +81,8 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
         let end = name.find(|it: char| !it.is_ascii_alphanumeric() && it != '-')?;
         let is_closed = name[end..].starts_with(['*', '"', '`', '\'', ',']);
         let is_said = is_in(&before, "called named hostname has is") || is_in(&before, KINDS);
-        (is_said && is_closed && end > 1).then_some(&name[..end])
+        let is_name = !is_common(&name[..end].to_ascii_lowercase());
+        (is_said && is_closed && is_name && end > 1).then_some(&name[..end])
     });
     named.collect::<Vec<&str>>().into_iter()
 }

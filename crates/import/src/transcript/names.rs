@@ -47,7 +47,7 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
         let other = hosts.other(name).map(String::from)?;
         (authors.0.is_empty() || known.contains(&(author, other.clone()))).then_some(other)
     };
-    by_two(trials, &other, (hosts, authors));
+    by_two(trials, statements, &other, (hosts, authors));
     by_elimination(trials, &named, &other, (hosts, authors));
     by_direction(trials, statements, &other, (hosts, authors));
     by_server(trials, statements, hosts, (authors, is_reversed));
@@ -60,9 +60,10 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     }
 }
 
-/// Names the addresses that only ever stand across from one of two hosts.
+/// Names the ends that are not said, and the addresses, that only ever stand across from one of two hosts.
 fn by_two(
     trials: &mut [ImportedTrial],
+    statements: &[Statement],
     other_of: &dyn Fn(&str, &str) -> Option<String>,
     (hosts, authors): (&HostNames, &Authors),
 ) {
@@ -80,6 +81,16 @@ fn by_two(
     }
     for trial in trials {
         let author = authors.of(&trial.place);
+        let is_own = !is_foreign(statements, trial);
+        let across_from = |it: &Option<String>| {
+            let host = it.as_ref().filter(|it| is_own && hosts.has(it))?;
+            other_of(host, author)
+        };
+        match (&trial.sender, &trial.receiver) {
+            (one @ Some(_), None) => trial.receiver = across_from(one),
+            (None, one @ Some(_)) => trial.sender = across_from(one),
+            _ => {}
+        }
         for end in [&mut trial.sender, &mut trial.receiver]
             .into_iter()
             .flatten()

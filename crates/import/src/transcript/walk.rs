@@ -427,7 +427,24 @@ impl<'a> Walk<'a> {
             words.len() <= 16 && leads && clauses.any(|it| it.contains(&on) && !is_not(it))
         };
         let at = named.iter().rev().find(|name| is_at(name));
+        // `and duke says`
+        let saying = match &words[..] {
+            [.., name, verb]
+                if prose::is_in(
+                    verb,
+                    "says said shows showed printed prints reports reported had",
+                ) =>
+            {
+                self.out
+                    .hosts
+                    .named_in(&format!(" {name} "))
+                    .first()
+                    .map(|it| String::from(*it))
+            }
+            _ => None,
+        };
         let name = match (&named[..], &words[..]) {
+            _ if saying.is_some() => saying,
             ([one], _) if is_label => Some(String::from(*one)),
             _ if at.is_some() => at.map(|name| String::from(*name)),
             ([], [.., before, name]) if is_label && ["on", "at", "host"].contains(before) => {
