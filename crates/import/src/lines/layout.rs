@@ -52,17 +52,36 @@ pub fn listed(text: &str) -> Vec<&str> {
     let lists = words.windows(5).filter(|it| {
         let [first, before] = [it[0], it[1]].map(str::to_ascii_lowercase);
         let is_are = before == "are" && is_in(&first, MACHINES) || is_in(&first, "mine ours");
-        (is_are || is_in(&before, "called named")) && it[3] == "and" && !it[2].ends_with(',')
+        // `Two identical hosts, pogo and zippy`
+        let is_pair = before
+            .strip_suffix(',')
+            .is_some_and(|it| is_in(it, MACHINES));
+        (is_are || is_pair || is_in(&before, "called named"))
+            && it[3] == "and"
+            && !it[2].ends_with(',')
     });
     // `duke is a P3/733`
     let kinds = words
         .windows(4)
         .filter(|it| it[1] == "is" && is_in(it[2], "a an") && is_made(it[3]));
     let kinds = kinds.map(|it| it[0]);
+    // `brick is my desktop`, `oakley is the little file server`
+    let owned = words.windows(6).filter(|it| {
+        let bare = |it: &&str| {
+            it.trim_matches(|it: char| !it.is_ascii_alphanumeric())
+                .to_ascii_lowercase()
+        };
+        let is_kind = |it: &String| is_in(it, KINDS) || is_in(it, MACHINES) || it == "server";
+        it[1] == "is"
+            && is_in(it[2], "my our the a an")
+            && it[3..].iter().map(|it| bare(it)).any(|it| is_kind(&it))
+    });
+    let owned = owned.map(|it| it[0]);
     let names = lists
         .flat_map(|it| [it[2], it[4]])
         .chain(single)
         .chain(kinds)
+        .chain(owned)
         .chain(made);
     let names = names.map(|it| it.trim_matches(|it: char| !it.is_ascii_alphanumeric()));
     let is_name = |it: &&str| address::is_name(it) && !is_common(&it.to_ascii_lowercase());

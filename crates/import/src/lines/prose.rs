@@ -205,10 +205,9 @@ impl ClauseMode {
         let is_number = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
+        let mut as_was = ["how it was", "as it was", "as it is", "how it is"].iter();
+        let is_as_was = as_was.any(|it| clause.contains(it));
         // `the kernel polls` explains how it works.
-        let is_as_was = ["how it was", "as it was", "as it is", "how it is"]
-            .iter()
-            .any(|it| clause.contains(it));
         let is_poll = |at: &usize| match words[*at] {
             "it" => is_it && words[0] != "because" && !is_as_was,
             "polls" => !is_in(word(at.checked_sub(1)), WORKERS),
@@ -240,14 +239,7 @@ impl ClauseMode {
         let off = off.count();
         let is_short = words.len() <= 4;
         let is_on = has(ON) || has(CHANGES) || has("both only polls polled") || is_short;
-        // `busy_poll is 50`, `all busy poll sysctls are 0`
-        let valued = (0..words.len()).find_map(|at| {
-            let is_variable = SWITCH_WORDS.iter().any(|it| words[at].ends_with(it));
-            let mut near = words[at + 1..].windows(2).take(3);
-            let value = near.find(|it| is_in(it[0], "is are at to"))?[1];
-            let is_off = is_in(value, "0 zero") && (is_variable || is_in(words[at], POLLS));
-            (is_off || is_variable && is_number(value)).then_some(!is_off)
-        });
+        let valued = value_said(&words);
         let polls_now = match (polls.is_empty(), interrupts) {
             _ if valued.is_some() => valued,
             // `polling=0/1` counts ends.
@@ -311,7 +303,7 @@ impl ClauseMode {
         if is_label && matches!(own[..], ["on" | "off", "at" | "again" | "everywhere", ..]) {
             return Some(own[0] == "on");
         }
-        if is_label && words.len() <= 3 && (is_in(last, "without off") || words == ["with"]) {
+        if is_label && words.len() <= 3 && is_in(last, "without off with") {
             return Some(last == "with");
         }
         // `left it on on tater`
@@ -326,11 +318,7 @@ impl ClauseMode {
         }
         let is_on = has("on") && !has("off");
         let is_place = clause.contains(" on a ") || clause.contains(" on the same ");
-        let is_verb = |(at, it): (usize, &&str)| {
-            is_in(it, SWITCHES)
-                && (*it != "switch" || at == 0 || is_in(words[at - 1], "i we to and then now"))
-        };
-        (words.iter().enumerate().any(is_verb) && has("on off") && !is_place)
+        (switches(&words) && has("on off") && !is_place)
             .then_some(is_on && !has("nobody never not nothing"))
     }
 }
@@ -597,7 +585,7 @@ impl Sentence {
 
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
-        const LABEL: &str = "here sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
+        const LABEL: &str = "here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces for once more time everywhere anywhere";
@@ -624,6 +612,18 @@ impl Sentence {
             is_name(it) || is_number(it) || is_switch || LISTS.iter().any(|list| is_in(it, list))
         })
     }
+}
+
+/// What `busy_poll is 50` and `all busy poll sysctls are 0` say.
+fn value_said(words: &[&str]) -> Option<bool> {
+    (0..words.len()).find_map(|at| {
+        let is_variable = SWITCH_WORDS.iter().any(|it| words[at].ends_with(it));
+        let mut near = words[at + 1..].windows(2).take(3);
+        let value = near.find(|it| is_in(it[0], "is are at to"))?[1];
+        let is_off = is_in(value, "0 zero") && (is_variable || is_in(words[at], POLLS));
+        let is_number = value.starts_with(|it: char| it.is_ascii_digit());
+        (is_off || is_variable && is_number).then_some(!is_off)
+    })
 }
 
 /// Whether words switch something; a switch may also be a thing.

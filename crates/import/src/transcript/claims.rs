@@ -171,15 +171,20 @@ impl<'a> Reader<'a> {
             self.last.clone_from(&claims);
         }
         if (!claims.is_empty() || !is_topic) && !sentence.asks {
-            let said = claims.clone();
-            let other = self.untouched(sentence).into_iter();
-            let is_new = |it: &Claim| {
-                said.is_empty() || it.0 != SwitchScope::All && said.iter().all(|one| one.0 != it.0)
-            };
-            claims.extend(other.filter(is_new));
+            self.add_untouched(sentence, &mut claims);
         }
         let is_open = claims.is_empty() && (is_topic || sentence.moves());
         (!is_open).then_some(claims)
+    }
+
+    /// Adds what a sentence says of hosts that are as they came.
+    fn add_untouched(&self, sentence: &Sentence, claims: &mut Vec<Claim>) {
+        let mut others = self.untouched(sentence);
+        if !claims.is_empty() {
+            others.retain(|it| it.0 != SwitchScope::All);
+            others.retain(|it| claims.iter().all(|one| one.0 != it.0));
+        }
+        claims.append(&mut others);
     }
 
     /// Hosts that are as they came receive by interrupts: those that a clause names, or all while none was said to poll.
@@ -224,10 +229,9 @@ impl<'a> Reader<'a> {
         (scopes, parts.only && !parts.all)
     }
 
-    fn clause(&mut self, reading: &mut Reading, clause: &str) {
-        let mode = ClauseMode::of(clause, reading.is_topic);
+    /// The same; of several hosts only those that something is on: `since tater is weak I turned it off on biscuit`.
+    fn scopes_at(&self, clause: &str) -> (Vec<SwitchScope>, bool) {
         let (mut scopes, only) = self.scopes(clause);
-        // `since tater is the weak one i turned it off on biscuit`
         let is_at = |it: &SwitchScope| match it {
             SwitchScope::Host(name) => {
                 clause.contains(&format!(" on {} ", name.to_ascii_lowercase()))
@@ -238,6 +242,12 @@ impl<'a> Reader<'a> {
         if scopes.len() > 1 && !lists && scopes.iter().any(is_at) {
             scopes.retain(is_at);
         }
+        (scopes, only)
+    }
+
+    fn clause(&mut self, reading: &mut Reading, clause: &str) {
+        let mode = ClauseMode::of(clause, reading.is_topic);
+        let (scopes, only) = self.scopes_at(clause);
         reading.is_topic |= mode.is_topic;
         reading.changes |= mode.changes;
         if mode.is_unreal {

@@ -459,48 +459,7 @@ impl Screen<'_> {
             if labels.any(|it| it.sentence.has_any(DOUBTS) && self.is_of_it(it, DOUBTS, context)) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
-            let mut of_two = self.labels.iter().filter_map(|it| it.sentence.of_two());
-            if let Some((is_second, last)) = of_two.next().zip(last) {
-                let of = tests.iter().position(|it| *it == last).unwrap_or_default();
-                let is_it = tests.get(of.wrapping_sub(usize::from(!is_second))) == Some(&at);
-                let weight = if is_it { 2 * CLOCK } else { -CLOCK };
-                reasons.push(reason(
-                    weight,
-                    "the text before it tells which of two",
-                    place,
-                ));
-            }
-            let is_earlier = |it: &&&Statement| it.sentence.has_any(EARLIER_TEST);
-            if trial > place && self.labels.iter().any(|it| is_earlier(&it)) {
-                reasons.push(reason(
-                    -CLOCK,
-                    "the text says that it is of a test above",
-                    place,
-                ));
-            }
-            let numbers = self.labels.iter().filter_map(|it| it.sentence.run_number());
-            let mut numbers = numbers.filter(|it| it.1).map(|it| it.0);
-            // Who writes again counts from the start of the post.
-            let post = context.authors.post(&place);
-            let of_post = &trials[trials.partition_point(|it| it.place < post)..];
-            if let Some(one) = numbers.next().map(|it| nth_test(of_post, it)) {
-                let is_it = one.is_some_and(|one| of_post[one].test == trials[at].test);
-                let weight = if is_it { 2 * CLOCK } else { -CLOCK };
-                reasons.push(reason(weight, "the text before it numbers the test", place));
-            }
-            let told = self.labels.iter().flat_map(|it| {
-                let (numbers, is_caption) = layout::listings(&it.sentence.words);
-                numbers.into_iter().skip(usize::from(is_caption))
-            });
-            let mut told = told.filter_map(|it| context.listings.get(&it));
-            if let Some(test) = told.next() {
-                let weight = if *test == trials[at].test {
-                    2 * CLOCK
-                } else {
-                    -CLOCK
-                };
-                reasons.push(reason(weight, "the text names the test's listing", place));
-            }
+            reasons.extend(self.named(at, trials, (&tests, last), context));
             let after = context.after(&place);
             let mut near = self.labels.iter().copied().chain(after);
             let is_of_it = |it: &&Statement| self.is_of_it(it, prose::ELSEWHERE, context);
@@ -515,6 +474,54 @@ impl Screen<'_> {
             (at, reasons)
         };
         tests.iter().copied().map(with).collect()
+    }
+
+    /// What the text before it says by numbers: of which of two tests, of which test, and of which listing it is.
+    fn named(
+        &self,
+        at: usize,
+        trials: &[ImportedTrial],
+        (tests, last): (&[usize], Option<usize>),
+        context: &Context,
+    ) -> Vec<Reason> {
+        let place = self.line.states.place;
+        let mut reasons = Vec::new();
+        let mut add = |is_it: bool, text: &str| {
+            let weight = if is_it { 2 * CLOCK } else { -CLOCK };
+            reasons.push(reason(weight, text, place));
+        };
+        let sentences = || self.labels.iter().map(|it| &it.sentence);
+        let of_two = sentences().find_map(Sentence::of_two);
+        if let Some((is_second, last)) = of_two.zip(last) {
+            let of = tests.iter().position(|it| *it == last).unwrap_or_default();
+            let one = tests.get(of.wrapping_sub(usize::from(!is_second)));
+            add(one == Some(&at), "the text before it tells which of two");
+        }
+        let is_above = |it: &Sentence| it.has_any(EARLIER_TEST);
+        if trials[at].place > place && sentences().any(is_above) {
+            add(false, "the text says that it is of a test above");
+        }
+        let numbers = sentences().filter_map(Sentence::run_number);
+        let mut numbers = numbers.filter(|it| it.1).map(|it| it.0);
+        // Who writes again counts from the start of the post.
+        let post = context.authors.post(&place);
+        let of_post = &trials[trials.partition_point(|it| it.place < post)..];
+        if let Some(one) = numbers.next().map(|it| nth_test(of_post, it)) {
+            let is_it = one.is_some_and(|one| of_post[one].test == trials[at].test);
+            add(is_it, "the text before it numbers the test");
+        }
+        let listings = sentences().flat_map(|it| {
+            let (names, is_caption) = layout::listings(&it.words);
+            names.into_iter().skip(usize::from(is_caption))
+        });
+        let mut listings = listings.filter_map(|it| context.listings.get(&it));
+        if let Some(test) = listings.next() {
+            add(
+                *test == trials[at].test,
+                "the text names the test's listing",
+            );
+        }
+        reasons
     }
 
     /// Whether the clause with one of these phrases, or else the sentence, names no other host than that of the screen.

@@ -38,7 +38,7 @@ use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
 use crate::transcript::evidence::Context;
-use crate::transcript::found::{Found, TerminalHost, ToolSetting};
+use crate::transcript::found::{Found, Scene, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{HostSettings, Map};
 use crate::transcript::table::TranscriptTable;
@@ -182,16 +182,9 @@ fn put_together(
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();
-    let settings = HostSettings::of(
-        &walked.switches,
-        &single,
-        &walked.knobs,
-        &named,
-        (
-            &walked.authors,
-            statements.iter().any(|it| has_between(&it.sentence.words)),
-        ),
-    );
+    let is_routed = statements.iter().any(|it| has_between(&it.sentence.words));
+    let of = (&walked.authors, is_routed);
+    let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, of);
     trials.iter_mut().for_each(|trial| state(trial, &settings));
     trials.iter_mut().for_each(|trial| correct(trial, map));
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
@@ -218,16 +211,12 @@ fn put_together(
         listings: evidence::listings(&statements, &trials),
         windows: runs::windows(&walked.blasts).collect(),
     };
-    let scenes = walked.reading_scenes.iter().zip(&mut walked.readings);
-    let ends = evidence::agreed_by_all(&trials);
-    let mut doubted = BTreeSet::new();
-    for (scene, reading) in scenes {
-        reading.host = context.host_of(scene, &reading.place, &ends);
-        if context.is_doubted(scene, &reading.place) {
-            doubted.insert(reading.place);
-        }
-    }
-    attach::like_others(&mut walked.readings, &doubted);
+    of_hosts(
+        &mut walked.readings,
+        &walked.reading_scenes,
+        &context,
+        &trials,
+    );
     let unplaced = &mut imported.unplaced;
     evidence::book(
         &mut trials,
@@ -250,6 +239,24 @@ fn put_together(
     imported.trials = trials;
     imported.unplaced.sort_by_key(|it| it.place);
     Ok(())
+}
+
+/// Names the hosts of readings, each by what stands before it.
+fn of_hosts(
+    readings: &mut [ImportedReading],
+    scenes: &[Scene],
+    context: &Context,
+    trials: &[ImportedTrial],
+) {
+    let ends = evidence::agreed_by_all(trials);
+    let mut doubted = BTreeSet::new();
+    for (scene, reading) in scenes.iter().zip(&mut *readings) {
+        reading.host = context.host_of(scene, &reading.place, &ends);
+        if context.is_doubted(scene, &reading.place) {
+            doubted.insert(reading.place);
+        }
+    }
+    attach::like_others(readings, &doubted);
 }
 
 /// The line of the test, and the end, that `--map` gives a line of CPU states.

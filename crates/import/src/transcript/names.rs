@@ -21,7 +21,7 @@ const OTHERS: &str = "she he his their someone somebody student students colleag
 /// Words of a sentence that says which way all tests run.
 const STANDING: &str = "always everything all unless throughout every each whole below";
 /// Phrases of a test that runs from the server.
-const REVERSED: &str = "with r|add a r|just r|then r|now r|this r|reverse|reversed";
+const REVERSED: &str = "with r|add a r|just r|then r|now r|this r|the r|without r|reverse|reversed";
 /// Most words between the host that sends and the one that receives.
 const GOAL_WITHIN: usize = 8;
 
@@ -165,6 +165,7 @@ fn by_server(
                 "iperf s runs on ",
                 "iperf3 s runs on ",
                 "server runs on ",
+                "server is on ",
                 "netreceive on ",
                 "netreceive runs on ",
                 "iperf s on ",
@@ -455,7 +456,7 @@ fn direction(
         }
         let part = if is_in(next, "that who which") {
             words.get(at + 2).copied().unwrap_or("")
-        } else if is_in(next, "is as was") {
+        } else if is_in(next, "is as was runs") {
             let mut near = words[at + 2..].iter().copied().take(3);
             let part = near.find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS));
             part.unwrap_or("")

@@ -295,7 +295,7 @@ impl<'a> HostSettings<'a> {
             let is_other = |it: &&PollingSwitch| {
                 it.is_polling != all.is_polling && self.authors.is_one(&it.place, place)
             };
-            ends.iter().all(Option::is_some) || !since.any(|it| is_other(it))
+            ends.iter().all(Option::is_some) || !since.any(is_other)
         });
         let last = last.or(all).map(|it| (it.place, polls(it)));
         last.or_else(|| self.before_next(place, &is_other))

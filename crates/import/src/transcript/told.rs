@@ -237,13 +237,7 @@ impl<'a> Teller<'a> {
             if is_of_none || self.is_of_none(index, before) {
                 continue;
             }
-            let read = reader.read(sentence, of.is_some());
-            let leads = || sentence.has("configuration config cfg") && self.leads(index, before);
-            let of_case = self.cases.named(sentence, leads);
-            let read = read
-                .filter(|it| !it.is_empty() || of_case.is_none())
-                .or(of_case)
-                .or_else(|| self.as_in_test(statement, before));
+            let read = self.read(reader, index, before, of.is_some());
             let is_torn = read.as_ref().is_some_and(|it| is_torn(it));
             let read = read.filter(|_| !is_torn);
             // `No slot is free, sorry.` takes back nothing that another sentence says.
@@ -279,6 +273,24 @@ impl<'a> Teller<'a> {
                 }
             }
         }
+    }
+
+    /// What a statement says itself, of a case, or of a test with a number.
+    fn read(
+        &self,
+        reader: &mut Reader,
+        index: usize,
+        before: usize,
+        is_single: bool,
+    ) -> Option<Vec<Claim>> {
+        let statement = &self.statements[index];
+        let sentence = &statement.sentence;
+        let read = reader.read(sentence, is_single);
+        let leads = || sentence.has("configuration config cfg") && self.leads(index, before);
+        let of_case = self.cases.named(sentence, leads);
+        let read = read.filter(|it| !it.is_empty() || of_case.is_none());
+        read.or(of_case)
+            .or_else(|| self.as_in_test(statement, before))
     }
 
     /// How the ends of the test received with whose number a statement says that the setting is the same.
@@ -355,7 +367,7 @@ impl<'a> Teller<'a> {
         // `Then I ticked the box on both`
         let sentence = &self.statements[index].sentence;
         let is_done = is_nothing && sentence.has("then now next") && sentence.parts().all;
-        let is_open = is_unread && changes || is_done && changes;
+        let is_open = changes && (is_unread || is_done);
         is_begun && (is_open || (is_unread || hints) && self.leads(index, before))
     }
 
