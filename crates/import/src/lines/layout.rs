@@ -74,7 +74,7 @@ pub fn listed(text: &str) -> Vec<&str> {
         let is_kind = |it: &String| is_in(it, KINDS) || is_in(it, MACHINES) || it == "server";
         it[1] == "is"
             && is_in(it[2], "my our the a an")
-            && it[3..].iter().map(|it| bare(it)).any(|it| is_kind(&it))
+            && it[3..].iter().map(bare).any(|it| is_kind(&it))
     });
     let owned = owned.map(|it| it[0]);
     let names = lists

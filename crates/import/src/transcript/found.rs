@@ -403,12 +403,9 @@ impl HostNames {
 
     /// Takes `the gateway` for the only host that is no end of a trial.
     pub fn take_box(&mut self, trials: &[ImportedTrial]) {
-        let is_end = |name: &String| {
-            trials
-                .iter()
-                .any(|it| Side::ALL.iter().any(|side| end(it, *side) == Some(name)))
-        };
-        let mut others = self.all.iter().filter(|it| !is_end(it));
+        let ends = trials.iter().flat_map(|it| [&it.sender, &it.receiver]);
+        let ends: HashSet<&String> = ends.flatten().collect();
+        let mut others = self.all.iter().filter(|it| !ends.contains(it));
         let Some(name) = others.next().filter(|_| others.next().is_none()).cloned() else {
             return;
         };
