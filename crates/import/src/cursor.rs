@@ -139,7 +139,7 @@ impl<'a> Cursor<'a> {
         (0..3).all(|more| self.digit(by + more)) && !self.digit(by + 3)
     }
 
-    /// Reads digits, with thousands separated by commas or, if `by_spaces`, by spaces.
+    /// Reads digits, with thousands separated by commas, by apostrophes or, if `by_spaces`, by spaces.
     fn whole(&mut self, by_spaces: bool) -> Option<Digits> {
         let mut digits = Digits {
             bytes: [0; 2 * DIGITS_MAX],
@@ -156,7 +156,7 @@ impl<'a> Cursor<'a> {
                 return None;
             }
             let may_part = has_groups || digits.length <= 3;
-            let parts = self.peek() == b',' || (by_spaces && self.peek() == b' ');
+            let parts = matches!(self.peek(), b',' | b'\'') || (by_spaces && self.peek() == b' ');
             let is_parted = parts && may_part && self.is_group(1);
             if is_parted || self.wraps(0) {
                 has_groups |= is_parted;
@@ -285,7 +285,7 @@ pub enum MeasuredUnit {
 
 /// Units: kind, value without a prefix, step between prefixes, and spellings between bars. A longer spelling comes before
 /// its own prefix.
-const FORMS: [(MeasuredUnit, f64, f64, &str); 8] = [
+const FORMS: [(MeasuredUnit, f64, f64, &str); 9] = [
     (MeasuredUnit::BitsPerSecond, 1.0, 1e3, BITS),
     (MeasuredUnit::BitsPerSecond, 8.0, 1024.0, BYTES),
     (MeasuredUnit::PacketsPerSecond, 1.0, 1e3, PACKETS),
@@ -294,6 +294,7 @@ const FORMS: [(MeasuredUnit, f64, f64, &str); 8] = [
     (MeasuredUnit::Seconds, 1.0, 1.0, "seconds|secs|sec|s"),
     (MeasuredUnit::Seconds, 60.0, 1.0, "minutes|min"),
     (MeasuredUnit::Seconds, 1e-3, 1.0, "msec|ms"),
+    (MeasuredUnit::Seconds, 1e-6, 1.0, "usec|us"),
 ];
 const BITS: &str = "bits/second|bits/sec|bit/sec|bits/s|bit/s|ib/s|b/sec|b/s|bps";
 const BYTES: &str = "Bytes/sec|Byte/sec|Bytes/s|Byte/s|B/sec|B/s";
@@ -315,7 +316,7 @@ pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
 
 /// Reads a unit after a prefix of this power; returns its kind and value.
 fn unit(cursor: &mut Cursor, power: i32) -> Option<(MeasuredUnit, f64)> {
-    b"bBipfsm%".contains(&cursor.peek()).then_some(())?;
+    b"bBipfsmu%".contains(&cursor.peek()).then_some(())?;
     FORMS.iter().find_map(|(unit, one, prefix, words)| {
         let is_plain = *prefix == 1.0;
         (power == 0 || !is_plain).then_some(())?;
