@@ -260,7 +260,8 @@ impl ClauseMode {
                 || interrupts
                 || valued.is_some()
                 || has("devicepolling threaded")
-                || has("threads") && has("both on off napi"),
+                || clause.contains(" threads on ")
+                || clause.contains(" threads off "),
             is_named: interrupts || has(POLLS),
             polls: polls_now,
             changes: has(CHANGES) || switches(&words) || has("ifconfig") || valued.is_some(),

@@ -81,7 +81,8 @@ fn by_two(
     }
     for trial in trials {
         let author = authors.of(&trial.place);
-        let is_own = !is_foreign(statements, trial);
+        let is_known = trial.figures.iter().all(|it| it.side.is_some());
+        let is_own = is_known && !is_foreign(statements, trial);
         let across_from = |it: &Option<String>| {
             let host = it.as_ref().filter(|it| is_own && hosts.has(it))?;
             other_of(host, author)
