@@ -57,14 +57,10 @@ impl Release<'_> {
         // With a target named, programs that only help to build stay dynamic, as macros must be.
         command.args(["--target", self.target]);
         // Packed, the table of relocations is 280 kB smaller. The program applies it itself, with glibc 2.36 or later inside.
-        let packed = match self.target.starts_with("x86_64") {
-            true => " -C link-arg=-Wl,-z,pack-relative-relocs",
-            false => "",
-        };
-        command.env(
-            "RUSTFLAGS",
-            format!("-C target-feature=+crt-static{packed}"),
-        );
+        let is_packed = self.target.starts_with("x86_64");
+        let packed = " -C link-arg=-Wl,-z,pack-relative-relocs".repeat(usize::from(is_packed));
+        let flags = format!("-C target-feature=+crt-static{packed}");
+        command.env("RUSTFLAGS", flags);
         command
     }
 
