@@ -255,6 +255,12 @@ fn judge(told: &Told, variant: &Variant, score: &mut Score) {
     }
 }
 
+/// Texts that came later have settings in their authors' own words, and neither prompts nor headings.
+fn is_terse(told: &Told) -> bool {
+    told.name
+        .starts_with(['j', 'p', 'q', 'v', 'w', 'x', 'y', 'z'])
+}
+
 fn as_written(told: &Told) -> Variant {
     let lines: Vec<(u32, &str)> = (1..).zip(told.lines.iter().map(String::as_str)).collect();
     Variant::of(&lines)
@@ -262,17 +268,20 @@ fn as_written(told: &Told) -> Variant {
 
 #[test]
 fn what_is_booked_is_right_and_most_of_what_can_be_known_is_booked() {
-    let mut score = Score::default();
-    texts()
-        .iter()
-        .for_each(|told| judge(told, &as_written(told), &mut score));
-    println!(
-        "{} right; wrong: {:#?}; missed: {:#?}",
-        score.right, score.wrong, score.missed
-    );
-    assert!(score.right > 3320, "{}", score.right);
-    assert!(score.right_share() >= 0.99, "{}", score.right_share());
-    assert!(score.known_share() >= 0.87, "{}", score.known_share());
+    for (is_of_terse, right_min, known_min) in [(false, 2035, 0.90), (true, 1295, 0.80)] {
+        let mut score = Score::default();
+        let texts = texts();
+        let of = texts.iter().filter(|it| is_terse(it) == is_of_terse);
+        of.for_each(|told| judge(told, &as_written(told), &mut score));
+        println!(
+            "{} right; wrong: {:#?}; missed: {:#?}",
+            score.right, score.wrong, score.missed
+        );
+        assert!(score.right > right_min, "{}", score.right);
+        assert!(score.right_share() >= 0.98, "{}", score.right_share());
+        assert!(is_of_terse || score.right_share() >= 0.99);
+        assert!(score.known_share() >= known_min, "{}", score.known_share());
+    }
 }
 
 #[test]
@@ -329,9 +338,11 @@ fn is_prose(line: &str) -> bool {
 fn with_sentences_dropped_or_paragraphs_moved_little_is_booked_wrongly() {
     let mut random = Seed(7).generator();
     let mut below = |many: u64| random.next_u64() % many;
-    let mut score = Score::default();
+    let mut scores = [Score::default(), Score::default()];
     for told in texts() {
-        for round in 0..8 {
+        let score = &mut scores[usize::from(is_terse(&told))];
+        let rounds = if is_terse(&told) { 8 } else { 12 };
+        for round in 0..rounds {
             let numbered: Vec<(u32, &str)> =
                 (1..).zip(told.lines.iter().map(String::as_str)).collect();
             let lines: Vec<(u32, &str)> = match round % 2 {
@@ -363,14 +374,12 @@ fn with_sentences_dropped_or_paragraphs_moved_little_is_booked_wrongly() {
                     parts.concat()
                 }
             };
-            judge(&told, &Variant::of(&lines), &mut score);
+            judge(&told, &Variant::of(&lines), score);
         }
     }
-    println!("{} right, {} wrong", score.right, score.wrong.len());
-    assert!(
-        score.right_share() >= 0.97,
-        "{}: {:#?}",
-        score.right_share(),
-        score.wrong
-    );
+    for (score, right_min) in scores.iter().zip([0.98, 0.96]) {
+        println!("{} right, {} wrong", score.right, score.wrong.len());
+        let share = score.right_share();
+        assert!(share >= right_min, "{share}: {:#?}", score.wrong);
+    }
 }

@@ -442,8 +442,7 @@ impl Sentence {
         self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
     }
 
-    /// The words by which it says that the text calls polling: `Timer mode means that the card is polled`, `I call this the
-    /// trick`.
+    /// The words by which it says that the text calls polling: `Timer mode means that the card is polled`.
     pub fn calls_polling(&self) -> Option<String> {
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
