@@ -7,14 +7,17 @@ use crate::lines::prose::{
     is_in, setting, words_of,
 };
 
-/// Whether words are of what a host is made of.
-fn is_made(text: &str) -> bool {
+/// Whether a word is of what a host is made of: its system, its processor, an interface.
+pub fn is_part(word: &str) -> bool {
     const MADE_OF: &str = "freebsd linux debian ubuntu centos fedora mint release stable ghz mhz pentium celeron xeon \
         atom athlon opteron duron geode duo ryzen k6 thinkpad amd64 i386 poweredge dell ibm p2 p3 p4 piii pii";
+    is_in(word, MADE_OF) || address::is_interface(word)
+}
+
+/// Whether words are of what a host is made of.
+fn is_made(text: &str) -> bool {
     let (words, _) = words_of(text);
-    words
-        .split(' ')
-        .any(|it| is_in(it, MADE_OF) || address::is_interface(it))
+    words.split(' ').any(is_part)
 }
 
 /// The host that a line of a list introduces: `carrot: Atom 330, re0`, `* gw1 - FreeBSD 9.1`, `sowa    Celeron 700`.
@@ -158,9 +161,46 @@ pub fn author(line: &str) -> Option<&str> {
         });
         let is_marked = is_number(first) || is_number(last) || is_dated || line.contains(" » ");
         (is_post && is_marked).then_some(name)
-    })?;
+    });
+    let said = said.or_else(|| poster(line))?;
     let end = said.find(['<', '(', ',']).unwrap_or(said.len());
     Some(said[..end].trim()).filter(|it| !it.is_empty())
+}
+
+/// The author in a line that has a date, a mark of a post, and else a name: `===== quenby | Sat 20 Jan 2024, 11:02 =====`.
+fn poster(line: &str) -> Option<&str> {
+    const VERBS: &str = "wrote posted commented replied";
+    const POSTS: &str = "msg post message comment reply description";
+    const WHEN: &str = "jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun am pm at on by utc gmt";
+    let is_edge = |it: char| !it.is_ascii_alphanumeric() && it != '_';
+    let (mut is_dated, mut is_timed, mut is_marked, mut is_inner) = (false, false, false, false);
+    let (mut names, mut verb): (Vec<&str>, Option<usize>) = (Vec::new(), None);
+    let words: Vec<&str> = line.split_whitespace().collect();
+    for (at, word) in words.iter().enumerate() {
+        is_inner |= word.starts_with('(');
+        let plain = word.trim_matches(is_edge);
+        let small = plain.to_ascii_lowercase();
+        let is_year = |it: &str| it.len() == 4 && it.parse::<u32>().is_ok_and(|it| it / 100 == 20);
+        if plain.starts_with(|it: char| it.is_ascii_digit()) || plain.is_empty() {
+            is_dated |= plain.split(is_edge).any(is_year);
+            is_timed |= plain.contains(':');
+            is_marked |= plain.is_empty() && !word.contains('>') || word.starts_with('#');
+        } else if is_in(&small, POSTS) {
+            is_marked = true;
+        } else if is_in(&small, VERBS) {
+            verb = verb.or(Some(at));
+        } else if !is_inner && verb.is_none() && !is_in(small.get(..3).unwrap_or(&small), WHEN) {
+            names.push(plain);
+        }
+        is_inner &= !word.contains(')');
+    }
+    let next = verb.and_then(|at| words.get(at + 1));
+    let is_told = next.is_some_and(|it| is_in(it, "on at") || it.starts_with('('));
+    let length: usize = words.iter().map(|it| it.len() + 1).sum();
+    let is_head = is_dated && (is_told || is_marked && is_timed) && length <= HEADING_MAX;
+    let name = *names.first()?;
+    let is_name = names.len() <= 3 && !is_in(name, "On Date Sent Subject");
+    (is_head && is_name).then_some(name)
 }
 
 /// The end of `20:37 <jonas> `, with which a line of a chat begins.
@@ -198,6 +238,16 @@ fn is_section(line: &str) -> bool {
 fn is_numbered(text: &str) -> bool {
     let number = text.strip_prefix('(').unwrap_or(text).split_once(") ");
     number.is_some_and(|it| it.0.len() <= 2 && it.0.bytes().all(|it| it.is_ascii_alphanumeric()))
+}
+
+/// Whether a text is in brackets as what is said of the lines above, and neither begins with a number in brackets nor
+/// leaves something as it was.
+pub fn is_aside(text: &str) -> bool {
+    let inner = text.trim().strip_prefix('(');
+    let number = inner.and_then(|it| it.split_once(')'));
+    let is_numbered = number.is_some_and(|it| it.0.len() <= 2);
+    let mut leaves = ["left", "unchanged", "untouched", "still"].iter();
+    inner.is_some() && !is_numbered && !leaves.any(|it| text.contains(it))
 }
 
 /// Whether a text is the caption of a listing: `Listing 3: what top says`.
@@ -392,6 +442,35 @@ pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_begins_a_post_names_its_author() {
+        let lines = [
+            ("===== quenby | Sat 20 Jan 2024, 11:02 =====", "quenby"),
+            (">>> msg 4, 2007-03-13 11:30, Wim Aerts", "Wim"),
+            ("bsd_dad wrote (22 Oct 2023, 08:05):", "bsd_dad"),
+            (
+                "**pihlaja-m** commented on Feb 8, 2023 (via email)",
+                "pihlaja-m",
+            ),
+            (
+                "#4  tundra_k  (Member, 2 posts)      May 3, 2013, 00:31",
+                "tundra_k",
+            ),
+            ("Comment 2   Ilja Kareev   2014-03-19 19:30:47 UTC", "Ilja"),
+        ];
+        for (line, name) in lines {
+            assert_eq!(author(line), Some(name), "{line}");
+        }
+        for line in [
+            "On Mon, May 09, 2005 at 02:20:31PM -0300, Rodrigo wrote:",
+            "\u{ab} Reply #1 on: April 03, 2017, 07:30:02 pm \u{bb}",
+            "Then, on 12 May 2012 at 14:05, I posted the numbers of both",
+            "start: 1363123411.104112890",
+        ] {
+            assert_eq!(author(line), None, "{line}");
+        }
+    }
 
     #[test]
     fn a_text_is_cut_into_sentences_labels_and_headings() {

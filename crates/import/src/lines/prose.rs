@@ -535,6 +535,14 @@ impl Sentence {
         })
     }
 
+    /// Whether it has a word with which hosts are set in ways that are not understood: `echo 1, plover only`.
+    pub fn may_set(&self) -> bool {
+        let is_valued = |it: &String| it.ends_with(" 0 ") || it.ends_with(" 1 ");
+        self.has("off echo module modules preset knob flag threaded")
+            || self.has_any("on at|on on|as well")
+            || self.clauses.iter().any(is_valued)
+    }
+
     /// The position of a word, or of several.
     pub fn find(&self, word: &str) -> Option<usize> {
         self.words.find(&format!(" {word} "))

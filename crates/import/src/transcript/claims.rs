@@ -29,6 +29,8 @@ pub struct Reader<'a> {
     hosts: &'a HostNames,
     /// Whose setting it is if a sentence does not say it.
     whose: SwitchScope,
+    /// Whether a sentence says that the setting of that host alone is changed.
+    is_only: bool,
     /// The only host that polls, by commands and screens.
     alone: Option<SwitchScope>,
     /// Whether a variable is said to be 0 or 1, so that `1 on oak` sets it.
@@ -45,6 +47,13 @@ pub struct Reader<'a> {
     pub is_topic: [bool; 2],
     /// Whether the last sentence tells a change.
     pub changes: bool,
+}
+
+/// Whether claims of one scope contradict each other: of columns whose hosts are not known.
+pub fn is_torn(claims: &[Claim]) -> bool {
+    let is_other = |one: &Claim, other: &Claim| one.0 == other.0 && one.1 != other.1;
+    let is_torn = |one: &Claim| claims.iter().any(|it| is_other(one, it));
+    claims.iter().any(is_torn)
 }
 
 /// The ends that the parts of `on/off` stand for: `a/b means tx polls / rx polls`.
@@ -95,6 +104,7 @@ impl<'a> Reader<'a> {
         Reader {
             hosts,
             whose: tested.map_or(SwitchScope::All, host),
+            is_only: false,
             alone: alone.map(host),
             has_values: false,
             ends_told: None,
@@ -154,8 +164,35 @@ impl<'a> Reader<'a> {
             claims.clear();
         }
         self.is_topic = [is_topic, is_topic || self.is_topic[0]];
+        self.left_open = self.open_end(sentence, &claims, is_bare);
+        if let Some(varied) = self.varied(sentence).filter(|_| claims.is_empty()) {
+            (self.whose, self.is_only) = (varied, true);
+        }
+        let is_torn = is_torn(&claims);
+        let polled = claims
+            .iter()
+            .filter(|it| it.1 && !is_torn)
+            .map(|it| it.0.clone());
+        self.polled.extend(polled);
+        if !claims.is_empty() && !is_torn {
+            self.last.clone_from(&claims);
+        }
+        if (!claims.is_empty() || !is_topic) && !sentence.asks {
+            self.add_untouched(sentence, &mut claims);
+        }
+        let is_open = claims.is_empty() && (is_topic || sentence.moves());
+        (!is_open).then_some(claims)
+    }
+
+    /// The other end, if it is not said whether it polls, too. `is_bare` if the sentence names no host.
+    fn open_end(
+        &self,
+        sentence: &Sentence,
+        claims: &[Claim],
+        is_bare: bool,
+    ) -> Option<SwitchScope> {
         let is_change = sentence.switches() || sentence.has("too also as then");
-        self.left_open = match &claims[..] {
+        match claims {
             // Whether the other end polls, too, is not said.
             [(scope, true)] if is_bare && Some(scope) == self.alone.as_ref() => {
                 Some(SwitchScope::All)
@@ -164,17 +201,7 @@ impl<'a> Reader<'a> {
                 .other(scope)
                 .filter(|it| self.polled.contains(it) || self.polled.contains(&SwitchScope::All)),
             _ => None,
-        };
-        let polled = claims.iter().filter(|it| it.1).map(|it| it.0.clone());
-        self.polled.extend(polled);
-        if !claims.is_empty() {
-            self.last.clone_from(&claims);
         }
-        if (!claims.is_empty() || !is_topic) && !sentence.asks {
-            self.add_untouched(sentence, &mut claims);
-        }
-        let is_open = claims.is_empty() && (is_topic || sentence.moves());
-        (!is_open).then_some(claims)
     }
 
     /// Adds what a sentence says of hosts that are as they came.
@@ -194,8 +221,13 @@ impl<'a> Reader<'a> {
                 .split('|')
                 .any(|it| clause.contains(&format!(" {it} ")))
         };
+        // `I never changed a thing about oak's driver, it takes its interrupts as they come`
+        let subject = self.scopes(&sentence.words).0;
         let of = |clause: &String| {
-            let scopes = self.scopes(clause).0;
+            let mut scopes = self.scopes(clause).0;
+            if scopes.is_empty() && subject.len() == 1 && clause.starts_with(" it ") {
+                scopes.clone_from(&subject);
+            }
             let is_of_all = scopes.is_empty() || scopes.contains(&SwitchScope::All);
             match is_of_all {
                 true if has(clause, ALL_UNTOUCHED) => vec![SwitchScope::All],
@@ -213,7 +245,7 @@ impl<'a> Reader<'a> {
 
     /// The hosts or ends that a clause names, and whether no others are meant.
     pub fn scopes(&self, clause: &str) -> (Vec<SwitchScope>, bool) {
-        let named = self.hosts.named_in(clause);
+        let named = self.hosts.meant_in(clause);
         let parts = parts(clause);
         let scopes = match (parts.sender, parts.receiver) {
             _ if parts.all => vec![SwitchScope::All],
@@ -262,7 +294,7 @@ impl<'a> Reader<'a> {
         let label = std::mem::take(&mut reading.label);
         let size = clause.split_whitespace().count();
         let is_it = clause.trim_start_matches(" i e").starts_with(" it ");
-        let is_pronoun = is_it && mode.is_named;
+        let is_pronoun = is_it && mode.is_named || clause.contains(" there ");
         let polls = mode.polls.or_else(|| self.short(reading, clause, &scopes));
         let named = self.hosts.named_in(clause);
         reading.is_label &= polls.is_none() || Sentence::is_label(clause, &named);
@@ -377,7 +409,13 @@ impl<'a> Reader<'a> {
         if reading.claims.is_empty() {
             let is_none = reading.waiting.is_empty() || reading.waiting.len() > 2;
             if is_none || is_single || self.is_of_alone(&reading) {
-                reading.waiting = vec![self.whose(polls)];
+                let whose = self.whose(polls);
+                // Only that one is changed: the others stay as they came.
+                if self.is_only && polls && whose == self.whose {
+                    let others = self.other(&whose).unwrap_or(SwitchScope::All);
+                    return vec![(others, false), (whose, true)];
+                }
+                reading.waiting = vec![whose];
             }
             return reading.waiting.into_iter().map(|it| (it, polls)).collect();
         }
@@ -410,6 +448,19 @@ impl<'a> Reader<'a> {
         };
         let mut first = sentence.clauses.iter().take(1);
         is_plain && reading.waiting.is_empty() && first.any(|it| is_strange(&it))
+    }
+
+    /// The only host whose setting a sentence says to be changed: `only on oak I play with polling`.
+    fn varied(&self, sentence: &Sentence) -> Option<SwitchScope> {
+        const VARIES: &str = "play with|played with|fiddle with|i change|i changed|i switch|i vary|is changed|is switched|was changed|\
+            was switched|are changed|is varied";
+        let is_topic = sentence.has("polling poll napi module knob ifconfig")
+            || sentence.has_any("the setting|settings");
+        let is_varied = sentence.has_any(VARIES) && is_topic;
+        let host = <[SwitchScope; 1]>::try_from(self.scopes(&sentence.words).0).ok();
+        let is_host = |it: &SwitchScope| matches!(it, SwitchScope::Host(_));
+        host.map(|[one]| one)
+            .filter(|it| is_varied && !sentence.asks && is_host(it))
     }
 
     /// Whose setting it is if a sentence does not say it: of the only host that polled by itself before, or of all.

@@ -108,7 +108,7 @@ impl Context<'_> {
         // `tui (top of kea was not saved):`
         let said = sentence.clauses.iter().filter(|it| !prose::negates(it));
         let said: String = said.map(String::as_str).collect();
-        let named = self.hosts.named_in(&said);
+        let named = self.hosts.meant_in(&said);
         let parts = prose::parts(&said);
         // "client" may be a host's name, too.
         let at = |name: &&&str| {

@@ -11,6 +11,7 @@ use nicpoll_model::{
 
 use crate::cursor::MeasuredUnit;
 use crate::lines::address::{self, AddressMention};
+use crate::lines::layout;
 use crate::lines::prose::{self, BOXES, KINDS, Sentence, is_in};
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 use crate::lines::ttcp;
@@ -104,9 +105,24 @@ pub struct PollingSwitch {
     pub is_lasting: bool,
     /// Whether a sentence tells it.
     pub is_told: bool,
+    /// The interface of a command or a screen, which may tell the host.
+    pub interface: Option<String>,
 }
 
 impl PollingSwitch {
+    /// Takes the host that alone has the interface, if none is known and that is an end of a test.
+    pub fn take_host(&mut self, hosts: &HostNames, trials: &[ImportedTrial]) {
+        let part = self.interface.as_ref().map(|it| format!(" {it} "));
+        let named = part.iter().flat_map(|it| hosts.meant_in(it)).next();
+        let is_end = |name: &str| {
+            let mut ends = trials.iter().flat_map(|it| [&it.sender, &it.receiver]);
+            ends.any(|it| it.as_deref() == Some(name))
+        };
+        if let Some(name) = named.filter(|it| self.scope == SwitchScope::All && is_end(it)) {
+            self.scope = SwitchScope::Host(String::from(name));
+        }
+    }
+
     /// Whether one for all hosts is also for this one.
     pub fn is_meant(&self, host: Option<&str>) -> bool {
         self.ends.is_empty() || host.is_none_or(|host| self.ends.iter().any(|it| it == host))
@@ -192,6 +208,8 @@ pub struct HostNames {
     small: HashSet<String>,
     /// The first of them, in lower case and as printed.
     looked_for: Vec<(String, String)>,
+    /// What only one of them is made of, and that host.
+    parts: Vec<(String, String)>,
     /// The two that a cable joins, of more than two.
     joined: Option<[String; 2]>,
 }
@@ -247,6 +265,22 @@ impl HostNames {
         let mut seen = HashSet::new();
         found.retain(|(_, name)| seen.insert(*name));
         found.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The same, or the hosts that are meant by what only they are made of: `the Athlon`, `em0`.
+    pub fn meant_in(&self, words: &str) -> Vec<&str> {
+        let named = self.named_in(words);
+        if !named.is_empty() {
+            return named;
+        }
+        let parts = self.parts.iter();
+        let mut meant: Vec<&str> = parts
+            .filter(|(part, _)| words.contains(part))
+            .map(|it| it.1.as_str())
+            .collect();
+        meant.sort_unstable();
+        meant.dedup();
+        meant
     }
 
     /// Takes the words that stand for a host: `a NAS called vault`, `rtr is our router`.
@@ -399,6 +433,56 @@ impl HostNames {
         };
         let joined = statements.iter().find_map(of);
         self.joined = joined.map(|it| it.map(String::from));
+    }
+
+    /// Takes what only one host is made of for that host, as in `the Athlon` and `em0 was polling`, by the sentences that
+    /// first name hosts and by `em0 of kestrel`.
+    pub fn take_parts(&mut self, statements: &[Statement]) {
+        const SHARED: &str = "both each all two twins twin identical every everywhere";
+        const NONE: &str = "release stable ghz mhz";
+        let mut owners: HashMap<String, Option<String>> = HashMap::new();
+        let mut met: HashSet<String> = HashSet::new();
+        for Statement { sentence, .. } in statements {
+            let words: Vec<&str> = sentence.words.split_whitespace().collect();
+            let host = |at: usize| {
+                let named = self.named_in(&format!(" {} ", words.get(at)?));
+                named.first().map(|it| String::from(*it))
+            };
+            let is_shared = sentence.has(SHARED);
+            // A drawing of cables, as `gen em0 gw em1 sink`, does not tell whose they are.
+            let is_between =
+                |at: usize| host(at + 1).is_some() && at.checked_sub(1).and_then(&host).is_some();
+            let mut introduced: Option<String> = None;
+            let mut new: Vec<String> = Vec::new();
+            for (at, word) in words.iter().enumerate() {
+                if let Some(name) = host(at) {
+                    introduced = Some(name.clone()).filter(|it| !met.contains(it));
+                    new.push(name);
+                } else if layout::is_part(word) && !is_in(word, NONE) {
+                    let is_of = words.get(at + 1).is_some_and(|it| is_in(it, "of on at"));
+                    let is_one_of = is_of && words[at + 1] != "of";
+                    let of = host(at + 2).filter(|_| is_of);
+                    let is_told = of.is_some();
+                    let Some(owner) = of.or(introduced.clone()) else {
+                        continue;
+                    };
+                    // `em0 on kestrel` tells it from that of another host.
+                    let is_own = !is_one_of && (is_told || !is_shared && !is_between(at));
+                    let owner = Some(owner).filter(|_| is_own);
+                    if owners.len() < Self::LOOKED_FOR_MAX || owners.contains_key(*word) {
+                        let known = owners.entry(String::from(*word));
+                        known
+                            .or_insert_with(|| owner.clone())
+                            .take_if(|it| Some(&*it) != owner.as_ref());
+                    }
+                }
+            }
+            met.extend(new);
+        }
+        let known = owners.into_iter();
+        self.parts = known
+            .filter_map(|(part, owner)| Some((format!(" {part} "), owner?)))
+            .collect();
     }
 
     /// Takes `the gateway` for the only host that is no end of a trial.

@@ -123,6 +123,7 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
     walked.hosts.take_kinds(&walked.statements);
     walked.hosts.take_partners(&walked.statements);
     walked.hosts.take_joined(&walked.statements);
+    walked.hosts.take_parts(&walked.statements);
     for mention in std::mem::take(&mut walked.mentions) {
         let name = mention.host(|it| walked.hosts.has(it)).map(|name| {
             let known = walked.hosts.named_in(&format!(" {name} "));
@@ -162,6 +163,7 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
         walked.blocks.len() as u32 + 1,
         unplaced,
     ));
+    trials.sort_by_key(|it| it.place);
     trials
 }
 
@@ -174,9 +176,11 @@ fn put_together(
     budget: &mut Budget,
 ) -> Result<(), u32> {
     let mut trials = printed(&mut walked, &mut imported.unplaced);
-    trials.sort_by_key(|it| it.place);
     let statements = std::mem::take(&mut walked.statements);
     names::complete(&mut trials, &statements, &walked);
+    let hosts = &walked.hosts;
+    let switches = walked.switches.iter_mut();
+    switches.for_each(|it| it.take_host(hosts, &trials));
     walked.hosts.take_box(&trials);
     let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);

@@ -248,6 +248,9 @@ fn by_agreement(
         if is_foreign(statements, trial) {
             continue;
         }
+        if lead.clone().any(|it| may_turn(&it.sentence)) {
+            continue;
+        }
         if is_bare(trial) && are_two && !is_others || lead.any(|it| it.sentence.has("same")) {
             [trial.sender, trial.receiver] = ends.clone();
         }
@@ -276,13 +279,16 @@ fn by_direction(
     // Tests that name no end have the sentence before them in common.
     let mut told = SourcePlace::default();
     let standing = standing(statements, other_of, (hosts, authors));
+    // The other way again may be that before, or the same.
+    let mut is_turned = false;
     for at in 0..trials.len() {
         let (before, rest) = trials.split_at_mut(at);
         let trial = &mut rest[0];
         if !is_open(&trial.sender) && !is_open(&trial.receiver) {
-            told = trial.place;
+            (told, is_turned) = (trial.place, false);
             continue;
         }
+        let was_turned = std::mem::take(&mut is_turned);
         let last = before.iter().rev().find(|it| it.test != trial.test);
         let until = statements.partition_point(|it| it.place < trial.place);
         let near = statements[..until]
@@ -303,16 +309,14 @@ fn by_direction(
             let way = direction(&it.sentence, hosts, &other);
             way.or_else(|| {
                 let last = last.filter(|_| it.sentence.turns_round())?;
-                Some([last.receiver.clone(), last.sender.clone()])
+                is_turned = true;
+                let way = [last.receiver.clone(), last.sender.clone()];
+                Some(way.map(|it| it.filter(|_| !was_turned)))
             })
         });
-        let way = way.or_else(|| {
-            let is_own = !is_foreign(statements, trial);
-            let said = standing.partition_point(|it| it.0 < trial.place);
-            let mut of = standing[..said].iter().rev().take(LEARNT_MAX);
-            let known = of.find(|it| is_own && authors.is_one(&it.0, &trial.place))?;
-            Some(known.1.clone().map(Some))
-        });
+        let is_own = !is_foreign(statements, trial);
+        let standing = || of_all(&standing, &trial.place, authors).filter(|_| is_own);
+        let way = way.or_else(standing);
         let Some(way) = way else {
             continue;
         };
@@ -343,6 +347,18 @@ fn by_direction(
     }
 }
 
+/// Which way a test ran by the last sentence on all tests of its author.
+fn of_all(
+    standing: &[(SourcePlace, [String; 2])],
+    place: &SourcePlace,
+    authors: &Authors,
+) -> Option<[Option<String>; 2]> {
+    let said = standing.partition_point(|it| it.0 < *place);
+    let mut of = standing[..said].iter().rev().take(LEARNT_MAX);
+    let known = of.find(|it| authors.is_one(&it.0, place))?;
+    Some(known.1.clone().map(Some))
+}
+
 /// Which way all tests of an author run from a place on.
 fn standing(
     statements: &[Statement],
@@ -366,7 +382,8 @@ fn is_foreign(statements: &[Statement], trial: &ImportedTrial) -> bool {
     let until = statements.partition_point(|it| it.place < trial.place);
     let mut lead = statements[..until].iter().rev().take(LEAD).enumerate();
     lead.any(|(at, Statement { sentence, .. })| {
-        at < NEAR && sentence.has(OTHERS) || sentence.has_any(DOUBTS) || sentence.is_elsewhere()
+        let is_others = sentence.has(OTHERS) || sentence.words.starts_with(" mine ");
+        at < NEAR && is_others || sentence.has_any(DOUBTS) || sentence.is_elsewhere()
     })
 }
 
@@ -393,7 +410,7 @@ fn by_repetition(
             let sentence = &it.sentence;
             let mut named = hosts.named_in(&sentence.words).into_iter();
             let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
-            is_other || sentence.turns_round() || sentence.has_any(REVERSED)
+            is_other || may_turn(sentence) || sentence.run_number().is_some()
         };
         let mut lead = statements[from..until].iter().rev().take(LEAD);
         if !lead.any(parts) && !is_foreign(statements, trial) {
@@ -402,19 +419,33 @@ fn by_repetition(
     }
 }
 
+/// Whether a sentence may say in words that are not understood that the next test runs another way.
+fn may_turn(sentence: &Sentence) -> bool {
+    const TURNS: &str =
+        "arrow opposite reverse reversed backwards becomes become swapped swap turned shoots";
+    const PARTS: &str =
+        "as the client|as the server|as client|as server|is the client|is the server";
+    sentence.turns_round()
+        || sentence.has_any(REVERSED)
+        || sentence.has(TURNS)
+        || sentence.has_any(PARTS)
+}
+
 /// The sender and the receiver of which a sentence tells.
 fn direction(
     sentence: &Sentence,
     hosts: &HostNames,
     other: &dyn Fn(&String) -> Option<String>,
 ) -> Option<[Option<String>; 2]> {
-    const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing blasts blast talks generates offered offers uploads";
-    const RECEIVES: &str = "receives receive receiving listens swallows";
+    const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing blasts blasting blast talks generates offered \
+        offers uploads shoots shooting fires pumps pumping floods feeds";
+    const RECEIVES: &str = "receives receive receiving listens swallows swallowing eats";
+    const ADVERBS: &str = "now then again always still";
     let words: Vec<&str> = sentence.words.split_whitespace().collect();
     let host = |at: usize| {
         let word = words.get(at)?;
         hosts
-            .named_in(&format!(" {word} "))
+            .meant_in(&format!(" {word} "))
             .first()
             .map(|it| String::from(*it))
     };
@@ -435,19 +466,19 @@ fn direction(
         return Some([other(&to), Some(to)]);
     }
     // `quince: a desktop, the one that sends`
-    let named = hosts.named_in(&sentence.words);
-    if let [one] = &named[..] {
+    if let [one] = &hosts.named_in(&sentence.words)[..] {
         let one = String::from(*one);
-        let is = |verbs: [&str; 2]| verbs.iter().any(|it| sentence.find(it).is_some());
-        if is(["one that sends", "one which sends"]) {
+        if sentence.has_any("one that sends|one which sends") {
             return Some([Some(one.clone()), other(&one)]);
         }
-        if is(["one that receives", "one which receives"]) {
+        if sentence.has_any("one that receives|one which receives") {
             return Some([other(&one), Some(one)]);
         }
     }
     (0..words.len()).find_map(|at| {
         let one = host(at)?;
+        let is_late = words.get(at + 1).is_some_and(|it| is_in(it, ADVERBS));
+        let at = at + usize::from(is_late);
         let next = words.get(at + 1).copied().unwrap_or("");
         if is_in(next, "to into towards toward") {
             let to = host(at + 2).filter(|to| *to != one);
@@ -457,7 +488,7 @@ fn direction(
         }
         let part = if is_in(next, "that who which") {
             words.get(at + 2).copied().unwrap_or("")
-        } else if is_in(next, "is as was runs") {
+        } else if is_in(next, "is as was runs becomes makes") {
             let mut near = words[at + 2..].iter().copied().take(3);
             let part = near.find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS));
             part.unwrap_or("")
@@ -466,7 +497,11 @@ fn direction(
         };
         match () {
             () if is_in(part, SENDS) || part != next && is_in(part, SENDERS) => {
-                Some([Some(one.clone()), goal(at).or(other(&one))])
+                // `shed pushes and cellar swallows`
+                let mut takers = (1..words.len()).filter(|at| is_in(words[*at], RECEIVES));
+                let taker = takers.find_map(|at| host(at - 1).filter(|it| *it != one));
+                let to = goal(at).or(taker).or_else(|| other(&one));
+                Some([Some(one), to])
             }
             () if is_in(part, RECEIVES) || part != next && is_in(part, RECEIVERS) => {
                 Some([other(&one), Some(one)])

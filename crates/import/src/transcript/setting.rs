@@ -247,6 +247,7 @@ impl<'a> HostSettings<'a> {
             [Some(one), None] | [None, Some(one)] => match one.is_polling {
                 // The text knows two ends, and does not tell it of the other one.
                 Some(true) if one.is_told || ends.iter().all(is_named) => nothing,
+                Some(was) if self.is_other_since(was, &one.place, place) => nothing,
                 Some(false) if one.is_lasting => nothing,
                 Some(is_polling) => said(name(is_polling), false, one.place),
                 None => nothing,
@@ -260,6 +261,14 @@ impl<'a> HostSettings<'a> {
                 _ => nothing,
             },
         }
+    }
+
+    /// Whether a host was told otherwise since a place, which may be the end that a trial does not name.
+    fn is_other_since(&self, was: bool, since: &SourcePlace, place: &SourcePlace) -> bool {
+        let until = self.all.partition_point(|it| it.place < *place);
+        let near = self.all[..until].iter().rev().take(AHEAD_MAX);
+        let mut near = near.take_while(|it| it.place > *since);
+        near.any(|it| it.is_polling == Some(!was) && self.authors.is_one(&it.place, place))
     }
 
     /// Where the last host that is an end of no trial was turned to polling, if nothing was said of others since.

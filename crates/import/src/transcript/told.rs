@@ -10,7 +10,7 @@ use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 use crate::lines::prose::{
     self, ClauseMode, DOUBTS, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
 };
-use crate::transcript::claims::{Claim, Reader};
+use crate::transcript::claims::{Claim, Reader, is_torn};
 use crate::transcript::found::{
     self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope,
 };
@@ -260,7 +260,7 @@ impl<'a> Teller<'a> {
                     let ends =
                         |it: &mut &Statement| is_heading && sentence.level <= it.sentence.level;
                     let is_over = heading.take_if(ends).is_some();
-                    let is_open = is_torn || self.hides(index, before, &read, reader.changes);
+                    let is_open = is_torn || self.hides(index, before, &read, reader);
                     let claims = read.unwrap_or_default();
                     if !claims.is_empty() {
                         heading = is_heading.then_some(statement);
@@ -351,13 +351,24 @@ impl<'a> Teller<'a> {
     }
 
     /// Whether a statement may change a setting in words that are not understood.
-    fn hides(&self, index: usize, before: usize, read: &Option<Vec<Claim>>, changes: bool) -> bool {
+    fn hides(
+        &self,
+        index: usize,
+        before: usize,
+        read: &Option<Vec<Claim>>,
+        reader: &Reader,
+    ) -> bool {
         let is_begun = before > 0 || !self.found.is_empty();
         if self.statements[index].sentence.is_of_interrupts() {
             return false;
         }
         let is_nothing = read.as_ref().is_none_or(Vec::is_empty);
-        let hints = is_nothing && self.statements[index].sentence.hints();
+        let sentence = &self.statements[index].sentence;
+        let is_of_hosts = || !reader.scopes(&sentence.words).0.is_empty();
+        if is_nothing && self.may_set(index, before) && is_of_hosts() {
+            return true;
+        }
+        let hints = is_nothing && sentence.hints();
         let is_unread = read.is_none();
         // A command in it says what it sets.
         let place = &self.statements[index].place;
@@ -365,10 +376,20 @@ impl<'a> Teller<'a> {
         let is_within = |it: &SourcePlace| it.file == place.file && it.start_byte < place.end_byte;
         let is_begun = is_begun && !self.commands.get(next).is_some_and(is_within);
         // `Then I ticked the box on both`
-        let sentence = &self.statements[index].sentence;
         let is_done = is_nothing && sentence.has("then now next") && sentence.parts().all;
-        let is_open = changes && (is_unread || is_done);
+        let is_open = reader.changes && (is_unread || is_done);
         is_begun && (is_open || (is_unread || hints) && self.leads(index, before))
+    }
+
+    /// Whether a statement on hosts leads to a test after another one, and may set something in words that are not
+    /// understood, as no other does since that test.
+    fn may_set(&self, index: usize, before: usize) -> bool {
+        let last = before.checked_sub(1).map(|at| self.trials[at].place);
+        let is_told = self.found.last().map(|it| it.place) > last;
+        last.is_some()
+            && !is_told
+            && self.statements[index].sentence.may_set()
+            && self.leads(index, before)
     }
 
     /// Whether a statement leads to a test, and no command says what it introduces.
@@ -436,13 +457,6 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// Whether claims of one scope contradict each other: of columns whose hosts are not known.
-fn is_torn(claims: &[Claim]) -> bool {
-    let is_other = |one: &Claim, other: &Claim| one.0 == other.0 && one.1 != other.1;
-    let is_torn = |one: &Claim| claims.iter().any(|it| is_other(one, it));
-    claims.iter().any(is_torn)
-}
-
 /// The same, without what it says.
 fn open(switch: PollingSwitch) -> PollingSwitch {
     PollingSwitch {
@@ -477,6 +491,7 @@ fn switch(
         is_command: sentence.kind == SentenceKind::Plain && sentence.switches(),
         is_lasting: sentence.lasts(),
         is_told: true,
+        interface: None,
     }
 }
 

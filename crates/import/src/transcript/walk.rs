@@ -202,15 +202,8 @@ impl<'a> Walk<'a> {
             let since = known.take_while(|it| Some(it.place) > self.output).count();
             let before = text[..range.start].trim_end_matches(' ');
             let is_line = before.ends_with(['\n', '.', ')']) || before.is_empty() && from == 0;
-            if of.trim().starts_with('(')
-                && is_line
-                && is_near
-                && self.output.is_some()
-                && since < 2
-                && !["left", "unchanged", "untouched", "still"]
-                    .iter()
-                    .any(|it| of.contains(it))
-            {
+            let is_next = is_line && is_near && self.output.is_some() && since < 2;
+            if is_next && layout::is_aside(of) {
                 mark = SentenceMark::Caption;
             }
             if layout::is_caption(of) {
@@ -776,6 +769,7 @@ impl<'a> Walk<'a> {
         };
         let switched = self.out.switches.len();
         let name = host.name.clone();
+        self.interface = None;
         match command.tool {
             Tool::Iperf | Tool::Ttcp => {
                 self.end_block();
@@ -867,6 +861,7 @@ impl<'a> Walk<'a> {
             ends: Vec::new(),
             is_lasting: false,
             is_told: false,
+            interface: self.interface.clone(),
         });
     }
 
@@ -912,6 +907,7 @@ impl<'a> Walk<'a> {
                 let mut tells = POLLING_SWITCHES.iter().chain(&["polling.handlers"]);
                 if tells.any(|it| name.ends_with(it)) {
                     let (host, polls) = (host.name.clone(), value != "0");
+                    self.interface = None;
                     self.switch(host, polls, false, place);
                 }
                 let scene = self.scene(&place, true);
