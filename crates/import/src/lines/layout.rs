@@ -176,7 +176,10 @@ fn poster(line: &str) -> Option<&str> {
     let (mut is_dated, mut is_timed, mut is_marked, mut is_inner) = (false, false, false, false);
     let (mut names, mut verb): (Vec<&str>, Option<usize>) = (Vec::new(), None);
     let words: Vec<&str> = line.split_whitespace().collect();
-    for (at, word) in words.iter().enumerate() {
+    // `jwk (2017-10-09): Did you pin it?`
+    let end = words.iter().take(4).position(|it| it.ends_with("):"));
+    let head = &words[..end.map_or(words.len(), |at| at + 1)];
+    for (at, word) in head.iter().enumerate() {
         is_inner |= word.starts_with('(');
         let plain = word.trim_matches(is_edge);
         let small = plain.to_ascii_lowercase();
@@ -195,9 +198,16 @@ fn poster(line: &str) -> Option<&str> {
         is_inner &= !word.contains(')');
     }
     let next = verb.and_then(|at| words.get(at + 1));
-    let is_told = next.is_some_and(|it| is_in(it, "on at") || it.starts_with('('));
-    let length: usize = words.iter().map(|it| it.len() + 1).sum();
-    let is_head = is_dated && (is_told || is_marked && is_timed) && length <= HEADING_MAX;
+    let is_told = next.is_some_and(|it| is_in(it, "on at") || it.starts_with('(')) || end.is_some();
+    let length: usize = head.iter().map(|it| it.len() + 1).sum();
+    // `#4  tundra_k`
+    let is_alone = words.len() == 2 && is_marked && line.contains("  ");
+    let is_alone = is_alone
+        && names
+            .first()
+            .is_some_and(|it| !is_common(&it.to_ascii_lowercase()));
+    let is_head =
+        is_alone || is_dated && (is_told || is_marked && is_timed) && length <= HEADING_MAX;
     let name = *names.first()?;
     let is_name = names.len() <= 3 && !is_in(name, "On Date Sent Subject");
     (is_head && is_name).then_some(name)
@@ -457,6 +467,11 @@ mod tests {
                 "#4  tundra_k  (Member, 2 posts)      May 3, 2013, 00:31",
                 "tundra_k",
             ),
+            (
+                "**jwk** (2017-10-09): Did you pin the IRQs? On a pair I see",
+                "jwk",
+            ),
+            ("#4  oldmanriver", "oldmanriver"),
             ("Comment 2   Ilja Kareev   2014-03-19 19:30:47 UTC", "Ilja"),
         ];
         for (line, name) in lines {

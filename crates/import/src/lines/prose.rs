@@ -75,7 +75,7 @@ const CUTS: [char; 6] = [',', ';', ':', '(', ')', '/'];
 const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
 pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
-    forgot to|did not note|didn t note|    nothing running|nobody knows|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
+    forgot to|did not note|didn t note|    nothing running|nobody knows|nobody remembers|where to where|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
     don t ask me|did not write|didn t write|did not say|no longer know|no longer sure|not certain|not recorded|lost track|\
     can t remember|cannot remember|not recall|t recall|not mention|t mention|not say which|not say what|not say how|\
     not say whether|not say where|can t assign|cannot assign|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
@@ -504,7 +504,23 @@ impl Sentence {
 
     /// Whether it says that something is the other way round.
     pub fn turns_round(&self) -> bool {
-        self.has_any("other way|other way round|other way around|other direction|opposite direction|reverse direction")
+        self.has_any("other way|other way round|other way around|other direction|opposite direction|reverse direction|turned round|turned around")
+    }
+
+    /// Whether it may say in words that are not understood that the next test runs another way.
+    pub fn may_turn(&self) -> bool {
+        const TURNS: &str =
+            "arrow opposite reverse reversed backwards becomes become swapped swap shoots";
+        const REVERSED: &str = "with r|add a r|just r|then r|now r|this r|the r|without r|no r";
+        const PARTS: &str =
+            "as the client|as the server|as client|as server|is the client|is the server";
+        self.turns_round() || self.has(TURNS) || self.has_any(REVERSED) || self.has_any(PARTS)
+    }
+
+    /// Whether it begins what another writer measured on hosts of his own: `Mine, for what it is worth`.
+    pub fn is_mine(&self) -> bool {
+        self.words.starts_with(" mine ")
+            || self.has_any("mine at|mine for|mine from|worth mine|here is mine|mine are")
     }
 
     /// Whether settings may be others from here on.

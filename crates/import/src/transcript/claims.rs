@@ -319,7 +319,10 @@ impl<'a> Reader<'a> {
                 let with = [" with ", " without ", " no "].iter();
                 let with = with.filter_map(|it| clause.find(it)).max();
                 let is_known = Sentence::is_label(&clause[with.unwrap_or(0)..], &[]);
-                reading.is_known &= is_known && (!is_pronoun || !reading.waiting.is_empty());
+                // A command is typed on one host.
+                let is_command = polls && clause.contains(" ifconfig ");
+                reading.is_known &=
+                    is_known && !is_command && (!is_pronoun || !reading.waiting.is_empty());
                 reading.bare.push(polls);
             }
             Some(polls) => {

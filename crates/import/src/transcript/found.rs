@@ -12,7 +12,7 @@ use nicpoll_model::{
 use crate::cursor::MeasuredUnit;
 use crate::lines::address::{self, AddressMention};
 use crate::lines::layout;
-use crate::lines::prose::{self, BOXES, KINDS, Sentence, is_in};
+use crate::lines::prose::{self, BOXES, KINDS, POLLS, Sentence, is_in};
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 use crate::lines::ttcp;
 
@@ -219,7 +219,8 @@ impl HostNames {
     const LOOKED_FOR_MAX: usize = 64;
 
     pub fn add(&mut self, name: &str) {
-        if self.small.insert(name.to_ascii_lowercase()) {
+        let small = name.to_ascii_lowercase();
+        if !is_in(&small, POLLS) && self.small.insert(small) {
             self.all.insert(String::from(name));
             if self.looked_for.len() < Self::LOOKED_FOR_MAX {
                 // As words of a sentence are.

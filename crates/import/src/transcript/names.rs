@@ -20,8 +20,6 @@ const LEARNT_MAX: usize = 64;
 const OTHERS: &str = "she he his their someone somebody student students colleague friend reader customer guest commenter writes encloses";
 /// Words of a sentence that says which way all tests run.
 const STANDING: &str = "always everything all unless throughout every each whole below";
-/// Phrases of a test that runs from the server.
-const REVERSED: &str = "with r|add a r|just r|then r|now r|this r|the r|without r|reverse|reversed";
 /// Most words between the host that sends and the one that receives.
 const GOAL_WITHIN: usize = 8;
 
@@ -248,7 +246,7 @@ fn by_agreement(
         if is_foreign(statements, trial) {
             continue;
         }
-        if lead.clone().any(|it| may_turn(&it.sentence)) {
+        if lead.clone().any(|it| it.sentence.may_turn()) {
             continue;
         }
         if is_bare(trial) && are_two && !is_others || lead.any(|it| it.sentence.has("same")) {
@@ -382,7 +380,7 @@ fn is_foreign(statements: &[Statement], trial: &ImportedTrial) -> bool {
     let until = statements.partition_point(|it| it.place < trial.place);
     let mut lead = statements[..until].iter().rev().take(LEAD).enumerate();
     lead.any(|(at, Statement { sentence, .. })| {
-        let is_others = sentence.has(OTHERS) || sentence.words.starts_with(" mine ");
+        let is_others = sentence.has(OTHERS) || sentence.is_mine();
         at < NEAR && is_others || sentence.has_any(DOUBTS) || sentence.is_elsewhere()
     })
 }
@@ -410,25 +408,13 @@ fn by_repetition(
             let sentence = &it.sentence;
             let mut named = hosts.named_in(&sentence.words).into_iter();
             let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
-            is_other || may_turn(sentence) || sentence.run_number().is_some()
+            is_other || sentence.may_turn() || sentence.run_number().is_some()
         };
         let mut lead = statements[from..until].iter().rev().take(LEAD);
         if !lead.any(parts) && !is_foreign(statements, trial) {
             [trial.sender, trial.receiver] = ends.map(Clone::clone);
         }
     }
-}
-
-/// Whether a sentence may say in words that are not understood that the next test runs another way.
-fn may_turn(sentence: &Sentence) -> bool {
-    const TURNS: &str =
-        "arrow opposite reverse reversed backwards becomes become swapped swap turned shoots";
-    const PARTS: &str =
-        "as the client|as the server|as client|as server|is the client|is the server";
-    sentence.turns_round()
-        || sentence.has_any(REVERSED)
-        || sentence.has(TURNS)
-        || sentence.has_any(PARTS)
 }
 
 /// The sender and the receiver of which a sentence tells.

@@ -934,7 +934,11 @@ impl<'a> Walk<'a> {
         // What the writer does not know is of no command before.
         let since = self.out.statements.iter().rev();
         let mut since = since.take_while(|it| Some(it.place) > self.output);
-        if self.blast.is_none() && self.has_blasted && since.any(|it| it.sentence.has_any(DOUBTS)) {
+        let is_other = |it: &Statement| {
+            let sentence = &it.sentence;
+            sentence.has_any(DOUBTS) || sentence.may_turn() || sentence.is_mine()
+        };
+        if self.blast.is_none() && self.has_blasted && since.any(is_other) {
             (self.blast_command, host) = (None, TerminalHost::default());
         }
         let command = self.blast_command.clone();
