@@ -75,12 +75,18 @@ pub fn lint() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+const UBUNTU_KEYS: &str = "/usr/share/keyrings/ubuntu-archive-keyring.gpg";
+
 /// Installs the packages in a root that debootstrap makes of these words, tries them there, and removes them.
 pub fn try_on(suite: &[&str]) -> Result<Outcome> {
     if find_program("debootstrap").is_none() {
         return Ok(Outcome::Skipped(String::from(
             "there is no debootstrap (package debootstrap)",
         )));
+    }
+    // Without it debootstrap looks for every suite at Debian's mirror.
+    if suite.len() > 1 && !Path::new(UBUNTU_KEYS).exists() {
+        return Ok(Outcome::Skipped(format!("there is no {UBUNTU_KEYS}")));
     }
     let deb = package("deb")?;
     if let Some(machine) = other_machine(&deb)? {
