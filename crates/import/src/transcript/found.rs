@@ -110,19 +110,6 @@ pub struct PollingSwitch {
 }
 
 impl PollingSwitch {
-    /// Takes the host that alone has the interface, if none is known and that is an end of a test.
-    pub fn take_host(&mut self, hosts: &HostNames, trials: &[ImportedTrial]) {
-        let part = self.interface.as_ref().map(|it| format!(" {it} "));
-        let named = part.iter().flat_map(|it| hosts.meant_in(it)).next();
-        let is_end = |name: &str| {
-            let mut ends = trials.iter().flat_map(|it| [&it.sender, &it.receiver]);
-            ends.any(|it| it.as_deref() == Some(name))
-        };
-        if let Some(name) = named.filter(|it| self.scope == SwitchScope::All && is_end(it)) {
-            self.scope = SwitchScope::Host(String::from(name));
-        }
-    }
-
     /// Whether one for all hosts is also for this one.
     pub fn is_meant(&self, host: Option<&str>) -> bool {
         self.ends.is_empty() || host.is_none_or(|host| self.ends.iter().any(|it| it == host))
@@ -171,6 +158,22 @@ pub struct Found {
     pub statements: Vec<Statement>,
     /// What stands before each of [`Found::readings`].
     pub reading_scenes: Vec<Scene>,
+}
+
+impl Found {
+    /// Takes for commands and screens of no known host the one that alone has their interface, if it is an end of a test.
+    pub fn take_interfaces(&mut self, trials: &[ImportedTrial]) {
+        let ends = trials.iter().flat_map(|it| [&it.sender, &it.receiver]);
+        let ends: HashSet<&str> = ends.flatten().map(String::as_str).collect();
+        let switches = self.switches.iter_mut();
+        for switch in switches.filter(|it| it.scope == SwitchScope::All) {
+            let part = switch.interface.as_ref().map(|it| format!(" {it} "));
+            let mut named = part.iter().flat_map(|it| self.hosts.meant_in(it));
+            if let Some(name) = named.next().filter(|it| ends.contains(it)) {
+                switch.scope = SwitchScope::Host(String::from(name));
+            }
+        }
+    }
 }
 
 /// Where mails, posts and comments begin, and their authors: what one says of his hosts is not of another's.

@@ -178,9 +178,7 @@ fn put_together(
     let mut trials = printed(&mut walked, &mut imported.unplaced);
     let statements = std::mem::take(&mut walked.statements);
     names::complete(&mut trials, &statements, &walked);
-    let hosts = &walked.hosts;
-    let switches = walked.switches.iter_mut();
-    switches.for_each(|it| it.take_host(hosts, &trials));
+    walked.take_interfaces(&trials);
     walked.hosts.take_box(&trials);
     let (switches, single) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
