@@ -201,11 +201,10 @@ fn poster(line: &str) -> Option<&str> {
     let is_told = next.is_some_and(|it| is_in(it, "on at") || it.starts_with('(')) || end.is_some();
     let length: usize = head.iter().map(|it| it.len() + 1).sum();
     // `#4  tundra_k`
-    let is_alone = words.len() == 2 && is_marked && line.contains("  ");
-    let is_alone = is_alone
-        && names
-            .first()
-            .is_some_and(|it| !is_common(&it.to_ascii_lowercase()));
+    let number = words.first().and_then(|it| it.strip_prefix('#'));
+    let is_alone = words.len() == 2
+        && number.is_some_and(|it| it.parse::<u32>().is_ok())
+        && !is_common(&words[1].to_ascii_lowercase());
     let is_head =
         is_alone || is_dated && (is_told || is_marked && is_timed) && length <= HEADING_MAX;
     let name = *names.first()?;
@@ -482,6 +481,8 @@ mod tests {
             "\u{ab} Reply #1 on: April 03, 2017, 07:30:02 pm \u{bb}",
             "Then, on 12 May 2012 at 14:05, I posted the numbers of both",
             "start: 1363123411.104112890",
+            "-  kestrel",
+            "#2  TCP",
         ] {
             assert_eq!(author(line), None, "{line}");
         }
