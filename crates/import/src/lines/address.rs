@@ -104,8 +104,9 @@ fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
     (all, is_said)
 }
 
-/// The hosts and addresses of a drawing, and the host between two others: `gen ------ rtr ------ sink`, with the addresses in it or in the next line.
-pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<String>) {
+/// The hosts and addresses of a drawing, and the three hosts of a line: `gen ------ rtr ------ sink`, with the addresses
+/// in it or in the next line.
+pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<[String; 3]>) {
     let of = |text: &str| -> Vec<String> {
         let words = text.split(|it: char| it.is_whitespace() || "(),".contains(it));
         words
@@ -135,7 +136,8 @@ pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<String>
     let [(first, at_first), .., (last, _)] = &named[..] else {
         return (Vec::new(), None);
     };
-    let between = (named.len() == 3).then(|| named[1].0.clone());
+    let names: Vec<String> = named.iter().map(|it| it.0.clone()).collect();
+    let three = names.try_into().ok();
     let below = of(next);
     let pairs = match &below[..] {
         [one, .., other] if at_first.is_empty() && named.len() <= below.len() + 1 => {
@@ -148,7 +150,7 @@ pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<String>
             pairs.collect()
         }
     };
-    (pairs, between)
+    (pairs, three)
 }
 
 /// The addresses in a text: `kestrel is 172.30.4.1 and merlin 172.30.4.2`, `fs = .5`.
@@ -167,6 +169,18 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
                 continue;
             }
             let (mut after, is_after) = names(line[at + 1..].iter().copied());
+            // `10.3.0.20 (ash)`
+            let behind = line.get(at + 1).and_then(|it| it.strip_prefix('('));
+            let behind = behind.and_then(|it| it.split_once(')')).map(|it| it.0);
+            if let Some(name) = behind.filter(|it| is_name(it)) {
+                found.push(AddressMention {
+                    address: String::from(address),
+                    before: Vec::new(),
+                    after: vec![String::from(name)],
+                    is_after: true,
+                });
+                continue;
+            }
             let is_apart = word.ends_with([',', ';', '.', ')']);
             if is_apart {
                 after.clear();
@@ -186,7 +200,7 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
 fn rows(text: &str) -> Vec<Vec<&str>> {
     let mut all = vec![Vec::new()];
     for line in text.lines() {
-        let trimmed = line.trim().trim_start_matches(['|', '*', ' ']);
+        let trimmed = line.trim().trim_start_matches(['|', '*', '-', ' ']);
         let is_table = line.trim().starts_with('|');
         // Columns of a table without marks stand apart.
         let is_apart = |(name, rest): &(&str, &str)| {

@@ -20,7 +20,7 @@ const KNOWN: [Known; 14] = [
     (Tool::Netreceive, "netreceive", 2, is_number),
     (Tool::Netsend, "netsend", 1, is_address),
     (Tool::Look, "top", 0, is_end_or_option),
-    (Tool::Look, "vmstat", 1, is_option),
+    (Tool::Look, "vmstat", 1, is_option_or_number),
     (Tool::Look, "netstat", 1, is_option),
     (Tool::Look, "systat", 1, is_option),
     (Tool::Ethtool, "ethtool", 1, is_option),
@@ -45,6 +45,10 @@ fn is_end_or_option(word: &str) -> bool {
 
 fn is_number(word: &str) -> bool {
     word.starts_with(|letter: char| letter.is_ascii_digit())
+}
+
+fn is_option_or_number(word: &str) -> bool {
+    is_option(word) || is_number(word)
 }
 
 fn is_address(word: &str) -> bool {
@@ -85,7 +89,8 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     };
     let mut command = known.or_else(other)?;
     command.is_prompted = true;
-    command.host = host;
+    // `ssh oak sysctl` runs there.
+    command.host = command.host.or(host);
     Some(vec![Anchor {
         at: began..cursor.at,
         seen: Seen::Command(command),
@@ -125,9 +130,18 @@ fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
 
 /// Reads a tool's name and its arguments.
 fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
+    let there = cursor.attempt(|it| {
+        it.words("ssh ")?;
+        let name = it.word(64, |it| it.is_ascii_alphanumeric() || b"@._-".contains(&it))?;
+        it.words(" ")?;
+        Some(String::from(name.rsplit('@').next().unwrap_or(name)))
+    });
     let _ = cursor.words("sudo ");
     if let Some(command) = cursor.attempt(echo) {
-        return Some(command);
+        return Some(ToolCommand {
+            host: there,
+            ..command
+        });
     }
     let whole = cursor.attempt(|cursor| {
         let path = cursor.word(48, |it| it.is_ascii_alphanumeric() || b"/._".contains(&it))?;
@@ -145,7 +159,7 @@ fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
     takes(first.first().map_or("", String::as_str)).then_some(())?;
     let command = ToolCommand {
         tool,
-        host: None,
+        host: there,
         is_prompted: false,
         words: arguments(cursor, tool, WORDS_MAX),
     };

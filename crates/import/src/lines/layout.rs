@@ -44,6 +44,11 @@ pub fn listed(text: &str) -> Vec<&str> {
         .windows(2)
         .filter(|it| is_in(it[0], "called named hostname"));
     let single = single.map(|it| it[1]);
+    // `the name is quito`
+    let told = words
+        .windows(3)
+        .filter(|it| it[0] == "name" && it[1] == "is");
+    let single = single.chain(told.map(|it| it[2]));
     // `argon (Athlon 700, dc0), krypton (Duron 800, fxp0)`
     let made = text.match_indices(" (").filter_map(|(at, _)| {
         let name = text[..at]
@@ -111,7 +116,8 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
 
 /// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.
 pub fn author(line: &str) -> Option<&str> {
-    const BY: &str = "From: |Posted by |Post by |Comment by |Reply by |Author: |Originator: ";
+    const BY: &str =
+        "From: |Posted by: |Posted by |Post by |Comment by |Reply by |Author: |Originator: ";
     const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
     let line = line.trim().trim_start_matches('>');
     let is_number = |it: &str| {

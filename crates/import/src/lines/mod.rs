@@ -57,7 +57,7 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 24] = [
+static RECOGNISERS: [(&[u8], Recogniser); 26] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (
@@ -76,6 +76,8 @@ static RECOGNISERS: [(&[u8], Recogniser); 24] = [
     (DIGITS, One(host::bare_states)),
     (b"i", Several(statistics::interrupt_table)),
     (b"NI", Several(statistics::interface_table)),
+    (b"ip", Several(statistics::traffic_rows)),
+    (b"pr", Several(statistics::vmstat_rows)),
     (b"ic", One(statistics::interrupt_row)),
     (DIGITS, One(statistics::counter)),
     (DIGITS, One(statistics::buffers)),

@@ -29,32 +29,35 @@ pub const HEADING_MAX: usize = 80;
 const SENTENCE_MAX: usize = 400;
 /// Marks with which a conclusion begins, and words.
 pub const CONCLUSIONS: &str = "=> ==> -> --> ^ <-";
-const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top was|this was|these were|first one|\
+const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top was|this was|these were|first one|the last is|the last one is|\
     first is|the first is|the first one is|the above|above";
 
 /// Words that name polling, and interrupts as the way to receive.
 pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral";
-const INTERRUPTS: &str = "interrupt interrupts irq irqs";
+const INTERRUPTS: &str = "interrupt interrupts intr irq irqs";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
 const BEFORE_INTERRUPTS: &str =
-    "on with plain old in to using uses use used normal usual by pure stays only still";
+    "on with plain old in at to using uses use used normal usual by pure stays only still";
 const AFTER_INTERRUPTS: &str = "mode driven only again both on at everywhere";
 const COLUMNS: &str = "column load time share rate handler handlers thread statistics per counts counters counter \
-    table storm storms moderation coalescing mitigation";
+    table storm storms moderation coalescing mitigation nearly gone fewer less down up drop dropped fell";
 /// Words that turn off, those right before polling that do, and those that negate what follows.
 const OFF: &str = "off disabled disable disabling deactivated deactivate unpolled nobody none neither nowhere \
-    masked stopped";
+    masked stopped unticked unchecked";
 const WITHOUT: &str = "without no non nothing";
 const NEGATES: &str = "not never don doesn didn isn wasn aren hasn longer";
 /// Words that turn on.
-const ON: &str = "on enabled enable enabling with using active activated activate use uses used";
+const ON: &str =
+    "on enabled enable enabling with using active activated activate use uses used ticked checked";
 /// Words that tell a change, or that nothing changed.
 const CHANGES: &str = "now again next then finally left stays stay stayed remains still back went goes done did \
     nobody never yet moved set put change changed changing masks masked leaves";
 const SWITCHES: &str = "enable enabled enabling disable disabled disabling turn turned turning switch switched \
     switching activate activated deactivated set put";
+/// Words of a clause that tells what a command prints.
+const LOOKS: &str = "above see shown shows says output prints checked";
 /// Words after which a clause asks, wishes, compares or supposes, or tells of another time.
 const UNREAL: &str = "would should could if why can may might whether how expected expect planned want wanted think \
     guess wonder must unless when whenever until try than vs versus against instead or ago yesterday years believe \
@@ -67,7 +70,7 @@ const ALL: &str = "both everywhere anywhere nobody neither either";
 /// Words after `all`, `two`, `each` and `every` that make them a group of hosts, and after `both` that do not.
 pub const MACHINES: &str =
     "machines machine boxes box boards board hosts host ends end sides side computers pcs nodes";
-const NOT_HOSTS: &str = "directions streams interfaces ports cards runs tests cases protocols";
+const NOT_HOSTS: &str = "sysctls variables knobs values settings directions streams interfaces ports cards runs tests cases protocols";
 /// Words after `all three` that leave it a group of hosts.
 const OF_GROUPS: &str = "on at with in of poll polled polling stay";
 /// Marks that end a clause, and words that begin one.
@@ -75,8 +78,8 @@ const CUTS: [char; 6] = [',', ';', ':', '(', ')', '/'];
 const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
 pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
-    forgot to|did not note|didn t note|    nothing running|nobody knows|nobody remembers|where to where|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
-    don t ask me|did not write|didn t write|did not say|no longer know|no longer sure|not certain|not recorded|lost track|\
+    forgot to note|forgot to write|forgot to mark|did not note|didn t note|    nothing running|nobody knows|nobody remembers|where to where|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
+    don t ask me|did not write|didn t write|did not say|tells neither|says neither|gives neither|no longer know|no longer sure|not certain|not recorded|lost track|\
     can t remember|cannot remember|not recall|t recall|not mention|t mention|not say which|not say what|not say how|\
     not say whether|not say where|can t assign|cannot assign|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
     don t trust|do not trust|no names|no name|no date|no notes|no labels|no details|no host|do not build on|don t build on|not know any more|without name";
@@ -89,7 +92,7 @@ pub const ALL_UNTOUCHED: &str = "touched nothing|nothing touched|as found|as the
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
-    without load|without traffic|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|minutes later|hours later";
+    without load|without traffic|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|minutes later|hours later";
 /// Phrases with which a writer takes back what is said before.
 pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
     wrong interface|wrong card|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
@@ -97,12 +100,16 @@ pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong wind
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
 /// Phrases of the host that was shown last.
 pub const SAME_HOST: &str =
-    "of it|on it|same box|same machine|same host|same window|same terminal|same shell";
+    "of it|on it|same place|same box|same machine|same host|same window|same terminal|same shell";
 /// Phrases of what holds in all tests, and those that make a sentence one that says so.
 pub const LASTING: &str = "ever|never|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
+/// Phrases of a host that cannot poll, or never does.
+pub const CANNOT: &str = "cannot poll|can t poll|can not poll|has no polling|knows no polling|never polls|\
+    does not know polling";
 pub const ALWAYS: &str = "always|throughout|in every run|in every test|in each run|in each test|in all runs|in all tests|\
-    in all of these|all day|the whole time|the whole session|as ever";
+    in all of these|all day|the whole time|the whole session|as ever|in any of the runs|in any of the tests|\
+    in any run|in any test|in what follows|in the later runs|in anything below|in anything that follows|in all that follows";
 /// Phrases after which a setting may be another, though they do not tell it.
 const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
@@ -133,7 +140,7 @@ const RUNS: &str = "run runs test tests try case";
 /// Words after `on` that name no host.
 const NO_HOSTS: &str = "the it this that both all each linux freebsd netbsd openbsd debian ubuntu off one two side box \
     host machine average top tcp udp ip ipv4 ipv6 http nfs i o cpu irq idle less more then not so again now \
-    here there once last least first same everything about what which how some most many course time only too";
+    are zero default defaults none here there once last least first same everything about what which how some most many course time only too";
 
 /// Whether a word names no host, though one could stand there.
 pub fn is_common(word: &str) -> bool {
@@ -196,15 +203,11 @@ pub struct ClauseMode {
 impl ClauseMode {
     /// Reads a clause; `is_it` when `it` stands for polling.
     pub fn of(clause: &str, is_it: bool) -> Self {
-        let mut words: Vec<&str> = clause.split_whitespace().collect();
-        // `To see which end gains I switched it off`
-        if words.first() == Some(&"to") {
-            let who = words.iter().position(|it| is_in(it, "i we"));
-            words.drain(..who.unwrap_or(0));
-        }
+        let words = asserted(clause);
         let is_number = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
+        let is_in_place = word(Some(0)) == "polling" && is_in(word(Some(1)), "in at for");
         let mut as_was = ["how it was", "as it was", "as it is", "how it is"].iter();
         let is_as_was = as_was.any(|it| clause.contains(it));
         // `the kernel polls` explains how it works.
@@ -215,7 +218,8 @@ impl ClauseMode {
         };
         let polls: Vec<usize> = (0..words.len()).filter(is_poll).collect();
         // Support for polling in a kernel is no setting.
-        let is_built = has("compiled built support supports options");
+        let is_built =
+            has("compiled built support supports options") || has("knows know") && !has("no not");
         let is_interrupt = |at: &usize| {
             let (before, after) = (word(at.checked_sub(1)), word(Some(at + 1)));
             let is_mode = is_in(before, BEFORE_INTERRUPTS)
@@ -237,8 +241,8 @@ impl ClauseMode {
                 || is_in(it, NEGATES) && (near(POLLS, 3) || near("on enabled active", 3))
         });
         let off = off.count();
-        let is_short = words.len() <= 4;
-        let is_on = has(ON) || has(CHANGES) || has("both only polls polled") || is_short;
+        let is_on = has(ON) || has(CHANGES) || has("both only polls polled ifconfig");
+        let is_on = is_on || words.len() <= 4 || is_in_place;
         let valued = value_said(&words);
         let polls_now = match (polls.is_empty(), interrupts) {
             _ if valued.is_some() => valued,
@@ -264,7 +268,10 @@ impl ClauseMode {
                 || clause.contains(" threads off "),
             is_named: interrupts || has(POLLS),
             polls: polls_now,
-            changes: has(CHANGES) || switches(&words) || has("ifconfig") || valued.is_some(),
+            changes: has(CHANGES)
+                || switches(&words)
+                || has("ifconfig") && !has(LOOKS)
+                || valued.is_some(),
             is_unreal: words.iter().enumerate().any(is_unreal)
                 || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
         }
@@ -289,37 +296,38 @@ impl ClauseMode {
         if is_topic && (first == "off" || negates && has("enabled active activated used")) {
             return Some(false);
         }
+        // `default on both machines`
+        let is_plain = |it: &&str| {
+            is_in(it, "@ default defaults settings setting on both all at the")
+                || is_in(it, MACHINES)
+        };
+        if is_label && has("default defaults") && has("@ both") && words.iter().all(is_plain) {
+            return Some(false);
+        }
         if is_label && words == ["normal"] {
             return Some(false);
         }
         if is_label && words == ["and", "on"] {
             return Some(true);
         }
-        // `and off at both ends:`
-        let own: Vec<&str> = words
-            .iter()
-            .copied()
-            .skip_while(|it| is_in(it, "and now then"))
-            .collect();
-        if is_label && matches!(own[..], ["on" | "off", "at" | "again" | "everywhere", ..]) {
-            return Some(own[0] == "on");
-        }
         if is_label && words.len() <= 3 && is_in(last, "without off with") {
             return Some(last == "with");
         }
-        // `left it on on tater`
-        let doubled = [
-            (" on on ", true),
-            (" off on ", false),
-            (" on at ", true),
-            (" off at ", false),
-        ];
-        if let Some((_, is_on)) = doubled.iter().find(|it| clause.contains(it.0) && has("it")) {
-            return Some(*is_on);
+        // `set both sysctls on oak` turns nothing on.
+        let is_end = |it: &str| is_in(it, "@ a the each every all both either");
+        const TURNS: &str = "turn turned turning switch switched switching switches it";
+        let mut places = words
+            .windows(3)
+            .filter(|it| it[1] == "on" && is_end(it[2]) && !is_in(it[0], TURNS));
+        let is_place = places.next().is_some() && !clause.contains(" on on ");
+        // `set the sysctl to 1`
+        let mut values = words.windows(2).filter(|it| is_in(it[0], "to at"));
+        let value = values.find_map(|it| it[1].parse::<u32>().ok());
+        if let Some(value) = value.filter(|_| has("sysctl sysctls knob knobs")) {
+            return Some(value > 0);
         }
-        let is_on = has("on") && !has("off");
-        let is_place = clause.contains(" on a ") || clause.contains(" on the same ");
-        (switches(&words) && has("on off") && !is_place)
+        let is_on = has("on") && !has(OFF);
+        (switches(&words) && (has("off") || has("on") && !is_place))
             .then_some(is_on && !has("nobody never not nothing"))
     }
 }
@@ -417,6 +425,25 @@ impl Sentence {
         }
     }
 
+    /// Whether it begins with the number of a test: `3) oak back to 0`.
+    pub fn is_numbered(&self) -> bool {
+        let first = self.words.split_whitespace().next().unwrap_or("");
+        first.len() == 1 && first.bytes().all(|it| it.is_ascii_digit())
+    }
+
+    /// Whether it is the label of a run: `run D, after the power cut`.
+    pub fn begins_run(&self) -> bool {
+        self.names_run() && !self.is_whole
+    }
+
+    /// Whether it begins with the name of a run.
+    pub fn names_run(&self) -> bool {
+        let mut words = self.words.split_whitespace();
+        let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        let is_name = second.len() == 1 || second.bytes().all(|it| it.is_ascii_digit());
+        is_in(first, "run test case") && is_name && !second.is_empty()
+    }
+
     /// Whether it names a case of a table: `Run B`, `B, from alpha to beta`, or a longer name anywhere.
     pub fn is_of_case(&self, label: &str) -> bool {
         if label.len() > 2 && label.parse::<u32>().is_err() {
@@ -471,33 +498,58 @@ impl Sentence {
         }
     }
 
-    /// What a heading such as `on/off, with the patch` says of two ends.
+    /// What a heading such as `on/off, with the patch` or `64 bytes, off/off` says of two ends.
     pub fn modes(&self) -> Option<[bool; 2]> {
         let is_head = self.kind != SentenceKind::Plain || self.introduces;
-        let [one, other, ..] = &self.clauses[..] else {
-            return None;
-        };
-        let mode = |it: &str| match it.split_whitespace().next()? {
+        let mode = |it: &String| match it.split_whitespace().next()? {
             "on" => Some(true),
             "off" => Some(false),
             _ => None,
         };
-        Some([mode(one)?, mode(other)?]).filter(|_| is_head)
+        // `polling on/off`
+        let bare = |it: &String| it.replace(" polling ", " ");
+        let is_whole = |it: &String| it.split_whitespace().count() == 1;
+        let pairs = self.clauses.windows(2).take(3);
+        let pairs = pairs.map(|it| [bare(&it[0]), bare(&it[1])]);
+        let mut pairs = pairs.filter(|it| is_whole(&it[0]));
+        let modes = pairs.find_map(|it| Some([mode(&it[0])?, mode(&it[1])?]));
+        modes.filter(|_| is_head)
+    }
+
+    /// Whether two hosts stand next to each other at the end of a clause and the begin of the next: `oak/elm`.
+    pub fn pairs(&self, one: &str, other: &str) -> bool {
+        let [one, other] = [one, other].map(|it| format!(" {} ", it.to_ascii_lowercase()));
+        let mut pairs = self.clauses.windows(2);
+        pairs.any(|it| it[0].ends_with(&one) && it[1].starts_with(&other))
     }
 
     /// The number of the test whose setting it says to be the same: `settings as in run 4`, `same as section 3`.
     pub fn same_as(&self) -> Option<&str> {
-        const BETWEEN: &str = "in for of from run test section round case";
+        const BETWEEN: &str = "in for of from run test section round case it was is they were are";
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let as_in = words.iter().position(|it| is_in(it, "as like"))?;
         let mut rest = words[as_in + 1..]
             .iter()
             .skip_while(|it| is_in(it, BETWEEN));
         let is_between = words.get(as_in + 1).is_some_and(|it| is_in(it, BETWEEN));
-        let number = rest
+        // `run D: as C, but backwards`
+        let is_run = self.begins_run();
+        let is_label = |it: &str| {
+            it.bytes().all(|it| it.is_ascii_digit()) || is_run && it.len() == 1 && it != "a"
+        };
+        let number = rest.next().filter(|it| is_label(it))?;
+        // `as 3.2`
+        let is_part = rest
             .next()
-            .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))?;
-        let is_setting = (self.has("setting settings set polling same") || is_between)
+            .is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+        if is_part {
+            return None;
+        }
+        let is_first = is_run
+            || words[..as_in]
+                .iter()
+                .all(|it| it.bytes().all(|it| it.is_ascii_digit()));
+        let is_setting = (self.has("setting settings set polling same") || is_between || is_first)
             && !self.has("command commands client test");
         is_setting.then_some(number)
     }
@@ -511,7 +563,7 @@ impl Sentence {
     pub fn may_turn(&self) -> bool {
         const TURNS: &str =
             "arrow opposite reverse reversed backwards becomes become swapped swap shoots";
-        const REVERSED: &str = "with r|add a r|just r|then r|now r|this r|the r|without r|no r";
+        const REVERSED: &str = "turned the direction|changed the direction|swapped the direction|with r|add a r|just r|then r|now r|this r|the r|without r|no r";
         const PARTS: &str =
             "as the client|as the server|as client|as server|is the client|is the server";
         self.turns_round() || self.has(TURNS) || self.has_any(REVERSED) || self.has_any(PARTS)
@@ -531,7 +583,8 @@ impl Sentence {
         let words = self.words.split_whitespace();
         let mut words = words.skip_while(|it| !is_in(it, "as like"));
         let is_numbered = words.nth(1).is_some_and(|it| is_in(it, NUMBERS));
-        let is_like = is_numbered || self.has_any("same as in|like in|as in");
+        let is_drawn = self.has("drawing picture diagram sketch figure");
+        let is_like = is_numbered || self.has_any("same as in|like in|as in") && !is_drawn;
         is_like
             || self.has_any(MOVES)
             || self.turns_round()
@@ -582,7 +635,51 @@ impl Sentence {
 
     /// Whether it says that something holds in all tests.
     pub fn lasts(&self) -> bool {
-        self.has_any(LASTING) || self.has_any(ALWAYS) && !self.has_any("as always")
+        self.has_any(LASTING) || self.lasts_always()
+    }
+
+    /// The same, with a word for all tests.
+    pub fn lasts_always(&self) -> bool {
+        self.has_any(ALWAYS) && !self.has_any("as always")
+    }
+
+    /// Whether it tells how something is done: `turning it on and off is easy`.
+    pub fn is_how(&self) -> bool {
+        self.has_any("on and off is|on and off with|on and off by")
+    }
+
+    /// Whether it begins a judgement of all tests, or advice.
+    pub fn concludes(&self) -> bool {
+        const ADVICE: &str = "decision conclusion conclusions summary recommendation recommendations advice lesson verdict";
+        let mut first = self.clauses.iter().take(1);
+        self.kind == SentenceKind::Plain
+            && !self.introduces
+            && first.any(|it| is_in(it.trim(), ADVICE))
+    }
+
+    /// Whether it says what words mean or how something is done, and not what was done.
+    pub fn defines(&self) -> bool {
+        self.has_any("is switched with|is switched by|is turned on with|is turned on by|is enabled with|is enabled by|stands for|stand for")
+            || self.is_how()
+            || self.has("means mean") && (self.has("ifconfig sysctl") || self.has_any("on and off|off and on"))
+    }
+
+    /// Whether its writer does not know something: `the file does not tell in which state it was`.
+    pub fn doubts(&self) -> bool {
+        const VERBS: &str = "know knows tell tells say says remember write note recall";
+        const WHICH: &str = "which whether whom if how state settings";
+        let words: Vec<&str> = self.words.split_whitespace().collect();
+        let is_open = |it: &[&str]| {
+            let is_not = is_in(it[0], "not t no nor neither nobody");
+            let verb = it[1..3].iter().position(|it| is_in(it, VERBS));
+            is_not && verb.is_some_and(|at| it[at + 2..].iter().any(|it| is_in(it, WHICH)))
+        };
+        let turns = self.has("switching flipping toggling switched flipped");
+        self.has_any(DOUBTS)
+            || (0..words.len()).any(|at| {
+                words.get(at..at + 4).is_some() && is_open(&words[at..(at + 6).min(words.len())])
+            })
+            || turns && self.has_any("on and off|off and on|back and forth")
     }
 
     /// Whether it speaks of interrupts, and neither of polling nor of a change: of their share of the time, as a rule.
@@ -612,7 +709,7 @@ impl Sentence {
         const LABEL: &str = "here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
-            nics interface interfaces for once more time everywhere anywhere";
+            nics interface interfaces port ports for once more time everywhere anywhere";
         const LISTS: [&str; 14] = [
             LABEL,
             POLLS,
@@ -638,12 +735,32 @@ impl Sentence {
     }
 }
 
+/// The words of a clause behind what it is for, or does not hold for: `To see which end gains I switched it off`,
+/// `Unless I say so both are 0`.
+fn asserted(clause: &str) -> Vec<&str> {
+    let words: Vec<&str> = clause.split_whitespace().collect();
+    let at = |list: &str| words.iter().position(|it| is_in(it, list));
+    let skipped = match words.first() {
+        Some(&"to") => at("i we"),
+        Some(&"unless") => at("so stated noted otherwise said").map(|at| at + 1),
+        _ => None,
+    };
+    words[skipped.unwrap_or(0)..].to_vec()
+}
+
 /// What `busy_poll is 50` and `all busy poll sysctls are 0` say.
 fn value_said(words: &[&str]) -> Option<bool> {
     (0..words.len()).find_map(|at| {
-        let is_variable = SWITCH_WORDS.iter().any(|it| words[at].ends_with(it));
-        let mut near = words[at + 1..].windows(2).take(3);
-        let value = near.find(|it| is_in(it[0], "is are at to"))?[1];
+        let is_variable = SWITCH_WORDS.iter().any(|it| words[at].ends_with(it))
+            || is_in(words[at], "sysctls knobs");
+        let mut near = words[at + 1..].windows(2).take(7);
+        // `kern.polling.enable: 0`
+        let is_number = |it: &&&str| it.bytes().all(|it| it.is_ascii_digit());
+        let own = words.get(at + 1).filter(is_number).filter(|_| is_variable);
+        let value = own.or_else(|| {
+            near.find(|it| is_in(it[0], "is are was were at to"))
+                .map(|it| &it[1])
+        })?;
         let is_off = is_in(value, "0 zero") && (is_variable || is_in(words[at], POLLS));
         let is_number = value.starts_with(|it: char| it.is_ascii_digit());
         (is_off || is_variable && is_number).then_some(!is_off)
@@ -674,7 +791,8 @@ pub fn parts(text: &str) -> NamedParts {
             || *word == "here" && next == "and" && near(2) == "there"
             || next == "of" && near(2) == "them";
         let is_group = is_in(word, "all two each every") && (is_in(next, MACHINES) || is_them);
-        is_group || is_in(word, ALL) && !is_in(next, NOT_HOSTS)
+        let is_value = next.bytes().all(|it| it.is_ascii_digit()) && !next.is_empty();
+        is_group || is_in(word, ALL) && !is_in(next, NOT_HOSTS) && !is_value
     });
     NamedParts {
         sender: has(SENDERS),
@@ -694,6 +812,42 @@ pub fn value_set(clause: &str) -> Option<bool> {
         _ => return None,
     };
     is_in(value, "0 1").then_some(value == "1")
+}
+
+/// What a clause says with a state alone, of hosts or ends that it names: `oak off`, `elm has it on`, `0 on ash`, `oak
+/// does not`. `None` if another word is in it. Hosts are `@`.
+pub fn state_alone(clause: &str) -> Option<bool> {
+    const PLAIN: &str = "and but now then so here test run case setup config has have had it is are was were stays stay \
+        stayed remains keeps kept left set value values knob knobs sysctl sysctls at to of in the a both still again back also too as well does do did t only";
+    const STATES: &str = "on yes with enabled enable active 1";
+    const NOT: &str = "off no without not doesn don isn wasn disabled disable inactive never 0";
+    let words: Vec<&str> = clause.split_whitespace().collect();
+    let is_end = |it: &str| {
+        it == "@"
+            || [SENDERS, RECEIVERS, ALL, MACHINES]
+                .iter()
+                .any(|list| is_in(it, list))
+    };
+    let is_number = |it: &str| it.bytes().all(|it| it.is_ascii_digit());
+    let mut states = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        let next = words.get(at + 1).copied().unwrap_or("");
+        let is_numbered = at > 0 && is_in(words[at - 1], RUNS) && is_number(word);
+        let is_place = *word == "on" && (is_end(next) || next == "the");
+        let is_value = next == "on" || at > 0 && is_in(words[at - 1], "at to is was were");
+        let is_label = is_number(word) && !is_value;
+        if is_numbered || is_place || is_label || is_end(word) {
+            continue;
+        }
+        match *word {
+            it if is_in(it, NOT) => states.push(false),
+            it if is_in(it, STATES) => states.push(true),
+            it if is_in(it, PLAIN) => {}
+            _ => return None,
+        }
+    }
+    // `not on` is off.
+    (!states.is_empty()).then(|| states.iter().all(|it| *it))
 }
 
 /// Whether a text is of a box between the ends of a test.
@@ -730,7 +884,8 @@ pub fn words_of(text: &str) -> (String, Vec<String>) {
         }
         let name = lower.trim_matches(is_edge);
         // A variable is one word, whatever its parts mean.
-        let is_variable = name.contains("poll") && name.contains(['_', '.']);
+        let is_variable =
+            (name.contains("poll") || name.ends_with("busy_read")) && name.contains(['_', '.']);
         if lower.starts_with(CUTS) {
             read.1.push(String::from(" "));
         }
@@ -768,7 +923,7 @@ pub fn words_of(text: &str) -> (String, Vec<String>) {
             }
             continue;
         }
-        if lower.ends_with(CUTS) {
+        if lower.ends_with(CUTS) && !(is_variable && lower.ends_with(':')) {
             read.1.push(String::from(" "));
         }
     }

@@ -61,6 +61,8 @@ pub enum Seen {
     Loose(f64, MeasuredUnit),
     /// A line of a tool without a result.
     Remark,
+    /// Heads of columns, of which the rows follow.
+    Heads,
     /// Something like figures that cannot be read, and why.
     Spoilt(&'static str),
 }

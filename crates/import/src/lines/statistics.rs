@@ -182,6 +182,123 @@ fn interface_row(
     (!told.is_empty()).then(|| (name, told.join(", ")))
 }
 
+/// Columns of `netstat -w`, in the order in which FreeBSD has them since 4.
+const TRAFFIC: &str = "packets errs idrops bytes packets errs bytes colls drops";
+/// The columns of `vmstat` that are of the CPU: interrupts, switches, and shares of time.
+const OF_CPU: &str = "in sy cs us sy id wa st gu";
+
+/// Reads the rows of `netstat -w 1`, one an interval: `input (em0) output packets errs bytes packets errs bytes colls`.
+pub fn traffic_rows(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    let began = cursor.at;
+    let interface = cursor.attempt(|it| {
+        it.words("input")?;
+        let name = it.gap().word(24, |it| it.is_ascii_graphic())?;
+        it.gap().words("output")?;
+        it.gap();
+        Some(name.trim_matches(['(', ')']))
+    });
+    let columns = columns(cursor, TRAFFIC, "packets errs")?;
+    (columns.len() > 4).then_some(())?;
+    let name = interface.map_or(String::from("traffic"), |it| format!("{it} traffic"));
+    let begins = columns.iter().rposition(|it| *it == "packets")?;
+    numbered_rows(cursor, began, columns.len(), |values| {
+        let told = columns.iter().zip(values).enumerate();
+        let told = told.map(|(at, (column, value))| {
+            let way = if at < begins { "in" } else { "out" };
+            format!("{way} {column} {value}")
+        });
+        (name.clone(), told.collect::<Vec<String>>().join(", "))
+    })
+}
+
+/// Reads the rows of `vmstat`; what they say of the CPU.
+pub fn vmstat_rows(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    /// More columns than disks give.
+    const COLUMNS_MAX: usize = 32;
+    let began = cursor.at;
+    // `procs memory page disks faults cpu`
+    cursor
+        .attempt(|it| {
+            it.words("procs")?;
+            while it.gap().words("r b ").is_none() {
+                it.word(12, |it| it.is_ascii_lowercase() || it == b'-')?;
+            }
+            Some(())
+        })
+        .or_else(|| cursor.words("r b "))?;
+    let mut columns = vec!["r", "b"];
+    while columns.len() < COLUMNS_MAX && !columns.ends_with(&["us", "sy", "id"]) {
+        let is_of_name = |it: u8| it.is_ascii_alphanumeric();
+        columns.push(cursor.gap().word(8, is_of_name)?);
+    }
+    while let Some(more) = cursor.attempt(|it| it.spaces().any(["wa", "st", "gu"])) {
+        columns.push(more);
+    }
+    let begins = columns.iter().position(|it| *it == "in")?;
+    let is_told = columns[begins..]
+        .iter()
+        .all(|it| OF_CPU.split(' ').any(|cpu| cpu == *it));
+    is_told.then_some(())?;
+    numbered_rows(cursor, began, columns.len(), |values| {
+        let told = columns.iter().zip(values).skip(begins);
+        let told = told.map(|(column, value)| format!("{column} {value}"));
+        (
+            String::from("vmstat"),
+            told.collect::<Vec<String>>().join(", "),
+        )
+    })
+}
+
+/// Reads the heads of columns that begin with `first`.
+fn columns<'w>(cursor: &mut Cursor, of: &'w str, first: &str) -> Option<Vec<&'w str>> {
+    cursor.clone().words(first)?;
+    let names: Vec<&str> = of.split(' ').collect();
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < names.len() && cursor.gap().peek().is_ascii_lowercase() {
+        // A column that this version does not have is left out.
+        at += names[at..]
+            .iter()
+            .position(|it| cursor.words(it).is_some())?;
+        found.push(names[at]);
+        at += 1;
+    }
+    Some(found)
+}
+
+/// Reads rows of so many numbers, under heads that begin at `began`.
+fn numbered_rows(
+    cursor: &mut Cursor,
+    began: usize,
+    columns: usize,
+    tell: impl Fn(&[&str]) -> (String, String),
+) -> Option<Vec<Anchor>> {
+    let heads = Anchor {
+        at: began..cursor.at,
+        seen: Seen::Heads,
+    };
+    let mut found = vec![heads];
+    while found.len() <= ROWS_MAX {
+        let mut row = cursor.clone();
+        row.gap();
+        let began = row.at;
+        let mut value = || {
+            row.gap().peek().is_ascii_digit().then_some(())?;
+            row.word(24, |it| it.is_ascii_alphanumeric() || it == b'.')
+        };
+        let values: Vec<&str> = (0..columns).map_while(|_| value()).collect();
+        if values.len() < columns {
+            break;
+        }
+        let (name, value) = tell(&values);
+        cursor.at = row.at;
+        found.push(Anchor {
+            at: began..row.at,
+            seen: reading(name, value, false),
+        });
+    }
+    (found.len() > 1).then_some(found)
+}
+
 /// Counters of `netstat -s`: protocol, and the words after the number in the plural. The words are also the
 /// name, unless one follows `=`. Longer phrases come before their own prefixes.
 const COUNTERS: &str = "\

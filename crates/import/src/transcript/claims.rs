@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use nicpoll_model::Side;
 
 use crate::lines::prose::{
-    ALL_UNTOUCHED, ALWAYS, ClauseMode, LASTING, Sentence, SentenceKind, UNTOUCHED, is_in, parts,
-    value_set,
+    ALL_UNTOUCHED, CANNOT, ClauseMode, LASTING, Sentence, SentenceKind, UNTOUCHED, is_in, parts,
+    state_alone, value_set,
 };
 use crate::transcript::found::{HostNames, SwitchScope};
 
+/// Phrases with which a sentence says that all is as before.
+const UNCHANGED: &str = "same polling setting|same polling settings|nothing changed|nothing else changed|nothing is changed|nothing was changed|same settings|\
+    settings unchanged|settings as before|everything else unchanged";
 /// Longer sentences tell no change.
 const CHANGE_MAX: usize = 240;
 /// Phrases of a sentence that is of several tests, each with a setting of its own.
@@ -36,9 +39,13 @@ pub struct Reader<'a> {
     /// Whether a variable is said to be 0 or 1, so that `1 on oak` sets it.
     has_values: bool,
     /// The ends that `on/off` is of, if the text says so.
-    ends_told: Option<[Side; 2]>,
+    ends_told: Option<[SwitchScope; 2]>,
     /// What was told last.
     last: Vec<Claim>,
+    /// The hosts that commands turn to polling anywhere.
+    turned: BTreeSet<SwitchScope>,
+    /// The only host of the last sentence that names one.
+    subject: Option<SwitchScope>,
     /// The hosts and ends that polled, by themselves or with all.
     polled: BTreeSet<SwitchScope>,
     /// The other end, if a label tells of one end alone that it polls: the other one, too, or no longer?
@@ -56,10 +63,45 @@ pub fn is_torn(claims: &[Claim]) -> bool {
     claims.iter().any(is_torn)
 }
 
-/// The ends that the parts of `on/off` stand for: `a/b means tx polls / rx polls`.
-fn legend(sentence: &Sentence) -> Option<[Side; 2]> {
+/// Whether a clause says no more than that a host stays as it is: `and left oak alone`, `oak as it was`.
+fn is_left_alone(clause: &str) -> bool {
+    let has = |word: &str| clause.contains(word);
+    let left = clause.starts_with(" and ") && (has(" left ") || has(" leave "));
+    let ends = [
+        " as it was ",
+        " as before ",
+        " as they were ",
+        " unchanged ",
+        " untouched ",
+    ];
+    let is_short = clause.split_whitespace().count() <= ADDED_MAX;
+    left && has(" alone ") || (left || is_short) && ends.iter().any(|it| clause.ends_with(it))
+}
+
+/// Whether a sentence is of several tests, each with a setting of its own.
+pub fn is_series(sentence: &Sentence) -> bool {
+    let begins = sentence.has_any("first with|first without|first still");
+    sentence.has_any(SERIES) || begins && sentence.has("then second next after")
+}
+
+/// Whether a clause says which way a test runs: `oak to elm`.
+fn is_way(clause: &str, scopes: &[SwitchScope]) -> bool {
+    let words: Vec<&str> = clause.split_whitespace().collect();
+    let bare = words.strip_prefix(&["from"]).unwrap_or(&words);
+    scopes.len() == 2 && matches!(bare, [_, "to", _])
+}
+
+/// What the parts of `on/off` stand for: `a/b means tx polls / rx polls`, `headings give the state of oak/elm`.
+fn legend(sentence: &Sentence, hosts: &HostNames) -> Option<[SwitchScope; 2]> {
+    const GIVES: &str = "heading headings notation order state label labels column columns";
     let mut clauses = sentence.clauses.iter();
     let is_letter = clauses.next().is_some_and(|it| it.trim().len() == 1);
+    if let [one, other] = hosts.named_in(&sentence.words)[..]
+        && sentence.has(GIVES)
+        && sentence.pairs(one, other)
+    {
+        return Some([one, other].map(|it| SwitchScope::Host(String::from(it))));
+    }
     let side = |clause: &String| {
         let parts = parts(clause);
         match (parts.sender, parts.receiver) {
@@ -72,7 +114,7 @@ fn legend(sentence: &Sentence) -> Option<[Side; 2]> {
     let first = sides
         .next()
         .filter(|_| is_letter && sentence.has("means is stands"))?;
-    (sides.next()? != first).then(|| [first, first.other()])
+    (sides.next()? != first).then(|| [first, first.other()].map(SwitchScope::End))
 }
 
 /// A sentence that is being read.
@@ -86,6 +128,10 @@ struct Reading<'s> {
     label: Vec<SwitchScope>,
     /// The hosts of all clauses before.
     subject: BTreeSet<SwitchScope>,
+    /// The hosts that it names.
+    named: Vec<SwitchScope>,
+    /// Whether it begins with a title, `polling:`, of which the states follow.
+    is_titled: bool,
     /// Whether the clause before has a claim.
     is_near: bool,
     is_topic: bool,
@@ -94,6 +140,53 @@ struct Reading<'s> {
     is_label: bool,
     /// Whether those of the bare ones are, so that no unknown word is a host.
     is_known: bool,
+}
+
+impl<'s> Reading<'s> {
+    /// Nothing is read yet of a sentence that names these hosts.
+    fn of(sentence: &'s Sentence, named: Vec<SwitchScope>) -> Self {
+        Reading {
+            sentence,
+            claims: Vec::new(),
+            bare: Vec::new(),
+            waiting: Vec::new(),
+            label: Vec::new(),
+            subject: BTreeSet::new(),
+            named,
+            is_titled: false,
+            is_near: false,
+            is_topic: false,
+            changes: false,
+            is_label: true,
+            is_known: true,
+        }
+    }
+
+    /// Takes a clause that names hosts and no setting.
+    fn add(&mut self, clause: &str, scopes: Vec<SwitchScope>, was_near: bool, is_topic: bool) {
+        let size = clause.split_whitespace().count();
+        let has = |words: [&str; 3]| words.iter().any(|it| clause.contains(it));
+        let begins = |words: [&str; 3]| words.iter().any(|it| clause.starts_with(it));
+        let is_added = was_near && clause.starts_with(" and ") && size <= ADDED_MAX;
+        let is_bare = self.claims.is_empty() && self.bare.len() == 1;
+        let polls = match () {
+            // `and on egret`
+            () if is_added && !has([" from ", " to ", " with "]) => {
+                self.claims.last().map(|it| it.1)
+            }
+            // `polling on (on oak, as always)`
+            () if size == 2 && is_bare && begins([" on ", " at ", " in "]) => self.bare.pop(),
+            () => None,
+        };
+        if let Some(polls) = polls {
+            self.claims.extend(scopes.into_iter().map(|it| (it, polls)));
+        } else if size <= ADDED_MAX + 1 || is_topic {
+            if size <= scopes.len() + 1 {
+                self.label.clone_from(&scopes);
+            }
+            self.waiting.extend(scopes);
+        }
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -109,6 +202,8 @@ impl<'a> Reader<'a> {
             has_values: false,
             ends_told: None,
             last: Vec::new(),
+            turned: BTreeSet::new(),
+            subject: None,
             polled: BTreeSet::new(),
             left_open: None,
             is_topic: [false; 2],
@@ -116,47 +211,44 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Takes the hosts that commands turn to polling anywhere: `left as it was` does not say that they use interrupts.
+    pub fn turn(mut self, hosts: impl Iterator<Item = SwitchScope>) -> Self {
+        self.turned.extend(hosts);
+        self
+    }
+
     /// The claims of a sentence, or `None` when it names polling or interrupts and cannot be read. `is_single` when it
-    /// tells of a test before, and so of no change.
-    pub fn read(&mut self, sentence: &Sentence, is_single: bool) -> Option<Vec<Claim>> {
-        let mut reading = Reading {
-            sentence,
-            claims: Vec::new(),
-            bare: Vec::new(),
-            waiting: Vec::new(),
-            label: Vec::new(),
-            subject: BTreeSet::new(),
-            is_near: false,
-            is_topic: false,
-            changes: false,
-            is_label: true,
-            is_known: true,
-        };
+    /// tells of a test before, and so of no change; `leads` when it stands right before one.
+    pub fn read(
+        &mut self,
+        sentence: &Sentence,
+        is_single: bool,
+        leads: bool,
+    ) -> Option<Vec<Claim>> {
         self.has_values |= sentence.tells_values();
-        if let Some(ends) = legend(sentence) {
-            self.ends_told = Some(ends);
+        if let Some(said) = self.by_notation(sentence) {
+            return said;
         }
-        if let Some((ends, modes)) = self.ends_told.zip(sentence.modes()) {
-            let claims = ends.into_iter().map(SwitchScope::End).zip(modes);
-            return Some(claims.collect());
-        }
+        let mut reading = Reading::of(sentence, self.scopes(&sentence.words, "").0);
         for clause in &sentence.clauses {
             self.clause(&mut reading, clause);
         }
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
         let is_short = self.has_values || sentence.words.len() <= SHORT_MAX;
         let is_label = reading.is_label && is_short;
-        let is_lasting = sentence.has_any(ALWAYS) && !sentence.has_any("as always");
-        let is_said = is_single || !is_plain || reading.changes || is_label || is_lasting;
+        let is_lasting = sentence.lasts_always();
+        let is_told = leads && !reading.claims.is_empty();
+        let is_said =
+            is_single || !is_plain || reading.changes || is_label || is_lasting || is_told;
         // `no polling there, ever`
         let is_never = !is_said && sentence.has_any(LASTING);
         self.changes = reading.changes;
         let is_bare = reading.waiting.is_empty() || self.is_of_alone(&reading);
         let is_bare = is_bare && reading.claims.is_empty();
+        let keeps = self.keeps(&reading) || sentence.has_any(UNCHANGED);
+        self.take_subject(&mut reading);
         let (is_topic, mut claims) = (reading.is_topic, self.claims(reading, is_single));
-        let begins = sentence.has_any("first with|first without");
-        let is_series =
-            sentence.has_any(SERIES) || begins && sentence.has("then second next after");
+        let is_series = is_series(sentence);
         if is_never {
             claims.retain(|it| !it.1 && it.0 != SwitchScope::All);
         }
@@ -180,8 +272,39 @@ impl<'a> Reader<'a> {
         if (!claims.is_empty() || !is_topic) && !sentence.asks {
             self.add_untouched(sentence, &mut claims);
         }
-        let is_open = claims.is_empty() && (is_topic || sentence.moves());
+        let is_open = claims.is_empty() && !keeps && (is_topic || sentence.moves());
         (!is_open).then_some(claims)
+    }
+
+    /// What a sentence says that tells what words or marks mean, or that uses such marks as `on/off`.
+    fn by_notation(&mut self, sentence: &Sentence) -> Option<Option<Vec<Claim>>> {
+        if let Some(ends) = legend(sentence, self.hosts) {
+            self.ends_told = Some(ends);
+            return Some(Some(Vec::new()));
+        }
+        if sentence.defines() || sentence.concludes() {
+            return Some(Some(Vec::new()));
+        }
+        let modes = sentence.modes()?;
+        let all = || (modes[0] == modes[1]).then(|| vec![(SwitchScope::All, modes[0])]);
+        let ends = self.ends_told.clone();
+        let claims = ends.map(|ends| ends.into_iter().zip(modes).collect());
+        Some(claims.or_else(all))
+    }
+
+    /// Keeps the only host that a sentence names; `it` in the next one is that.
+    fn take_subject(&mut self, reading: &mut Reading) {
+        let sentence = reading.sentence;
+        let is_of_it = ["its", "it"].iter().any(|it| sentence.find(it) == Some(0));
+        match <[SwitchScope; 1]>::try_from(std::mem::take(&mut reading.named)) {
+            Ok([one]) => self.subject = Some(one),
+            Err(named) if !named.is_empty() => self.subject = None,
+            // `It never polls`
+            Err(_) if is_of_it && reading.claims.is_empty() && !reading.bare.is_empty() => {
+                reading.waiting.extend(self.subject.clone());
+            }
+            Err(_) => {}
+        }
     }
 
     /// The other end, if it is not said whether it polls, too. `is_bare` if the sentence names no host.
@@ -194,6 +317,7 @@ impl<'a> Reader<'a> {
         let is_change = sentence.switches() || sentence.has("too also as then");
         match claims {
             // Whether the other end polls, too, is not said.
+            [(SwitchScope::Host(name), true)] if self.hosts.is_between(name) => None,
             [(scope, true)] if is_bare && Some(scope) == self.alone.as_ref() => {
                 Some(SwitchScope::All)
             }
@@ -222,9 +346,9 @@ impl<'a> Reader<'a> {
                 .any(|it| clause.contains(&format!(" {it} ")))
         };
         // `I never changed a thing about oak's driver, it takes its interrupts as they come`
-        let subject = self.scopes(&sentence.words).0;
+        let subject = self.scopes(&sentence.words, "").0;
         let of = |clause: &String| {
-            let mut scopes = self.scopes(clause).0;
+            let mut scopes = self.scopes(clause, &sentence.words).0;
             if scopes.is_empty() && subject.len() == 1 && clause.starts_with(" it ") {
                 scopes.clone_from(&subject);
             }
@@ -235,17 +359,36 @@ impl<'a> Reader<'a> {
                 _ => Vec::new(),
             }
         };
-        let scopes = sentence.clauses.iter().flat_map(of);
+        // `oak, GENERIC, which cannot poll`
+        let phrase = CANNOT.split('|').find_map(|it| sentence.find(it));
+        let cannot = phrase.and_then(|at| {
+            let before = &sentence.words[..=at];
+            let named = self.hosts.named_in(before);
+            let last = named
+                .iter()
+                .max_by_key(|it| before.rfind(&it.to_ascii_lowercase()))?;
+            Some(SwitchScope::Host(String::from(*last)))
+        });
+        let scopes = sentence.clauses.iter().flat_map(of).chain(cannot);
         let is_open = |it: &SwitchScope| match it {
             SwitchScope::All => self.polled.is_empty() && self.alone.is_none(),
-            other => !self.polled.contains(other) && !self.polled.contains(&SwitchScope::All),
+            other => {
+                let is_polled =
+                    |it: &SwitchScope| self.polled.contains(it) || self.turned.contains(it);
+                !is_polled(other) && !is_polled(&SwitchScope::All)
+            }
         };
         scopes.filter(is_open).map(|it| (it, false)).collect()
     }
 
-    /// The hosts or ends that a clause names, and whether no others are meant.
-    pub fn scopes(&self, clause: &str) -> (Vec<SwitchScope>, bool) {
-        let named = self.hosts.meant_in(clause);
+    /// The hosts or ends that a clause names, and whether no others are meant. In a sentence that names a host, what
+    /// hosts are made of stands for none.
+    pub fn scopes(&self, clause: &str, sentence: &str) -> (Vec<SwitchScope>, bool) {
+        let is_named = !self.hosts.named_in(sentence).is_empty();
+        let named = match is_named {
+            true => self.hosts.named_in(clause),
+            false => self.hosts.meant_in(clause),
+        };
         let parts = parts(clause);
         let scopes = match (parts.sender, parts.receiver) {
             _ if parts.all => vec![SwitchScope::All],
@@ -261,9 +404,17 @@ impl<'a> Reader<'a> {
         (scopes, parts.only && !parts.all)
     }
 
+    /// Whether a cell is the name of a host.
+    pub fn is_host(&self, cell: &str) -> bool {
+        let named = self
+            .hosts
+            .named_in(&format!(" {} ", cell.to_ascii_lowercase()));
+        named.iter().any(|it| it.eq_ignore_ascii_case(cell))
+    }
+
     /// The same; of several hosts only those that something is on: `since tater is weak I turned it off on biscuit`.
-    fn scopes_at(&self, clause: &str) -> (Vec<SwitchScope>, bool) {
-        let (mut scopes, only) = self.scopes(clause);
+    fn scopes_at(&self, clause: &str, sentence: &str) -> (Vec<SwitchScope>, bool) {
+        let (mut scopes, only) = self.scopes(clause, sentence);
         let is_at = |it: &SwitchScope| match it {
             SwitchScope::Host(name) => {
                 clause.contains(&format!(" on {} ", name.to_ascii_lowercase()))
@@ -279,7 +430,7 @@ impl<'a> Reader<'a> {
 
     fn clause(&mut self, reading: &mut Reading, clause: &str) {
         let mode = ClauseMode::of(clause, reading.is_topic);
-        let (scopes, only) = self.scopes_at(clause);
+        let (scopes, only) = self.scopes_at(clause, &reading.sentence.words);
         reading.is_topic |= mode.is_topic;
         reading.changes |= mode.changes;
         if mode.is_unreal {
@@ -290,12 +441,17 @@ impl<'a> Reader<'a> {
             reading.bare.clear();
             reading.claims.clear();
         }
+        let is_threads = clause.contains(" threaded ") && !mode.is_named;
+        if is_left_alone(clause) || is_threads || is_way(clause, &scopes) {
+            return;
+        }
         let was_near = std::mem::take(&mut reading.is_near);
         let label = std::mem::take(&mut reading.label);
         let size = clause.split_whitespace().count();
         let is_it = clause.trim_start_matches(" i e").starts_with(" it ");
         let is_pronoun = is_it && mode.is_named || clause.contains(" there ");
         let polls = mode.polls.or_else(|| self.short(reading, clause, &scopes));
+        let polls = polls.or_else(|| self.with_it(reading.sentence, clause));
         let named = self.hosts.named_in(clause);
         reading.is_label &= polls.is_none() || Sentence::is_label(clause, &named);
         reading.subject.extend(scopes.iter().cloned());
@@ -319,8 +475,9 @@ impl<'a> Reader<'a> {
                 let with = [" with ", " without ", " no "].iter();
                 let with = with.filter_map(|it| clause.find(it)).max();
                 let is_known = Sentence::is_label(&clause[with.unwrap_or(0)..], &[]);
+                reading.is_titled = polls && size <= 3 && clause.trim_end().ends_with("polling");
                 // A command is typed on one host.
-                let is_command = polls && clause.contains(" ifconfig ");
+                let is_command = polls && clause.contains(" ifconfig ") && self.polled.len() != 1;
                 reading.is_known &=
                     is_known && !is_command && (!is_pronoun || !reading.waiting.is_empty());
                 reading.bare.push(polls);
@@ -340,27 +497,29 @@ impl<'a> Reader<'a> {
                 }
                 reading.is_near = true;
             }
-            // `and on egret`
-            None if was_near && clause.starts_with(" and ") && size <= ADDED_MAX => {
-                let polls = reading.claims.last().is_some_and(|it| it.1);
-                reading
-                    .claims
-                    .extend(scopes.into_iter().map(|it| (it, polls)));
-            }
-            None if size <= ADDED_MAX + 1 || mode.is_topic => {
-                if size <= scopes.len() + 1 {
-                    reading.label.clone_from(&scopes);
-                }
-                reading.waiting.extend(scopes);
-            }
-            None => {}
+            None => reading.add(clause, scopes, was_near, mode.is_topic),
         }
+    }
+
+    /// What `first without it` says, below a sentence on polling.
+    fn with_it(&self, sentence: &Sentence, clause: &str) -> Option<bool> {
+        let is_first = sentence.clauses.first().is_some_and(|it| it == clause);
+        let is_of_it = self.is_topic[1] && is_first && clause.split_whitespace().count() <= 4;
+        let said = [(" without it ", false), (" with it ", true)];
+        let said = said.iter().find(|it| clause.ends_with(it.0));
+        said.filter(|_| is_of_it).map(|it| it.1)
     }
 
     /// What a clause that names neither says: `sink does not`, `but not on sink`, `sink too`, `switched it off`.
     fn short(&self, reading: &Reading, clause: &str, scopes: &[SwitchScope]) -> Option<bool> {
         let sentence = reading.sentence;
         let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
+        let mut bare = String::from(clause);
+        for host in self.hosts.named_in(clause) {
+            bare = bare.replace(&format!(" {} ", host.to_ascii_lowercase()), " @ ");
+        }
+        let is_of_hosts = !scopes.is_empty() && (is_label || reading.is_topic);
+        let state = state_alone(&bare).filter(|_| is_of_hosts);
         let mut words = clause.split_whitespace();
         let is_also =
             words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
@@ -384,15 +543,30 @@ impl<'a> Reader<'a> {
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
         let value = value_set(clause).filter(|_| self.has_values && !scopes.is_empty());
-        like.or(value)
-            .or_else(|| ClauseMode::elliptic(clause, reading.is_topic, is_label).filter(|_| is_any))
+        state
+            .or(like)
+            .or(value)
+            .or_else(|| ClauseMode::elliptic(&bare, reading.is_topic, is_label).filter(|_| is_any))
     }
 
     /// The claims of a sentence that was read.
     fn claims(&self, mut reading: Reading, is_single: bool) -> Vec<Claim> {
+        if reading.is_titled && !reading.claims.is_empty() {
+            reading.bare.clear();
+        }
         let Some(polls) = reading.bare.first().copied() else {
             return reading.claims;
         };
+        if self.keeps(&reading) {
+            let last = self.last.iter().filter(|it| it.1).cloned();
+            let last: Vec<Claim> = last.collect();
+            let alone = self.alone.iter().map(|it| (it.clone(), true));
+            return if last.is_empty() {
+                alone.collect()
+            } else {
+                last
+            };
+        }
         let said = reading.claims.iter().map(|it| it.1);
         let is_one = reading
             .bare
@@ -423,6 +597,18 @@ impl<'a> Reader<'a> {
             return reading.waiting.into_iter().map(|it| (it, polls)).collect();
         }
         reading.claims
+    }
+
+    /// Whether a sentence says that polling is still on, and not where: nothing changes.
+    fn keeps(&self, reading: &Reading) -> bool {
+        let is_told = reading.sentence.has_any("i had read|i have read|i read");
+        let is_on = reading.claims.is_empty() && reading.bare == [true];
+        let is_known = self.last.iter().any(|it| it.1) || self.alone.is_some();
+        is_on
+            && is_known
+            && !is_told
+            && reading.sentence.has("still")
+            && !reading.sentence.parts().all
     }
 
     /// Whether hosts are named, but only one ever polls: `kuha to hauki, polling on`, `hauki sends, -R on kuha, polling
@@ -460,7 +646,7 @@ impl<'a> Reader<'a> {
         let is_topic = sentence.has("polling poll napi module knob ifconfig")
             || sentence.has_any("the setting|settings");
         let is_varied = sentence.has_any(VARIES) && is_topic;
-        let host = <[SwitchScope; 1]>::try_from(self.scopes(&sentence.words).0).ok();
+        let host = <[SwitchScope; 1]>::try_from(self.scopes(&sentence.words, "").0).ok();
         let is_host = |it: &SwitchScope| matches!(it, SwitchScope::Host(_));
         host.map(|[one]| one)
             .filter(|it| is_varied && !sentence.asks && is_host(it))
@@ -507,7 +693,11 @@ mod tests {
             Some(_) => SentenceMark::Heading,
             None => SentenceMark::None,
         };
-        let claims = reader.read(&Sentence::of(text, mark, false).unwrap(), false);
+        let claims = reader.read(
+            &Sentence::of(text, mark, false).unwrap(),
+            false,
+            !text.ends_with('?'),
+        );
         let mut all: Vec<String> = claims
             .iter()
             .flatten()

@@ -206,6 +206,13 @@ impl Context<'_> {
                     named.extend(at.map(|at| (at, Shown::End(side))));
                 }
             }
+            // `the sender first`
+            if let [(at, Shown::End(side))] = named[..]
+                && sentence.has("first")
+                && before + after == 2
+            {
+                named.push((at + 1, Shown::End(side.other())));
+            }
             named.sort_by_key(|it| it.0);
             let is_list = named.len() > 1 && named.len() == before + after;
             let is_ordered = sentence.has(ORDER) || sentence.introduces;
@@ -240,10 +247,23 @@ impl Context<'_> {
             }
         }
         if let Some(statement) = self.conclusion(place)
-            && !statement.sentence.has_any(DOUBTS)
+            && !statement.sentence.doubts()
             && let Some(shown) = self.about(&statement.sentence)
         {
             let text = "the conclusion after it names the host";
+            found.push((shown, reason(SENTENCE + 1, text, statement.place)));
+        }
+        // `0.0% idle  (volga)`
+        let behind = self.statements.partition_point(|it| it.place < *place);
+        let behind = self.statements.get(behind);
+        let is_short = |it: &Statement| it.sentence.words.split_whitespace().count() <= SHORT_WORDS;
+        let behind = behind.filter(|it| {
+            it.place.file == place.file && it.place.line == place.line && is_short(it)
+        });
+        if let Some(statement) = behind
+            && let Some(shown @ Shown::Host(_)) = self.about(&statement.sentence)
+        {
+            let text = "the remark behind it names the host";
             found.push((shown, reason(SENTENCE + 1, text, statement.place)));
         }
         if let Some((shown, at)) = listed {
@@ -262,6 +282,11 @@ impl Context<'_> {
             // Output of a test in between may be of another terminal.
             let tests = |place: &SourcePlace| self.trials.partition_point(|it| it < place);
             let is_apart = scene.prompt.is_some_and(|it| tests(&it) + 1 < tests(place));
+            let is_other = |it: &Statement| {
+                let named = self.hosts.named_in(&it.sentence.words);
+                Some(it.place) > scene.prompt && named.iter().any(|it| it != name)
+            };
+            let is_apart = is_apart || statements.iter().any(is_other);
             let is_same = last.is_some_and(|it| it.sentence.has_any(SAME_HOST)) && !is_apart;
             let weight = match scene.host.basis {
                 ImportedBasis::Mapped => 2 * ASKED,
@@ -278,7 +303,7 @@ impl Context<'_> {
     /// Whether the writer does not know of what host something is.
     pub fn is_doubted(&self, scene: &Scene, place: &SourcePlace) -> bool {
         let mut lead = self.before(scene, place).take(2);
-        lead.any(|it| it.sentence.has_any(DOUBTS))
+        lead.any(|it| it.sentence.doubts())
     }
 
     /// The host of a reading, by the same evidence; `ends` are the hosts that all tests have for sender and receiver.
@@ -456,7 +481,7 @@ impl Screen<'_> {
                 reasons.push(reason(AFTER, "it stands before this test", trial));
             }
             let mut labels = self.labels.iter();
-            if labels.any(|it| it.sentence.has_any(DOUBTS) && self.is_of_it(it, DOUBTS, context)) {
+            if labels.any(|it| it.sentence.doubts() && self.is_of_it(it, DOUBTS, context)) {
                 reasons.push(reason(-2 * BEFORE, "the writer does not know", place));
             }
             reasons.extend(self.named(at, trials, (&tests, last), context));

@@ -1,6 +1,6 @@
 //! What the walk collects: blocks of iperf, runs of netblast, counters, settings and loose figures.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -12,7 +12,9 @@ use nicpoll_model::{
 use crate::cursor::MeasuredUnit;
 use crate::lines::address::{self, AddressMention};
 use crate::lines::layout;
-use crate::lines::prose::{self, BOXES, KINDS, POLLS, Sentence, is_in};
+use crate::lines::prose::{
+    self, BOXES, KINDS, MACHINES, POLLS, RECEIVERS, SENDERS, Sentence, is_in,
+};
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 use crate::lines::ttcp;
 
@@ -105,6 +107,8 @@ pub struct PollingSwitch {
     pub is_lasting: bool,
     /// Whether a sentence tells it.
     pub is_told: bool,
+    /// Whether it is a heading that names no host: what follows may say which ones poll.
+    pub is_heading: bool,
     /// The interface of a command or a screen, which may tell the host.
     pub interface: Option<String>,
 }
@@ -203,6 +207,19 @@ impl Authors {
     }
 }
 
+/// Words that stand for a host, with that host, or none if they stand for several.
+#[derive(Default)]
+struct Kinds(BTreeMap<String, Option<String>>);
+
+impl Kinds {
+    fn add(&mut self, word: &str, name: &str) {
+        let known = self.0.entry(String::from(word));
+        known
+            .or_insert_with(|| Some(String::from(name)))
+            .take_if(|it| it != name);
+    }
+}
+
 /// Host names.
 #[derive(Debug, Default)]
 pub struct HostNames {
@@ -213,8 +230,10 @@ pub struct HostNames {
     looked_for: Vec<(String, String)>,
     /// What only one of them is made of, and that host.
     parts: Vec<(String, String)>,
-    /// The two that a cable joins, of more than two.
-    joined: Option<[String; 2]>,
+    /// The pairs of hosts that a cable joins, or a box in between.
+    joined: Vec<[String; 2]>,
+    /// The boxes in between.
+    boxes: BTreeSet<String>,
 }
 
 impl HostNames {
@@ -247,16 +266,28 @@ impl HostNames {
 
     /// The other one of two hosts.
     pub fn other(&self, name: &str) -> Option<&str> {
-        if let Some([one, other]) = &self.joined {
-            return match () {
-                () if one == name => Some(other),
-                () if other == name => Some(one),
+        if !self.joined.is_empty() {
+            let mut across = self.joined.iter().filter_map(|[one, other]| match () {
+                () if one == name => Some(other.as_str()),
+                () if other == name => Some(one.as_str()),
                 () => None,
-            };
+            });
+            let first = across.next()?;
+            return across.all(|it| it == first).then_some(first);
         }
         let mut others = self.all.iter().filter(|it| *it != name);
         let other = others.next()?;
         others.next().is_none().then_some(other)
+    }
+
+    /// Whether a host stands in between others.
+    pub fn is_between(&self, name: &str) -> bool {
+        self.boxes.contains(name) && self.count() > 2
+    }
+
+    /// The hosts that stand in between others, in no order.
+    pub fn boxes(&self) -> impl Iterator<Item = &String> {
+        self.boxes.iter().filter(|it| self.is_between(it))
     }
 
     /// The hosts that a sentence's words name, in its order.
@@ -289,84 +320,87 @@ impl HostNames {
 
     /// Takes the words that stand for a host: `a NAS called vault`, `rtr is our router`.
     pub fn take_kinds(&mut self, statements: &[Statement]) {
-        const LINKS: &str = "called named hostname";
-        const MACHINES: &str = "server pc box machine board computer workstation";
-        const NOBODY: &str = "it he she who which that this one box machine also still and only kernel each everybody";
-        let mut kinds: HashMap<String, Option<String>> = HashMap::new();
-        for statement in statements {
-            let words: Vec<&str> = statement.sentence.words.split_whitespace().collect();
-            // `maja has minnow`
-            for has in words
-                .windows(3)
-                .filter(|it| it[1] == "has" && !is_in(it[0], NOBODY))
-            {
-                let own = self.named_in(&format!(" {} ", has[2]));
-                let is_host = !self.named_in(&format!(" {} ", has[0])).is_empty();
-                if let Some(name) = own.first().filter(|_| !is_host) {
-                    let known = kinds.entry(String::from(has[0]));
-                    let name = String::from(*name);
-                    known
-                        .or_insert_with(|| Some(name.clone()))
-                        .take_if(|it| *it != name);
-                }
-            }
-            // `the picture server REPRO`, `refpc: reference PC of the workshop`
-            for (at, of) in words.windows(3).enumerate() {
-                let (name, phrase) = match is_in(of[1], MACHINES) {
-                    true => (of[2], &of[..2]),
-                    false if at == 0 && is_in(of[2], MACHINES) => (of[0], &of[1..]),
-                    false => continue,
-                };
-                let own = self.named_in(&format!(" {name} "));
-                let is_plain = is_in(phrase[0], "the a an my our this that other same");
-                if let Some(name) = own
-                    .first()
-                    .filter(|_| !is_plain && self.named_in(&format!(" {} ", phrase[0])).is_empty())
-                {
-                    let known = kinds.entry(phrase.join(" "));
-                    let name = String::from(*name);
-                    known
-                        .or_insert_with(|| Some(name.clone()))
-                        .take_if(|it| *it != name);
-                }
-            }
-            for (at, kind) in words.iter().enumerate().filter(|it| is_in(it.1, KINDS)) {
-                let name = |word: Option<&&str>| {
-                    let named = self.named_in(&format!(" {} ", word?));
-                    named.first().map(|it| String::from(*it))
-                };
-                let is_own = at > 0 && is_in(words[at - 1], "a my our");
-                let mut after = words[at + 1..].iter();
-                let link = after.clone().next().is_some_and(|it| is_in(it, LINKS));
-                let after = after.find(|it| !is_in(it, LINKS));
-                let before = at.checked_sub(3).map(|at| &words[at]);
-                // `rtr is our router`; `corsair, my ubuntu desktop` has one word more.
-                let near = [at.checked_sub(3), at.checked_sub(2)].into_iter().flatten();
-                let mut near = near.filter(|it| is_in(words[it + 1], "my our"));
-                let before = before.filter(|_| is_own && words[at - 2] == "is");
-                let before = before.or(near.next().map(|it| &words[it]));
-                let Some(name) = name(after.filter(|_| is_own || link)).or(name(before)) else {
-                    continue;
-                };
-                let known = kinds
-                    .entry(String::from(*kind))
-                    .or_insert_with(|| Some(name.clone()));
-                known.take_if(|it| *it != name);
+        let mut kinds = Kinds::default();
+        for Statement { sentence, .. } in statements {
+            let words: Vec<&str> = sentence.words.split_whitespace().collect();
+            self.nicknames(&sentence.clauses, &words, &mut kinds);
+            self.kinds(&words, &mut kinds);
+            // `oak forwards`
+            let does = words.windows(2);
+            for does in does.filter(|it| is_in(it[1], "forwards routes")) {
+                let named = self.named_in(&format!(" {} ", does[0]));
+                let named = named.first().map(|it| String::from(*it));
+                self.boxes.extend(named);
             }
         }
         self.take_last_kind(&mut kinds, statements);
-        let known = kinds
-            .into_iter()
-            .filter_map(|(kind, name)| Some((kind, name?)));
-        known.for_each(|(kind, name)| self.call(&kind, &name));
+        let known = kinds.0.into_iter();
+        for (kind, name) in known.filter_map(|(kind, name)| Some((kind, name?))) {
+            self.call(&kind, &name);
+            if is_in(&kind, BOXES) {
+                self.boxes.insert(name);
+            }
+        }
+    }
+
+    /// Adds the words that a sentence gives a host besides its name.
+    fn nicknames(&self, clauses: &[String], words: &[&str], kinds: &mut Kinds) {
+        const MACHINES: &str = "server pc box machine board computer workstation";
+        const NOBODY: &str = "it he she who which that this one box machine also still and only kernel each everybody";
+        let host = |word: &str| self.named_in(&format!(" {word} ")).first().copied();
+        // `bocian (the stork)`
+        for pair in clauses.windows(2) {
+            let name = pair[0].split_whitespace().next_back().and_then(host);
+            let nick = pair[1].trim().strip_prefix("the ");
+            let nick = nick.filter(|it| !it.contains(' ') && !prose::is_common(it));
+            if let Some((name, nick)) = name.zip(nick) {
+                kinds.add(nick, name);
+            }
+        }
+        // `maja has minnow`
+        let has = words.windows(3);
+        for has in has.filter(|it| it[1] == "has" && !is_in(it[0], NOBODY)) {
+            if let Some(name) = host(has[2]).filter(|_| host(has[0]).is_none()) {
+                kinds.add(has[0], name);
+            }
+        }
+        // `the picture server REPRO`, `refpc: reference PC of the workshop`
+        for (at, of) in words.windows(3).enumerate() {
+            let (name, phrase) = match is_in(of[1], MACHINES) {
+                true => (of[2], &of[..2]),
+                false if at == 0 && is_in(of[2], MACHINES) => (of[0], &of[1..]),
+                false => continue,
+            };
+            let is_plain = is_in(phrase[0], "the a an my our this that other same");
+            if let Some(name) = host(name).filter(|_| !is_plain && host(phrase[0]).is_none()) {
+                kinds.add(&phrase.join(" "), name);
+            }
+        }
+    }
+
+    /// Adds the kinds of host that a sentence gives names.
+    fn kinds(&self, words: &[&str], kinds: &mut Kinds) {
+        const LINKS: &str = "called named hostname";
+        let name = |word: Option<&&str>| self.named_in(&format!(" {} ", word?)).first().copied();
+        for (at, kind) in words.iter().enumerate().filter(|it| is_in(it.1, KINDS)) {
+            let is_own = at > 0 && is_in(words[at - 1], "a my our");
+            let mut after = words[at + 1..].iter();
+            let link = after.clone().next().is_some_and(|it| is_in(it, LINKS));
+            let after = after.find(|it| !is_in(it, LINKS));
+            let before = at.checked_sub(3).map(|at| &words[at]);
+            // `rtr is our router`; `corsair, my ubuntu desktop` has one word more.
+            let near = [at.checked_sub(3), at.checked_sub(2)].into_iter().flatten();
+            let mut near = near.filter(|it| is_in(words[it + 1], "my our"));
+            let before = before.filter(|_| is_own && words[at - 2] == "is");
+            let before = before.or(near.next().map(|it| &words[it]));
+            if let Some(name) = name(after.filter(|_| is_own || link)).or(name(before)) {
+                kinds.add(kind, name);
+            }
+        }
     }
 
     /// Of two hosts, takes `the nas` for the one that no other such word is for.
-    fn take_last_kind(
-        &self,
-        kinds: &mut HashMap<String, Option<String>>,
-        statements: &[Statement],
-    ) {
+    fn take_last_kind(&self, Kinds(kinds): &mut Kinds, statements: &[Statement]) {
         let phrases = KINDS.split(' ').map(|it| (it, format!("the {it}")));
         let open = phrases.filter(|(kind, phrase)| {
             !kinds.contains_key(*kind)
@@ -407,6 +441,20 @@ impl HostNames {
                 is_in(it[1], SENDS) && is_in(it[2], "to towards at") && self.small.contains(it[0])
             });
             aims.extend(goals.map(|it| String::from(it[3])));
+            // `pantry is the client, den the server`
+            let parts = statement.sentence.clauses.windows(2).filter_map(|it| {
+                let [one, other] = [&it[0], &it[1]].map(|it| it.trim());
+                let (known, _) = one.split_once(" is the ")?;
+                let (name, part) = other.split_once(" the ")?;
+                let is_part = is_in(part, SENDERS) || is_in(part, RECEIVERS);
+                (is_part && self.small.contains(known)).then(|| String::from(name))
+            });
+            aims.extend(parts);
+            // `two machines, stoat and mink`
+            let pairs = words.windows(4).filter(|it| {
+                is_in(it[0], MACHINES) && it[2] == "and" && self.small.contains(it[1])
+            });
+            aims.extend(pairs.map(|it| String::from(it[3])));
             let is_part = |it: &str| is_in(it, "sends receives");
             let parts = words.windows(5).filter(|it| it[2] == "and");
             let parts = parts.filter(|it| is_part(it[1]) && is_part(it[4]));
@@ -427,16 +475,46 @@ impl HostNames {
         partners.iter().for_each(|it| self.add(it));
     }
 
-    /// Takes the two that a sentence says a cable joins.
+    /// Takes a line of three hosts: the one in the middle joins the others.
+    pub fn join(&mut self, three: [String; 3]) {
+        three.iter().for_each(|it| self.add(it));
+        let [one, between, other] = three;
+        if self.joined.len() < Self::LOOKED_FOR_MAX {
+            self.joined.push([one, other]);
+            self.boxes.insert(between);
+        }
+    }
+
+    /// Takes the two that a sentence says a cable joins, and the ends of a way through a box: `ash -> elm -> oak`.
     pub fn take_joined(&mut self, statements: &[Statement]) {
         const JOINED: &str = "back to back|crossed cable|crossover cable|direct cable|directly connected|one cable|patch cable";
-        let of = |it: &Statement| {
-            let named = self.named_in(&it.sentence.words);
-            let named: Option<[&str; 2]> = named.try_into().ok();
-            named.filter(|_| it.sentence.has_any(JOINED))
-        };
-        let joined = statements.iter().find_map(of);
-        self.joined = joined.map(|it| it.map(String::from));
+        let mut cabled: Option<[String; 2]> = None;
+        let mut ways: Vec<[String; 3]> = Vec::new();
+        for Statement { sentence, .. } in statements {
+            let words: Vec<&str> = sentence.words.split_whitespace().collect();
+            let is_way =
+                |it: &&[&str]| it[1] == "to" && it[3] == "to" && self.small.contains(it[0]);
+            for way in words
+                .windows(5)
+                .filter(is_way)
+                .map(|it| [it[0], it[2], it[4]])
+            {
+                let named = self.named_in(&format!(" {} ", way.join(" ")));
+                if let Ok(way) = <[&str; 3]>::try_from(named) {
+                    ways.push(way.map(String::from));
+                } else if way
+                    .iter()
+                    .all(|it| address::is_name(it) && !prose::is_common(it))
+                {
+                    ways.push(way.map(String::from));
+                }
+            }
+            let named = self.named_in(&sentence.words).try_into().ok();
+            let named = named.filter(|_| sentence.has_any(JOINED));
+            cabled = cabled.or(named.map(|it: [&str; 2]| it.map(String::from)));
+        }
+        self.joined.extend(cabled);
+        ways.into_iter().for_each(|it| self.join(it));
     }
 
     /// Takes what only one host is made of for that host, as in `the Athlon` and `em0 was polling`, by the sentences that

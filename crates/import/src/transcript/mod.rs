@@ -38,7 +38,7 @@ use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
 use crate::transcript::evidence::Context;
-use crate::transcript::found::{Found, Scene, TerminalHost, ToolSetting};
+use crate::transcript::found::{Found, PollingSwitch, Scene, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{HostSettings, Map};
 use crate::transcript::table::TranscriptTable;
@@ -152,13 +152,23 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
             .or_else(|| host.name.clone())
             .or_else(|| address.map(by_address))
     };
+    // Neither another author nor a command that sets something stands in between.
+    let is_one_run = |one: &SourcePlace, other: &SourcePlace| {
+        let (first, last) = (one.min(other), one.max(other));
+        let sets = |it: &PollingSwitch| it.is_command && it.place > *first && it.place < *last;
+        let after = walked.statements.partition_point(|it| it.place <= *first);
+        let mut between = walked.statements[after..].iter();
+        let mut between = between.by_ref().take_while(|it| it.place < *last);
+        let is_next = between.any(|it| it.sentence.names_run() || it.sentence.is_numbered());
+        walked.authors.is_one(one, other) && !walked.switches.iter().any(sets) && !is_next
+    };
     let ends = trials::once(trials::ends(&walked.blocks));
-    let pairs = trials::pairs(ends);
+    let pairs = trials::pairs(ends, &is_one_run);
     let trial = |pair| trials::trial(pair, &name_of);
     let mut trials: Vec<ImportedTrial> = pairs.iter().map(trial).collect();
     trials.extend(of_netrate(
-        &walked.blasts,
-        &walked.stretches,
+        (&walked.blasts, &walked.stretches),
+        &is_one_run,
         &name_of,
         walked.blocks.len() as u32 + 1,
         unplaced,
@@ -184,8 +194,9 @@ fn put_together(
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();
-    let is_routed = statements.iter().any(|it| has_between(&it.sentence.words));
-    let of = (&walked.authors, is_routed);
+    let is_drawn = walked.hosts.boxes().next().is_some();
+    let is_routed = is_drawn || statements.iter().any(|it| has_between(&it.sentence.words));
+    let of = (&walked.authors, &walked.hosts, is_routed);
     let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, of);
     trials.iter_mut().for_each(|trial| state(trial, &settings));
     trials.iter_mut().for_each(|trial| correct(trial, map));

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, SourcePlace};
 
-use crate::lines::prose::{DOUBTS, RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
+use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
 use crate::transcript::evidence::agreed;
 use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
@@ -17,7 +17,7 @@ const LEAD_BYTES: u64 = 1000;
 /// Most sentences on all tests that are looked at.
 const LEARNT_MAX: usize = 64;
 /// Words for another than the author: what they measured ran on hosts of their own.
-const OTHERS: &str = "she he his their someone somebody student students colleague friend reader customer guest commenter writes encloses";
+const OTHERS: &str = "user she he his their someone somebody student students colleague friend reader customer guest commenter writes encloses";
 /// Words of a sentence that says which way all tests run.
 const STANDING: &str = "always everything all unless throughout every each whole below";
 /// Most words between the host that sends and the one that receives.
@@ -77,6 +77,17 @@ fn by_two(
             }
         }
     }
+    // A third host has addresses, too.
+    let mut aims: HashMap<String, HashSet<String>> = HashMap::new();
+    for [sender, receiver] in trials
+        .iter()
+        .filter_map(pairs)
+        .filter(|_| hosts.count() > 2)
+    {
+        if is_address(&receiver) {
+            aims.entry(sender).or_default().insert(receiver);
+        }
+    }
     for trial in trials {
         let author = authors.of(&trial.place);
         let is_known = trial.figures.iter().all(|it| it.side.is_some());
@@ -96,6 +107,7 @@ fn by_two(
         {
             let of = across.get(end).filter(|it| it.len() == 1);
             let host = of.into_iter().flatten().find(|it| hosts.has(it));
+            let host = host.filter(|it| aims.get(*it).is_none_or(|it| it.len() < 2));
             if let Some(name) = host.and_then(|it| other_of(it, author)) {
                 *end = name;
             }
@@ -136,7 +148,10 @@ fn by_elimination(
             let Some(name) = name.filter(|it| hosts.has(it)) else {
                 continue;
             };
-            let mut others = of_author.into_iter().flatten().filter(|it| **it != name);
+            let mut others = of_author
+                .into_iter()
+                .flatten()
+                .filter(|it| **it != name && !hosts.is_between(it));
             let other = others.next().filter(|_| others.next().is_none());
             let other = other.map(|it| String::from(*it));
             if let Some(other) = other_of(&name, author).or(other) {
@@ -249,7 +264,13 @@ fn by_agreement(
         if lead.clone().any(|it| it.sentence.may_turn()) {
             continue;
         }
-        if is_bare(trial) && are_two && !is_others || lead.any(|it| it.sentence.has("same")) {
+        // `the same from jackdaw`
+        let is_third = |it: &Statement| {
+            let mut named = hosts.named_in(&it.sentence.words).into_iter();
+            named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)))
+        };
+        let mut same = lead.clone().filter(|it| it.sentence.has("same"));
+        if is_bare(trial) && are_two && !is_others || same.next().is_some() && !lead.any(is_third) {
             [trial.sender, trial.receiver] = ends.clone();
         }
     }
@@ -288,28 +309,23 @@ fn by_direction(
         }
         let was_turned = std::mem::take(&mut is_turned);
         let last = before.iter().rev().find(|it| it.test != trial.test);
-        let until = statements.partition_point(|it| it.place < trial.place);
-        let near = statements[..until]
-            .iter()
-            .rev()
-            .take_while(|it| it.place.file == trial.place.file);
-        let is_heading =
-            |it: &&Statement| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
-        let heading = near.clone().take(64).find(is_heading);
-        let since = |it: &&Statement| {
-            it.place > told && it.place.end_byte + LEAD_BYTES >= trial.place.start_byte
-        };
-        let lead = near.take(LEAD).take_while(since).chain(heading);
-        let lead = lead.filter(|it| it.sentence.cells.is_empty());
         let author = authors.of(&trial.place);
         let other = |it: &String| other_of(it, author);
-        let way = lead.filter(|it| !it.sentence.asks).find_map(|it| {
+        let way = leading(statements, &trial.place, told).find_map(|it| {
             let way = direction(&it.sentence, hosts, &other);
             way.or_else(|| {
                 let last = last.filter(|_| it.sentence.turns_round())?;
                 is_turned = true;
-                let way = [last.receiver.clone(), last.sender.clone()];
-                Some(way.map(|it| it.filter(|_| !was_turned)))
+                let [sender, receiver] = [last.sender.clone(), last.receiver.clone()];
+                // Below a heading that says so they are turned once.
+                let is_section = it.sentence.kind == SentenceKind::Heading && last.place > it.place;
+                let turned =
+                    [receiver.clone(), sender.clone()].map(|it| it.filter(|_| !was_turned));
+                Some(if is_section {
+                    [sender, receiver]
+                } else {
+                    turned
+                })
             })
         });
         let is_own = !is_foreign(statements, trial);
@@ -343,6 +359,25 @@ fn by_direction(
             end.clone_from(name);
         }
     }
+}
+
+/// The sentences since a place that lead to a test, the nearest first, then the heading above it.
+fn leading<'s>(
+    statements: &'s [Statement],
+    place: &SourcePlace,
+    since: SourcePlace,
+) -> impl Iterator<Item = &'s Statement> + use<'s> {
+    let (file, start) = (place.file, place.start_byte);
+    let until = statements.partition_point(|it| it.place < *place);
+    let near = statements[..until].iter().rev();
+    let near = near.take_while(move |it| it.place.file == file);
+    let is_heading =
+        |it: &&Statement| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
+    let heading = near.clone().take(64).find(is_heading);
+    let is_since =
+        move |it: &&Statement| it.place > since && it.place.end_byte + LEAD_BYTES >= start;
+    let lead = near.take(LEAD).take_while(is_since).chain(heading);
+    lead.filter(|it| it.sentence.cells.is_empty() && !it.sentence.asks)
 }
 
 /// Which way a test ran by the last sentence on all tests of its author.
@@ -381,7 +416,7 @@ fn is_foreign(statements: &[Statement], trial: &ImportedTrial) -> bool {
     let mut lead = statements[..until].iter().rev().take(LEAD).enumerate();
     lead.any(|(at, Statement { sentence, .. })| {
         let is_others = sentence.has(OTHERS) || sentence.is_mine();
-        at < NEAR && is_others || sentence.has_any(DOUBTS) || sentence.is_elsewhere()
+        at < NEAR && is_others || sentence.doubts() || sentence.is_elsewhere()
     })
 }
 
@@ -417,6 +452,46 @@ fn by_repetition(
     }
 }
 
+/// The sender or the receiver of which a sentence tells by a command or by its part in the tests.
+fn by_part(
+    sentence: &Sentence,
+    words: &[&str],
+    host: &dyn Fn(usize) -> Option<String>,
+    hosts: &HostNames,
+) -> Option<[Option<String>; 2]> {
+    // `iperf -u -c minnow`, of a sentence
+    let client = words.iter().position(|it| is_in(it, "iperf iperf3"));
+    let client = client.filter(|_| !words.contains(&"r")).and_then(|from| {
+        let near = (from + 1..words.len().saturating_sub(1)).take(GOAL_WITHIN);
+        near.filter(|at| words[*at] == "c")
+            .find_map(|at| host(at + 1))
+    });
+    if let Some(to) = client {
+        return Some([None, Some(to)]);
+    }
+    // `client on attic, server on cellar`
+    let placed = |parts: &str| {
+        let at = words
+            .windows(2)
+            .position(|it| is_in(it[0], parts) && it[1] == "on");
+        host(at? + 2)
+    };
+    if let (Some(one), Some(to)) = (placed("client sender"), placed("server receiver")) {
+        return Some([Some(one), Some(to)]);
+    }
+    // `quince: a desktop, the one that sends`
+    if let [one] = &hosts.named_in(&sentence.words)[..] {
+        let one = String::from(*one);
+        if sentence.has_any("one that sends|one which sends") {
+            return Some([Some(one), None]);
+        }
+        if sentence.has_any("one that receives|one which receives") {
+            return Some([None, Some(one)]);
+        }
+    }
+    None
+}
+
 /// The sender and the receiver of which a sentence tells.
 fn direction(
     sentence: &Sentence,
@@ -441,33 +516,25 @@ fn direction(
         near.clone()
             .find_map(|at| host(at).filter(|_| is_in(words[at - 1], "at to towards into")))
     };
-    // `iperf -u -c minnow`, of a sentence
-    let client = words.iter().position(|it| is_in(it, "iperf iperf3"));
-    let client = client.filter(|_| !words.contains(&"r")).and_then(|from| {
-        let near = (from + 1..words.len().saturating_sub(1)).take(GOAL_WITHIN);
-        near.filter(|at| words[*at] == "c")
-            .find_map(|at| host(at + 1))
-    });
-    if let Some(to) = client {
-        return Some([other(&to), Some(to)]);
-    }
-    // `quince: a desktop, the one that sends`
-    if let [one] = &hosts.named_in(&sentence.words)[..] {
-        let one = String::from(*one);
-        if sentence.has_any("one that sends|one which sends") {
-            return Some([Some(one.clone()), other(&one)]);
-        }
-        if sentence.has_any("one that receives|one which receives") {
-            return Some([other(&one), Some(one)]);
-        }
+    if let Some(way) = by_part(sentence, &words, &host, hosts) {
+        let [one, to] = &way;
+        let across = [to, one].map(|it| it.as_ref().and_then(other));
+        let [sender, receiver] = way;
+        let [by_receiver, by_sender] = across;
+        return Some([sender.or(by_receiver), receiver.or(by_sender)]);
     }
     (0..words.len()).find_map(|at| {
         let one = host(at)?;
         let is_late = words.get(at + 1).is_some_and(|it| is_in(it, ADVERBS));
         let at = at + usize::from(is_late);
         let next = words.get(at + 1).copied().unwrap_or("");
-        if is_in(next, "to into towards toward") {
-            let to = host(at + 2).filter(|to| *to != one);
+        // `ash through elm to oak`
+        let is_box = at > 0 && is_in(words[at - 1], "through via over");
+        if is_in(next, "to into towards toward") && !is_box {
+            // `ash to elm to oak`: elm is in between.
+            let is_line = is_in(words.get(at + 3).unwrap_or(&""), "to");
+            let far = host(at + 4).filter(|far| is_line && *far != one);
+            let to = far.or_else(|| host(at + 2).filter(|to| *to != one));
             let is_from = at > 0 && words[at - 1] == "from" && words.get(at + 2) == Some(&"the");
             let to = to.or_else(|| other(&one).filter(|_| is_from))?;
             return Some([Some(one), Some(to)]);

@@ -15,10 +15,11 @@ use crate::transcript::found::{BlastLines, Stretch, TerminalHost, blank, stated_
 /// How many netblast runs before and after a netreceive stretch may belong to it.
 const REACH: usize = 16;
 
-/// Makes trials of netblast runs and netreceive stretches.
+/// Makes trials of netblast runs and netreceive stretches; `is_one_run` unless something between two places says that
+/// they are of different runs.
 pub fn of_netrate(
-    blasts: &[BlastLines],
-    stretches: &[Stretch],
+    (blasts, stretches): (&[BlastLines], &[Stretch]),
+    is_one_run: &dyn Fn(&SourcePlace, &SourcePlace) -> bool,
     name_of: &dyn Fn(&TerminalHost, Option<&str>) -> Option<String>,
     first: u32,
     unplaced: &mut Vec<UnplacedFigure>,
@@ -68,7 +69,7 @@ pub fn of_netrate(
     let runs = trials.len();
     let mut taken = vec![false; runs];
     for stretch in stretches {
-        let near = nearest_run(&trials[..runs], &taken, stretch);
+        let near = nearest_run(&trials[..runs], &taken, stretch, is_one_run);
         match near {
             Some(at) => {
                 taken[at] = true;
@@ -90,7 +91,12 @@ pub fn of_netrate(
 }
 
 /// The netblast run nearest to a stretch. Timestamps do not help: the clocks of two hosts may differ by years.
-fn nearest_run(runs: &[ImportedTrial], taken: &[bool], stretch: &Stretch) -> Option<usize> {
+fn nearest_run(
+    runs: &[ImportedTrial],
+    taken: &[bool],
+    stretch: &Stretch,
+    is_one_run: &dyn Fn(&SourcePlace, &SourcePlace) -> bool,
+) -> Option<usize> {
     if let [one] = runs
         && one.place.file != stretch.place.file
     {
@@ -102,7 +108,8 @@ fn nearest_run(runs: &[ImportedTrial], taken: &[bool], stretch: &Stretch) -> Opt
         let run = &runs[*at];
         let hosts = (&run.sender, &stretch.host.name);
         let is_other_host = hosts.0.is_none() || hosts.1.is_none() || hosts.0 != hosts.1;
-        !taken[*at] && run.place.file == stretch.place.file && is_other_host
+        let is_free = !taken[*at] && run.place.file == stretch.place.file;
+        is_free && is_other_host && is_one_run(&run.place, &stretch.place)
     });
     free.min_by_key(|at| runs[*at].place.line.abs_diff(stretch.place.line))
 }

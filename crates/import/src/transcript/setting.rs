@@ -6,7 +6,7 @@ use std::str::FromStr;
 use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace};
 use thiserror::Error;
 
-use crate::transcript::found::{Authors, PollingSwitch, SwitchScope, ToolSetting};
+use crate::transcript::found::{Authors, HostNames, PollingSwitch, SwitchScope, ToolSetting};
 use crate::transcript::told::SingleSwitch;
 
 /// A setting, how it is known, and where the text states it.
@@ -50,8 +50,9 @@ pub struct HostSettings<'a> {
     /// All hosts that are an end of a trial.
     ends: HashSet<&'a str>,
     authors: &'a Authors,
-    /// Whether the text has a box between the ends of its tests.
+    /// Whether the text has a box between the ends of its tests, and those that it names.
     is_routed: bool,
+    boxes: HashSet<&'a str>,
 }
 
 impl<'a> HostSettings<'a> {
@@ -60,7 +61,7 @@ impl<'a> HostSettings<'a> {
         single: &'a [SingleSwitch],
         knobs: &'a [ToolSetting],
         trials: &'a [ImportedTrial],
-        (authors, is_routed): (&'a Authors, bool),
+        (authors, hosts, is_routed): (&'a Authors, &'a HostNames, bool),
     ) -> Self {
         let mut by_scope: BTreeMap<&SwitchScope, Vec<&PollingSwitch>> = BTreeMap::new();
         for switch in switches {
@@ -86,6 +87,7 @@ impl<'a> HostSettings<'a> {
             ends,
             authors,
             is_routed,
+            boxes: hosts.boxes().map(String::as_str).collect(),
         }
     }
 
@@ -102,6 +104,16 @@ impl<'a> HostSettings<'a> {
         self.last(self.by_scope.get(scope)?, place)
     }
 
+    /// Whether a heading names polling for what is turned on below it, before a place.
+    fn is_announced(&self, heading: &PollingSwitch, place: &SourcePlace) -> bool {
+        let from = self.all.partition_point(|it| it.place <= heading.place);
+        let near = self.all[from..].iter().take(AHEAD_MAX);
+        let mut near = near.take_while(|it| it.place < *place);
+        let is_host = |it: &&&PollingSwitch| matches!(it.scope, SwitchScope::Host(_));
+        let turned = near.find(|it| is_host(it) && it.is_polling == Some(true));
+        heading.is_heading && heading.is_polling == Some(true) && turned.is_some()
+    }
+
     /// Whether one end of a test polls, by its host's name or else by its part: what the text says last, or the
     /// opposite of what the host's next command turns on or off.
     fn of_end(&self, host: Option<&str>, side: Side, place: &SourcePlace) -> Option<EndState> {
@@ -109,6 +121,10 @@ impl<'a> HostSettings<'a> {
         let own = scope.as_ref().and_then(|scope| self.said_of(scope, place));
         let part = self.said_of(&SwitchScope::End(side), place);
         let all = self.said_of(&SwitchScope::All, place);
+        let all = match all.filter(|it| self.is_announced(it, place)) {
+            Some(heading) => self.said_of(&SwitchScope::All, &heading.place),
+            None => all,
+        };
         let all = all.filter(|_| host.is_some() || part.is_some());
         let is_lasting = own.is_some_and(|it| it.is_lasting);
         let all = all.filter(|it| it.is_meant(host) && !is_lasting);
@@ -228,10 +244,21 @@ impl<'a> HostSettings<'a> {
         let is_any = said_of
             .iter()
             .flatten()
-            .any(|it| it.is_polling != Some(false) || it.is_told);
+            .any(|it| it.is_polling != Some(false));
         let is_none = is_any || ends.contains(&None);
-        if let Some(polling) = self.box_in_between(place).filter(|_| !is_none) {
-            return said("polling", false, polling);
+        let is_unnamed = ends.contains(&None);
+        // What was said of all before the box's own setting is of the box.
+        let is_of_box = |at: SourcePlace| {
+            let mut ends = said_of.iter().flatten();
+            self.is_routed && !is_unnamed && ends.all(|it| !it.is_said && it.place < at)
+        };
+        match self.box_in_between(ends, place) {
+            Some((at, polls)) if is_of_box(at) || polls && !is_none && self.is_routed => {
+                return said(name(polls), false, at);
+            }
+            Some((_, true)) if !is_none => return nothing,
+            None if self.is_elsewhere(ends, place).is_some_and(is_of_box) => return nothing,
+            _ => {}
         }
         match said_of {
             [Some(one), Some(other)] if one.is_polling.or(other.is_polling).is_some() => {
@@ -268,15 +295,45 @@ impl<'a> HostSettings<'a> {
         let until = self.all.partition_point(|it| it.place < *place);
         let near = self.all[..until].iter().rev().take(AHEAD_MAX);
         let mut near = near.take_while(|it| it.place > *since);
-        near.any(|it| it.is_polling == Some(!was) && self.authors.is_one(&it.place, place))
+        let mut hosts = self
+            .by_scope
+            .iter()
+            .filter(|it| matches!(it.0, SwitchScope::Host(_)));
+        hosts.any(|it| {
+            self.last(it.1, place)
+                .is_some_and(|it| it.is_polling == Some(!was))
+        }) || near.any(|it| it.is_polling == Some(!was) && self.authors.is_one(&it.place, place))
     }
 
-    /// Where the last host that is an end of no trial was turned to polling, if nothing was said of others since.
-    fn box_in_between(&self, place: &SourcePlace) -> Option<SourcePlace> {
+    /// Whether a test runs without a box that was switched.
+    fn is_without(&self, switch: &PollingSwitch, place: &SourcePlace) -> bool {
+        let of_this = self.single.get(place).into_iter().flatten();
+        let mut without = of_this.filter(|it| it.is_polling.is_none());
+        without.any(|it| it.scope == switch.scope || it.scope == SwitchScope::All)
+    }
+
+    /// Where a host was set last that is an end of other trials, and not of this one.
+    fn is_elsewhere(&self, ends: TrialEnds, place: &SourcePlace) -> Option<SourcePlace> {
         let last = self.last(&self.all, place)?;
-        let is_it =
-            matches!(&last.scope, SwitchScope::Host(host) if !self.ends.contains(host.as_str()));
-        (is_it && self.is_routed && last.is_polling == Some(true)).then_some(last.place)
+        let is_it = |host: &str| self.ends.contains(host) && !ends.contains(&Some(host));
+        matches!(&last.scope, SwitchScope::Host(host) if is_it(host)).then_some(last.place)
+    }
+
+    /// Where the last host that is an end of no trial was turned to polling or interrupts, and to which, if nothing was
+    /// said of others since.
+    fn box_in_between(&self, ends: TrialEnds, place: &SourcePlace) -> Option<(SourcePlace, bool)> {
+        let is_it = |host: &str| {
+            let is_box = self.boxes.contains(host) && !ends.contains(&Some(host));
+            is_box || !self.ends.contains(host)
+        };
+        // A case sets several hosts at once.
+        let at = self.last(&self.all, place)?.place;
+        let until = self.all.partition_point(|it| it.place <= at);
+        let near = self.all[..until].iter().rev().take(AHEAD_MAX);
+        let mut near = near.take_while(|it| it.place == at);
+        let last = near.find(|it| matches!(&it.scope, SwitchScope::Host(host) if is_it(host)))?;
+        let polls = last.is_polling.filter(|_| !self.is_without(last, place))?;
+        Some((at, polls))
     }
 
     /// What holds for a host that is no end of a trial, or for hosts that the text does not name.
@@ -289,7 +346,8 @@ impl<'a> HostSettings<'a> {
             SwitchScope::Host(host) => !self.ends.contains(host.as_str()),
             _ => ends.iter().all(|end| it.is_meant(*end)),
         };
-        let last = self.last(&self.all, place).filter(|it| is_other(it));
+        let is_passed = |it: &PollingSwitch| is_other(it) && !self.is_without(it, place);
+        let last = self.last(&self.all, place).filter(|it| is_passed(it));
         let all = self
             .said_of(&SwitchScope::All, place)
             .filter(|it| is_other(it));

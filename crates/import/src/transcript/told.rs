@@ -8,9 +8,10 @@ use std::collections::{HashMap, HashSet};
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
 use crate::lines::prose::{
-    self, ClauseMode, DOUBTS, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
+    self, ClauseMode, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
 };
-use crate::transcript::claims::{Claim, Reader, is_torn};
+use crate::lines::{address, is_variable};
+use crate::transcript::claims::{self, Claim, Reader, is_torn};
 use crate::transcript::found::{
     self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope,
 };
@@ -37,10 +38,10 @@ pub fn told(
     statements: &[Statement],
     trials: &[ImportedTrial],
 ) -> (Vec<PollingSwitch>, Vec<SingleSwitch>) {
+    // What a command says that sets a variable is no screen.
+    let readings = found.readings.iter().filter(|it| !is_variable(&it.name));
     let screens = found.cpu.iter().map(|it| it.states.place);
-    let mut screens: Vec<SourcePlace> = screens
-        .chain(found.readings.iter().map(|it| it.place))
-        .collect();
+    let mut screens: Vec<SourcePlace> = screens.chain(readings.map(|it| it.place)).collect();
     screens.sort();
     // A box in between is the one under test if commands set no other.
     let mut set = found.switches.iter().filter_map(|it| match &it.scope {
@@ -70,10 +71,14 @@ pub fn told(
         switches: &found.switches,
         commands: commands.map(|it| it.place).collect(),
         cases: Cases::default(),
+        in_runs: false,
         found: Vec::new(),
         single: Vec::new(),
     };
-    teller.tell(&Reader::of(&found.hosts, tested, alone));
+    let turned = found.switches.iter();
+    let turned = turned.filter(|it| it.is_polling == Some(true) && it.scope != SwitchScope::All);
+    let reader = Reader::of(&found.hosts, tested, alone);
+    teller.tell(&reader.turn(turned.map(|it| it.scope.clone())));
     (teller.found, teller.single)
 }
 
@@ -91,7 +96,9 @@ impl Cases {
     /// Reads a row: of cases in columns of hosts, or of a host in columns of cases.
     fn row(&mut self, cells: &[String], reader: &mut Reader) {
         let text = |cell: &str| Sentence::of(cell, SentenceMark::Row, false);
-        let said: Vec<Option<bool>> = (0..cells.len()).map(|at| self.said(cells, at)).collect();
+        let said: Vec<Option<bool>> = (0..cells.len())
+            .map(|at| self.said(cells, at, reader))
+            .collect();
         let is_case = cells.len() == 2 && cells[0].len() == 1;
         if said.iter().all(Option::is_none) && !is_case {
             let is_word = |it: &String| it.contains(|it: char| it.is_ascii_alphabetic());
@@ -100,9 +107,15 @@ impl Cases {
             }
             return;
         }
+        // Next to columns of hosts, one with the same cells is of a host, too.
+        let is_host = |cell: &String| reader.is_host(cell);
+        let is_like = |cell: &String| address::is_name(cell) && !prose::is_common(cell);
+        let has_hosts = self.head.iter().any(is_host);
         let scope = |reader: &Reader, cell: Option<&String>| {
-            let named = reader.scopes(&text(cell?)?.words).0;
-            <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
+            let named = reader.scopes(&text(cell?)?.words, "").0;
+            let own = <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one);
+            let other = || SwitchScope::Host(cell.cloned().unwrap_or_default());
+            own.or_else(|| cell.filter(|it| has_hosts && is_like(it)).map(|_| other()))
         };
         let of_row = scope(reader, cells.first()).filter(|_| said[0].is_none());
         for (at, said) in said.iter().enumerate().skip(1) {
@@ -128,7 +141,7 @@ impl Cases {
                     of_it.cloned().collect()
                 }
                 (None, _) => text(&cells[at])
-                    .and_then(|it| reader.read(&it, true))
+                    .and_then(|it| reader.read(&it, true, false))
                     .unwrap_or_default(),
             };
             if !claims.is_empty() && self.all.len() < Self::MAX {
@@ -141,11 +154,14 @@ impl Cases {
         }
     }
 
-    /// The setting that a cell names, by itself or under a heading that names polling.
-    fn said(&self, cells: &[String], at: usize) -> Option<bool> {
+    /// The setting that a cell names, by itself or under a heading that names polling or a host alone.
+    fn said(&self, cells: &[String], at: usize, reader: &Reader) -> Option<bool> {
         let cell = cells[at].as_str();
         prose::setting(cell).or_else(|| {
-            let is_topic = prose::setting(self.head.get(at)?) == Some(true);
+            let head = self.head.get(at)?;
+            let has_hosts = self.head.iter().any(|it| reader.is_host(it));
+            let is_like = address::is_name(head) && !prose::is_common(head);
+            let is_topic = prose::setting(head) == Some(true) || has_hosts && is_like;
             let word = cell.to_ascii_lowercase();
             let is = |words: &str| is_topic && is_in(&word, words);
             is("on yes x 1")
@@ -179,6 +195,8 @@ struct Teller<'a> {
     /// The places of commands that turn polling on or off.
     commands: Vec<SourcePlace>,
     cases: Cases,
+    /// Whether a label of a run says its setting.
+    in_runs: bool,
     found: Vec<PollingSwitch>,
     single: Vec<SingleSwitch>,
 }
@@ -253,14 +271,17 @@ impl<'a> Teller<'a> {
                     let claims = read.into_iter().flatten();
                     self.single.extend(claims.map(|it| (of.place, switch(it))));
                 }
-                None if sentence.has_any(DOUBTS) => self.doubt(statement, before, near),
+                None if sentence.doubts() => self.doubt(index, before, near),
+                None if claims::is_series(sentence) => self.leave_series(statement, before, near),
                 // A heading's setting ends with its section.
                 None => {
+                    self.bypass(statement, before, near);
                     let is_heading = sentence.kind == SentenceKind::Heading && !sentence.introduces;
                     let ends =
                         |it: &mut &Statement| is_heading && sentence.level <= it.sentence.level;
                     let is_over = heading.take_if(ends).is_some();
                     let is_open = is_torn || self.hides(index, before, &read, reader);
+                    let is_open = is_open || self.is_unread_run(sentence, &read);
                     let claims = read.unwrap_or_default();
                     if !claims.is_empty() {
                         heading = is_heading.then_some(statement);
@@ -285,10 +306,11 @@ impl<'a> Teller<'a> {
     ) -> Option<Vec<Claim>> {
         let statement = &self.statements[index];
         let sentence = &statement.sentence;
-        let read = reader.read(sentence, is_single);
+        let read = reader.read(sentence, is_single, self.leads(index, before));
         let leads = || sentence.has("configuration config cfg") && self.leads(index, before);
         let of_case = self.cases.named(sentence, leads);
-        let read = read.filter(|it| !it.is_empty() || of_case.is_none());
+        let is_other = of_case.is_some() || sentence.same_as().is_some();
+        let read = read.filter(|it| !it.is_empty() || !is_other);
         read.or(of_case)
             .or_else(|| self.as_in_test(statement, before))
     }
@@ -307,8 +329,10 @@ impl<'a> Teller<'a> {
             let is_one = |it: Option<&str>| it == Some(number);
             let first = words.next();
             let is_run = first.is_some_and(|it| is_in(it, "run test round section case"));
-            it.sentence.kind == SentenceKind::Heading
-                && (is_one(first) || is_run && is_one(words.next()))
+            let next = words.next();
+            // `2) oak polls`, and not `2.4 Run 7`.
+            let is_part = next.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+            is_one(first) && !is_part || is_run && is_one(next)
         };
         let here = self.statements.partition_point(|it| it.place < *place);
         let above = self.statements[..here].iter().rev().take(ABOVE_MAX);
@@ -317,19 +341,31 @@ impl<'a> Teller<'a> {
         let of = head.map(|it| self.trials.partition_point(|trial| trial.place < it.place));
         let of = of.or_else(|| nth_test(&self.trials[..before], number.parse().ok()?));
         let trial = self.trials[..before].get(of?)?;
-        let claim = |side| {
-            let scope = SwitchScope::Host(found::end(trial, side)?.clone());
+        let claim = |host: &String, is_box: bool| {
+            let scope = SwitchScope::Host(host.clone());
             let last = |all: &[PollingSwitch]| {
                 let until = all.partition_point(|it| it.place < trial.place);
                 let mut near = all[..until].iter().rev().take(ABOVE_MAX);
-                let of = near.find(|it| it.scope == scope || it.scope == SwitchScope::All)?;
+                let is_all = |it: &PollingSwitch| !is_box && it.scope == SwitchScope::All;
+                let of = near.find(|it| it.scope == scope || is_all(it))?;
                 Some((of.place, of.is_polling))
             };
             let said = [last(self.switches), last(&self.found)];
             let polls = said.into_iter().flatten().max_by_key(|it| it.0)?.1?;
             Some((scope, polls))
         };
-        Side::ALL.into_iter().map(claim).collect()
+        let ends = Side::ALL.map(|side| found::end(trial, side));
+        let ends = ends.into_iter().flatten().filter_map(|it| claim(it, false));
+        let between = self.hosts.boxes().filter_map(|it| claim(it, true));
+        let all: Vec<Claim> = ends.chain(between).collect();
+        // `oak is left as in 3`
+        let named = self.hosts.named_in(&sentence.words);
+        let is_meant = |it: &Claim| match &it.0 {
+            SwitchScope::Host(name) => named.is_empty() || named.contains(&name.as_str()),
+            _ => true,
+        };
+        let all: Vec<Claim> = all.into_iter().filter(is_meant).collect();
+        (!all.is_empty()).then_some(all)
     }
 
     /// Whether a statement says nothing of tests: a question, a title, or the label of a screen.
@@ -364,8 +400,13 @@ impl<'a> Teller<'a> {
         }
         let is_nothing = read.as_ref().is_none_or(Vec::is_empty);
         let sentence = &self.statements[index].sentence;
-        let is_of_hosts = || !reader.scopes(&sentence.words).0.is_empty();
+        let is_of_hosts = || !reader.scopes(&sentence.words, "").0.is_empty();
         if is_nothing && self.may_set(index, before) && is_of_hosts() {
+            return true;
+        }
+        // `Both busy:`
+        let is_short = sentence.words.split_whitespace().count() <= 2;
+        if is_nothing && is_begun && sentence.introduces && is_short && sentence.parts().all {
             return true;
         }
         let hints = is_nothing && sentence.hints();
@@ -415,19 +456,79 @@ impl<'a> Teller<'a> {
             let since = last.checked_sub(1).map(|at| self.commands[at]);
             let file = self.trials[..before].iter().rev();
             let file = file.take_while(|it| it.place.file == statement.place.file);
-            let is_told = |it: &&ImportedTrial| since.is_none_or(|since| since < it.place);
+            let is_own = |it: &ImportedTrial| self.authors.is_one(&it.place, &statement.place);
+            let is_told =
+                |it: &&ImportedTrial| since.is_none_or(|since| since < it.place) && is_own(it);
             let is_none = self.trials[..before].last().is_some_and(|it| !is_told(&it));
             let file = file.filter(|_| !is_none);
             let open = |it: &ImportedTrial| {
                 let all = switch((SwitchScope::All, false), statement, Some(it));
                 (it.place, open(all))
             };
+            let file = file.filter(|it| is_own(it));
             self.single.extend(file.take(RETRACTED_MAX).map(open));
         }
     }
 
+    /// Leaves open the tests that a sentence tells of, each with another setting.
+    fn leave_series(&mut self, statement: &Statement, before: usize, near: Option<&ImportedTrial>) {
+        // A command in the sentence cuts it.
+        let first = self
+            .trials
+            .get(before)
+            .map_or(statement.place, |it| it.place);
+        let all = open(switch((SwitchScope::All, false), statement, near));
+        let next = self.next_trials(&first, before).into_iter();
+        self.single.extend(next.map(|it| (it, all.clone())));
+    }
+
+    /// Whether it is the label of a run, of which nothing is understood where others tell their settings.
+    fn is_unread_run(&mut self, sentence: &Sentence, read: &Option<Vec<Claim>>) -> bool {
+        let is_run = sentence.begins_run();
+        let is_empty = read.as_ref().is_none_or(Vec::is_empty);
+        self.in_runs |= is_run && !is_empty;
+        is_run && is_empty && self.in_runs
+    }
+
+    /// The tests between a place and the next statement.
+    fn next_trials(&self, place: &SourcePlace, before: usize) -> Vec<SourcePlace> {
+        let until = self.statements.partition_point(|it| it.place <= *place);
+        let until = self.statements.get(until).map(|it| it.place);
+        let next = self.trials[before..].iter().map(|it| it.place);
+        next.take(RETRACTED_MAX)
+            .take_while(|it| until.is_none_or(|until| *it < until))
+            .collect()
+    }
+
+    /// Leaves the boxes in between out of the next test if a sentence says that it runs without them.
+    fn bypass(&mut self, statement: &Statement, before: usize, near: Option<&ImportedTrial>) {
+        const DIRECT: &str = "back to back|crossed cable|crossover cable|direct cable|cable direct|cable directly|\
+            directly to|straight to|straight into|right into|without the router|without the firewall";
+        let sentence = &statement.sentence;
+        let hosts = self.hosts;
+        let without =
+            |it: &String| sentence.has_any(&format!("without {}", it.to_ascii_lowercase()));
+        let is_direct = sentence.has_any(DIRECT) || hosts.boxes().any(without);
+        let next = self.trials.get(before).filter(|_| is_direct);
+        for (between, next) in hosts.boxes().filter_map(|it| Some((it, next?))) {
+            let scope = SwitchScope::Host(between.clone());
+            let none = open(switch((scope, false), statement, near));
+            self.single.push((next.place, none));
+        }
+    }
+
     /// Leaves open what the writer does not know: of the next test if the sentence introduces it, or from here on.
-    fn doubt(&mut self, statement: &Statement, before: usize, near: Option<&ImportedTrial>) {
+    fn doubt(&mut self, index: usize, before: usize, near: Option<&ImportedTrial>) {
+        let statement = &self.statements[index];
+        // `I can't tell which state this was in`, right after a test.
+        let above = index.checked_sub(2).map(|at| self.statements[at].place);
+        let last = self.trials[..before].last();
+        let is_of_it =
+            !statement.sentence.introduces && statement.sentence.has("this that it these those");
+        if let Some(last) = last.filter(|it| is_of_it && Some(it.place) > above) {
+            let all = switch((SwitchScope::All, false), statement, near);
+            self.single.push((last.place, open(all)));
+        }
         let named = self.hosts.named_in(&statement.sentence.words);
         let mut scopes: Vec<SwitchScope> = named
             .iter()
@@ -439,15 +540,7 @@ impl<'a> Teller<'a> {
         let open = scopes
             .into_iter()
             .map(|it| open(switch((it, false), statement, near)));
-        let until = self
-            .statements
-            .partition_point(|it| it.place <= statement.place);
-        let until = self.statements.get(until).map(|it| it.place);
-        let next = self.trials[before..].iter().map(|it| it.place);
-        let next: Vec<_> = next
-            .take(RETRACTED_MAX)
-            .take_while(|it| until.is_none_or(|until| *it < until))
-            .collect();
+        let next = self.next_trials(&statement.place, before);
         if next.is_empty() || !statement.sentence.introduces {
             self.found.extend(open);
         } else {
@@ -488,9 +581,12 @@ fn switch(
         },
         scope,
         is_polling: Some(polls),
-        is_command: sentence.kind == SentenceKind::Plain && sentence.switches(),
+        is_command: sentence.kind == SentenceKind::Plain
+            && sentence.switches()
+            && !sentence.has("still"),
         is_lasting: sentence.lasts(),
         is_told: true,
+        is_heading: sentence.kind == SentenceKind::Heading && !sentence.parts().all,
         interface: None,
     }
 }

@@ -27,8 +27,27 @@ pub struct PrintedEnd<'a> {
 type Endpoints = ((String, u16), (String, u16));
 
 impl PrintedEnd<'_> {
-    pub fn host(&self) -> &TerminalHost {
-        &self.block.host
+    pub fn host(&self) -> TerminalHost {
+        match self.is_far() {
+            true => TerminalHost::inferred(self.block.peer().map(String::from)),
+            false => self.block.host.clone(),
+        }
+    }
+
+    /// The host across from it, as the command or the banner has it.
+    fn peer(&self) -> Option<&str> {
+        match self.is_far() {
+            true => self.block.host.name.as_deref(),
+            false => self.block.peer(),
+        }
+    }
+
+    /// Whether a client's command is followed by what its server counted alone.
+    fn is_far(&self) -> bool {
+        let command = self.block.command.as_ref();
+        let is_client = command.is_some_and(|it| it.has('c') && it.has('u') && !it.has('R'));
+        let is_counted = self.sends == Some(false) && self.stream.connected.is_none();
+        is_client && is_counted && !self.is_dual && !self.stream.id.starts_with("ttcp")
     }
 
     pub fn way(&self) -> Option<Endpoints> {
@@ -150,7 +169,7 @@ fn is_told_again(known: &PrintedEnd, end: &PrintedEnd) -> bool {
             && known.sends == end.sends
             && known.block.is_server == end.block.is_server;
     }
-    let hosts = (&known.host().name, &end.host().name);
+    let hosts = (known.host().name, end.host().name);
     if hosts.0.is_some() && hosts.1.is_some() && hosts.0 != hosts.1 {
         return false;
     }
@@ -195,8 +214,11 @@ impl<'a> EndPair<'a> {
     }
 }
 
-/// Pairs the ends, in text order.
-pub fn pairs(ends: Vec<PrintedEnd<'_>>) -> Vec<EndPair<'_>> {
+/// Pairs the ends, in text order; what only stands near each other `is_one_run` must take for the ends of one test.
+pub fn pairs<'a>(
+    ends: Vec<PrintedEnd<'a>>,
+    is_one_run: &dyn Fn(&SourcePlace, &SourcePlace) -> bool,
+) -> Vec<EndPair<'a>> {
     let mut waiting: HashMap<(Endpoints, bool), usize> = HashMap::new();
     let mut pairs: Vec<Option<EndPair>> = Vec::new();
     for end in ends {
@@ -217,19 +239,27 @@ pub fn pairs(ends: Vec<PrintedEnd<'_>>) -> Vec<EndPair<'_>> {
         }
         pairs.push(Some(EndPair::of(end)));
     }
-    join(&mut pairs, by_counts);
-    join(&mut pairs, by_place);
+    let found = by_counts(&pairs);
+    join(&mut pairs, found);
+    let mut found = by_place(&pairs);
+    found.retain(|(one, other)| {
+        let at = |index: &usize| {
+            pairs[*index]
+                .as_ref()
+                .map(EndPair::place)
+                .unwrap_or_default()
+        };
+        at(one).file != at(other).file || is_one_run(&at(one), &at(other))
+    });
+    join(&mut pairs, found);
     let mut pairs: Vec<EndPair> = pairs.into_iter().flatten().collect();
     pairs.sort_by_key(EndPair::place);
     pairs
 }
 
-/// Finds pairs of a lone sender and a lone receiver; returns their indices.
-type PairingRule = fn(&[Option<EndPair>]) -> Vec<(usize, usize)>;
-
-/// Joins the pairs that a rule finds.
-fn join(pairs: &mut [Option<EndPair>], find: PairingRule) {
-    for (one, other) in find(pairs) {
+/// Joins pairs of a lone sender and a lone receiver, by their indices.
+fn join(pairs: &mut [Option<EndPair>], found: Vec<(usize, usize)>) {
+    for (one, other) in found {
         let Some(receiver) = pairs[other]
             .take_if(|it| it.sender.is_none())
             .and_then(|it| it.receiver)
@@ -288,7 +318,7 @@ const NEXT_LINES: u32 = 3;
 
 fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     let both_say_ports = one.way().is_some() && other.way().is_some();
-    let hosts = (&one.host().name, &other.host().name);
+    let hosts = (one.host().name, other.host().name);
     let are_known = hosts.0.is_some() && hosts.1.is_some();
     let (Some(a), Some(b)) = (one.stream.total(), other.stream.total()) else {
         return false;
@@ -298,12 +328,27 @@ fn agree(one: &PrintedEnd, other: &PrintedEnd) -> bool {
     // The two ends of one transfer of ttcp count the same in nearly the same time.
     let is_ttcp = one.stream.id.starts_with("ttcp") && other.stream.id.starts_with("ttcp");
     let is_next = a.place.file == b.place.file && a.place.line.abs_diff(b.place.line) <= NEXT_LINES;
-    let is_same = (a.value.bytes == b.value.bytes || is_next) && apart < 0.05 + a.value.end / 200.0;
-    let are_two = hosts.0 != hosts.1 && are_known || !are_known && is_ttcp && is_same;
+    // Of UDP some may be lost.
+    let fewer =
+        |sent: &IntervalLine, received: &IntervalLine| sent.value.bytes > received.value.bytes;
+    let is_lossy = is_ttcp
+        && match one.sends {
+            Some(false) => fewer(b, a),
+            _ => fewer(a, b),
+        };
+    let is_same = (a.value.bytes == b.value.bytes || is_next || is_lossy)
+        && apart < 0.05 + a.value.end / 200.0;
+    let are_two = hosts.0 != hosts.1 && are_known;
+    let are_two = if is_ttcp {
+        is_same && (are_two || !are_known)
+    } else {
+        are_two
+    };
     let ratio = a.value.bits_per_second / b.value.bits_per_second;
-    let is_near = one.is_udp || (0.95..1.05).contains(&ratio);
-    let is_one_kind =
-        one.is_udp == other.is_udp && one.stream.report.is_none() && other.stream.report.is_none();
+    let is_near = one.is_udp || is_lossy || (0.95..1.05).contains(&ratio);
+    let is_one_kind = (one.is_udp == other.is_udp || is_lossy)
+        && one.stream.report.is_none()
+        && other.stream.report.is_none();
     // The sum of several streams is no single one.
     let is_sum = |it: &PrintedEnd| it.stream.id.starts_with("SUM");
     !both_say_ports
@@ -322,10 +367,12 @@ pub fn trial(
     let way = pair.ends().find_map(PrintedEnd::way);
     let [from, to] = match &way {
         Some((from, to)) => [Some(from.0.as_str()), Some(to.0.as_str())],
-        None => [&pair.receiver, &pair.sender].map(|end| end.as_ref()?.block.peer()),
+        None => [&pair.receiver, &pair.sender].map(|end| end.as_ref()?.peer()),
     };
-    let nobody = TerminalHost::default();
-    let host = |end: &Option<PrintedEnd>| end.as_ref().map_or(&nobody, |it| it.host()).clone();
+    let host = |end: &Option<PrintedEnd>| {
+        end.as_ref()
+            .map_or_else(TerminalHost::default, PrintedEnd::host)
+    };
     let mut place = pair.place();
     let same_file = pair
         .ends()

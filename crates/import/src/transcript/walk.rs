@@ -9,7 +9,7 @@ use nicpoll_model::{ImportedBasis, ImportedReading, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
-use crate::lines::prose::{self, DOUBTS, POLLING_SWITCHES, Sentence, SentenceKind, SentenceMark};
+use crate::lines::prose::{self, POLLING_SWITCHES, Sentence, SentenceKind, SentenceMark};
 use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
 use crate::lines::{Budget, address, command, layout, ttcp};
 use crate::plain::Plain;
@@ -258,10 +258,10 @@ impl<'a> Walk<'a> {
             if begins && !line.trim().is_empty() {
                 self.quotation(line, at);
             }
-            let (hosts, between) = address::drawing(line, lines.peek().unwrap_or(&""));
-            if let Some(between) = between {
-                self.out.hosts.add(&between);
-                self.out.hosts.call("router", &between);
+            let (hosts, three) = address::drawing(line, lines.peek().unwrap_or(&""));
+            if let Some(three) = three {
+                self.out.hosts.call("router", &three[1]);
+                self.out.hosts.join(three);
             }
             if let Some(name) = layout::defined(line).filter(|it| self.is_placed(it)) {
                 self.out.hosts.add(name);
@@ -367,7 +367,7 @@ impl<'a> Walk<'a> {
         if self.placed.len() == WORDS_MAX {
             return false;
         }
-        const BEFORE: &str = "on at of from to by towards toward into";
+        const BEFORE: &str = "on at in of from to by towards toward into";
         const ARTICLES: &str = "a an two three each";
         const PROMPTS: [&str; 6] = ["#", "$", "%", ":~", "> ", "'s"];
         let is_name = |it: &u8| it.is_ascii_alphanumeric() || *it == b'_';
@@ -397,7 +397,8 @@ impl<'a> Walk<'a> {
     fn labels(&mut self, sentence: &Sentence) {
         let words: Vec<&str> = sentence.words.split_whitespace().collect();
         // `polling off on gate:` is no label of a terminal.
-        if sentence.setting().is_some() && !sentence.parts().all {
+        let is_set = sentence.setting().is_some() || sentence.has("setting settings");
+        if is_set && !sentence.parts().all {
             return;
         }
         // `laptop sends, otter receives:` neither.
@@ -510,7 +511,7 @@ impl<'a> Walk<'a> {
         self.seen(anchor, place);
         match anchor.seen {
             Seen::Command(_) => self.is_new_scene = true,
-            Seen::Loose(..) | Seen::Uptime(..) => {}
+            Seen::Loose(..) | Seen::Uptime(..) | Seen::Heads => {}
             _ => {
                 self.output = Some(place);
                 self.is_fresh_label = false;
@@ -591,8 +592,13 @@ impl<'a> Walk<'a> {
     fn banner(&mut self, banner: &Banner, place: SourcePlace) {
         // A server to which nobody connected yet has no client's banner.
         let is_idle = |it: &ToolBlock| it.is_server == Some(true) && it.streams.is_empty();
+        // A client that runs both ways has a server's banner, too.
+        let is_client = |it: &ToolBlock| {
+            let command = it.command.as_ref();
+            command.is_some_and(|it| it.has('c') && !it.has('d') && !it.has('r'))
+        };
         let is_next = |it: &ToolBlock| match banner.is_server {
-            true => it.has_figures(),
+            true => it.has_figures() || is_client(it),
             false => it.is_over() || is_idle(it),
         };
         if self.block.as_ref().is_some_and(is_next) {
@@ -707,6 +713,7 @@ impl<'a> Walk<'a> {
         let is_elsewhere = self.block.as_ref().is_some_and(|block| {
             let here = &self.host.name;
             here.is_some()
+                && !self.tests_nothing
                 && self.prompt > Some(block.place)
                 && block.host.name.is_some()
                 && *here != block.host.name
@@ -726,7 +733,9 @@ impl<'a> Walk<'a> {
                     let sends = block.command.as_ref().map(|it| it.has('c'));
                     sends.is_some_and(|sends| sends != (line.value.id == ttcp::SENDER))
                 });
-        if is_elsewhere || (is_parted || is_ttcp) && is_of_next {
+        // Lines of streams may be left out before their sum.
+        let is_sum = line.value.id.starts_with("SUM");
+        if is_elsewhere || (is_parted && !is_sum || is_ttcp) && is_of_next {
             self.end_block();
         }
         match self.open(place).line(line) {
@@ -758,14 +767,17 @@ impl<'a> Walk<'a> {
             }
         }
         // `Now on both machines:`
-        let since = self.output.max(self.prompt);
-        let last = self.out.statements.last();
-        let last = last.filter(|it| Some(it.place) > since && !command.is_prompted);
-        let is_all = last.is_some_and(|it| it.sentence.parts().all && !it.sentence.is_whole);
-        let host = match command.is_prompted {
-            true => self.host(&place),
-            false if is_all => TerminalHost::default(),
-            false => TerminalHost::inferred(self.host(&place).name),
+        let last = self.lead().filter(|_| !command.is_prompted);
+        let is_all = last.is_some_and(|it| it.parts().all && !it.is_whole);
+        // `when we say "busy" it means`
+        let is_meant = last.is_some_and(|it| it.has("means mean") || it.is_how());
+        // `On oak, for both ports:`
+        let named = last.map(|it| self.out.hosts.named_in(&it.words));
+        let host = match named.as_deref() {
+            _ if command.is_prompted => self.host(&place),
+            _ if is_all => TerminalHost::default(),
+            Some([name]) => TerminalHost::inferred(Some(String::from(*name))),
+            _ => TerminalHost::inferred(self.host(&place).name),
         };
         let switched = self.out.switches.len();
         let name = host.name.clone();
@@ -796,10 +808,22 @@ impl<'a> Walk<'a> {
             }
             Tool::Look | Tool::Sysctl | Tool::Ethtool | Tool::Other => {}
         }
+        if is_meant {
+            self.out.switches.truncate(switched);
+            return;
+        }
         self.knobs(command, name, place);
         for switch in &mut self.out.switches[switched..] {
             switch.is_told = is_all;
         }
+    }
+
+    /// The sentence since the last output and prompt.
+    fn lead(&self) -> Option<&Sentence> {
+        let since = self.output.max(self.prompt);
+        let last = self.out.statements.last();
+        last.filter(|it| Some(it.place) > since)
+            .map(|it| &it.sentence)
     }
 
     /// Records the settings other than polling that a command makes.
@@ -861,6 +885,7 @@ impl<'a> Walk<'a> {
             ends: Vec::new(),
             is_lasting: false,
             is_told: false,
+            is_heading: false,
             interface: self.interface.clone(),
         });
     }
@@ -936,7 +961,7 @@ impl<'a> Walk<'a> {
         let mut since = since.take_while(|it| Some(it.place) > self.output);
         let is_other = |it: &Statement| {
             let sentence = &it.sentence;
-            sentence.has_any(DOUBTS) || sentence.may_turn() || sentence.is_mine()
+            sentence.doubts() || sentence.may_turn() || sentence.is_mine()
         };
         if self.blast.is_none() && self.has_blasted && since.any(is_other) {
             (self.blast_command, host) = (None, TerminalHost::default());
