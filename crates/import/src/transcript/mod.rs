@@ -38,7 +38,7 @@ use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
 use crate::transcript::evidence::Context;
-use crate::transcript::found::{Found, PollingSwitch, Scene, TerminalHost, ToolSetting};
+use crate::transcript::found::{Found, Scene, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{HostSettings, Map};
 use crate::transcript::table::TranscriptTable;
@@ -155,12 +155,15 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
     // Neither another author nor a command that sets something stands in between.
     let is_one_run = |one: &SourcePlace, other: &SourcePlace| {
         let (first, last) = (one.min(other), one.max(other));
-        let sets = |it: &PollingSwitch| it.is_command && it.place > *first && it.place < *last;
         let after = walked.statements.partition_point(|it| it.place <= *first);
-        let mut between = walked.statements[after..].iter();
-        let mut between = between.by_ref().take_while(|it| it.place < *last);
+        let between = walked.statements[after..].iter();
+        let mut between = between.take_while(|it| it.place < *last);
         let is_next = between.any(|it| it.sentence.names_run() || it.sentence.is_numbered());
-        walked.authors.is_one(one, other) && !walked.switches.iter().any(sets) && !is_next
+        let after = walked.switches.partition_point(|it| it.place <= *first);
+        let set = walked.switches[after..].iter();
+        let mut set = set.take_while(|it| it.place < *last);
+        let is_one = walked.authors.is_one(one, other);
+        is_one && !is_next && !set.any(|it| it.is_command)
     };
     let ends = trials::once(trials::ends(&walked.blocks));
     let pairs = trials::pairs(ends, &is_one_run);

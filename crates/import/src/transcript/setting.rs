@@ -295,14 +295,11 @@ impl<'a> HostSettings<'a> {
         let until = self.all.partition_point(|it| it.place < *place);
         let near = self.all[..until].iter().rev().take(AHEAD_MAX);
         let mut near = near.take_while(|it| it.place > *since);
-        let mut hosts = self
-            .by_scope
-            .iter()
-            .filter(|it| matches!(it.0, SwitchScope::Host(_)));
-        hosts.any(|it| {
-            self.last(it.1, place)
-                .is_some_and(|it| it.is_polling == Some(!was))
-        }) || near.any(|it| it.is_polling == Some(!was) && self.authors.is_one(&it.place, place))
+        let is_other = |it: &PollingSwitch| it.is_polling == Some(!was);
+        let hosts = self.by_scope.iter().take(AHEAD_MAX);
+        let mut hosts = hosts.filter(|it| matches!(it.0, SwitchScope::Host(_)));
+        hosts.any(|it| self.last(it.1, place).is_some_and(is_other))
+            || near.any(|it| is_other(it) && self.authors.is_one(&it.place, place))
     }
 
     /// Whether a test runs without a box that was switched.

@@ -82,6 +82,11 @@ pub fn told(
     (teller.found, teller.single)
 }
 
+/// Whether a cell may be the name of a host.
+fn is_like_host(cell: &str) -> bool {
+    address::is_name(cell) && !prose::is_common(cell)
+}
+
 /// The cases that tables give names, and what each says of hosts or ends: `B | polling | interrupts`.
 #[derive(Default)]
 struct Cases {
@@ -96,8 +101,9 @@ impl Cases {
     /// Reads a row: of cases in columns of hosts, or of a host in columns of cases.
     fn row(&mut self, cells: &[String], reader: &mut Reader) {
         let text = |cell: &str| Sentence::of(cell, SentenceMark::Row, false);
+        let has_hosts = self.head.iter().any(|it| reader.is_host(it));
         let said: Vec<Option<bool>> = (0..cells.len())
-            .map(|at| self.said(cells, at, reader))
+            .map(|at| self.said(cells, at, has_hosts))
             .collect();
         let is_case = cells.len() == 2 && cells[0].len() == 1;
         if said.iter().all(Option::is_none) && !is_case {
@@ -107,19 +113,18 @@ impl Cases {
             }
             return;
         }
-        // Next to columns of hosts, one with the same cells is of a host, too.
-        let is_host = |cell: &String| reader.is_host(cell);
-        let is_like = |cell: &String| address::is_name(cell) && !prose::is_common(cell);
-        let has_hosts = self.head.iter().any(is_host);
         let scope = |reader: &Reader, cell: Option<&String>| {
             let named = reader.scopes(&text(cell?)?.words, "").0;
-            let own = <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one);
-            let other = || SwitchScope::Host(cell.cloned().unwrap_or_default());
-            own.or_else(|| cell.filter(|it| has_hosts && is_like(it)).map(|_| other()))
+            <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
+        };
+        // Next to columns of hosts, one with the same cells is of a host, too.
+        let column = |reader: &Reader, head: Option<&String>| {
+            let like = head.filter(|it| has_hosts && is_like_host(it)).cloned();
+            scope(reader, head).or(like.map(SwitchScope::Host))
         };
         let of_row = scope(reader, cells.first()).filter(|_| said[0].is_none());
         for (at, said) in said.iter().enumerate().skip(1) {
-            let (case, scope) = match (&of_row, scope(reader, self.head.get(at))) {
+            let (case, scope) = match (&of_row, column(reader, self.head.get(at))) {
                 (_, Some(scope)) => (&cells[0], Some(scope)),
                 (Some(host), None) => (self.head.get(at).unwrap_or(&cells[0]), Some(host.clone())),
                 (None, None) => (&cells[0], None),
@@ -155,13 +160,11 @@ impl Cases {
     }
 
     /// The setting that a cell names, by itself or under a heading that names polling or a host alone.
-    fn said(&self, cells: &[String], at: usize, reader: &Reader) -> Option<bool> {
+    fn said(&self, cells: &[String], at: usize, has_hosts: bool) -> Option<bool> {
         let cell = cells[at].as_str();
         prose::setting(cell).or_else(|| {
             let head = self.head.get(at)?;
-            let has_hosts = self.head.iter().any(|it| reader.is_host(it));
-            let is_like = address::is_name(head) && !prose::is_common(head);
-            let is_topic = prose::setting(head) == Some(true) || has_hosts && is_like;
+            let is_topic = prose::setting(head) == Some(true) || has_hosts && is_like_host(head);
             let word = cell.to_ascii_lowercase();
             let is = |words: &str| is_topic && is_in(&word, words);
             is("on yes x 1")
