@@ -1,6 +1,7 @@
 //! What a sentence says of how hosts receive, clause by clause: whose setting it is, and which.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use nicpoll_model::Side;
 
@@ -43,7 +44,7 @@ pub struct Reader<'a> {
     /// What was told last.
     last: Vec<Claim>,
     /// The hosts that commands turn to polling anywhere.
-    turned: BTreeSet<SwitchScope>,
+    turned: Rc<BTreeSet<SwitchScope>>,
     /// The only host of the last sentence that names one.
     subject: Option<SwitchScope>,
     /// The hosts and ends that polled, by themselves or with all.
@@ -202,7 +203,7 @@ impl<'a> Reader<'a> {
             has_values: false,
             ends_told: None,
             last: Vec::new(),
-            turned: BTreeSet::new(),
+            turned: Rc::default(),
             subject: None,
             polled: BTreeSet::new(),
             left_open: None,
@@ -213,7 +214,7 @@ impl<'a> Reader<'a> {
 
     /// Takes the hosts that commands turn to polling anywhere: `left as it was` does not say that they use interrupts.
     pub fn turn(mut self, hosts: impl Iterator<Item = SwitchScope>) -> Self {
-        self.turned.extend(hosts);
+        self.turned = Rc::new(hosts.collect());
         self
     }
 
