@@ -425,6 +425,12 @@ impl Sentence {
         }
     }
 
+    /// Whether it names polling, or a variable that turns polling on.
+    pub fn names_polling(&self) -> bool {
+        let is_switch = |it: &str| SWITCH_WORDS.iter().any(|end| it.ends_with(end));
+        self.has(POLLS) || self.has("devicepolling") || self.words.split(' ').any(is_switch)
+    }
+
     /// Whether it begins with the number of a test: `3) oak back to 0`.
     pub fn is_numbered(&self) -> bool {
         let first = self.words.split_whitespace().next().unwrap_or("");

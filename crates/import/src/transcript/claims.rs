@@ -43,6 +43,8 @@ pub struct Reader<'a> {
     ends_told: Option<[SwitchScope; 2]>,
     /// What was told last.
     last: Vec<Claim>,
+    /// Whether the text names polling anywhere.
+    knows_polling: bool,
     /// The hosts that commands turn to polling anywhere.
     turned: Rc<BTreeSet<SwitchScope>>,
     /// The only host of the last sentence that names one.
@@ -203,6 +205,7 @@ impl<'a> Reader<'a> {
             has_values: false,
             ends_told: None,
             last: Vec::new(),
+            knows_polling: false,
             turned: Rc::default(),
             subject: None,
             polled: BTreeSet::new(),
@@ -212,9 +215,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes the hosts that commands turn to polling anywhere: `left as it was` does not say that they use interrupts.
-    pub fn turn(mut self, hosts: impl Iterator<Item = SwitchScope>) -> Self {
+    /// Takes the hosts that commands turn to polling anywhere: `left as it was` does not say that they use interrupts. In
+    /// a text that does not name polling (`knows_polling`), `oak off` is of something else.
+    pub fn turn(mut self, hosts: impl Iterator<Item = SwitchScope>, knows_polling: bool) -> Self {
         self.turned = Rc::new(hosts.collect());
+        self.knows_polling = knows_polling;
         self
     }
 
@@ -511,16 +516,37 @@ impl<'a> Reader<'a> {
         said.filter(|_| is_of_it).map(|it| it.1)
     }
 
-    /// What a clause that names neither says: `sink does not`, `but not on sink`, `sink too`, `switched it off`.
-    fn short(&self, reading: &Reading, clause: &str, scopes: &[SwitchScope]) -> Option<bool> {
-        let sentence = reading.sentence;
-        let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
+    /// A clause with `@` in place of hosts.
+    fn without_hosts(&self, clause: &str) -> String {
         let mut bare = String::from(clause);
         for host in self.hosts.named_in(clause) {
             bare = bare.replace(&format!(" {} ", host.to_ascii_lowercase()), " @ ");
         }
-        let is_of_hosts = !scopes.is_empty() && (is_label || reading.is_topic);
-        let state = state_alone(&bare).filter(|_| is_of_hosts);
+        bare
+    }
+
+    /// Whether a sentence tells states of hosts and nothing else, as `test B: oak off, elm on` does, and `TSO: oak off` not.
+    fn is_of_states(&self, sentence: &Sentence) -> bool {
+        let is_plain = |it: &str| {
+            it.len() == 1 || is_in(it, "default defaults") || Sentence::is_label(it, &["@"])
+        };
+        sentence.clauses.iter().all(|it| {
+            let bare = self.without_hosts(it);
+            state_alone(&bare).is_some() || bare.split_whitespace().all(is_plain)
+        })
+    }
+
+    /// What a clause that names neither says: `sink does not`, `but not on sink`, `sink too`, `switched it off`.
+    fn short(&self, reading: &Reading, clause: &str, scopes: &[SwitchScope]) -> Option<bool> {
+        let sentence = reading.sentence;
+        let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
+        let bare = self.without_hosts(clause);
+        let is_bare = is_label && self.knows_polling && self.is_of_states(sentence);
+        let is_of_hosts = !scopes.is_empty() && (is_bare || reading.is_topic);
+        let state = state_alone(&bare);
+        // `TSO: oak off`
+        let is_other = is_label && !scopes.is_empty() && !is_of_hosts && state.is_some();
+        let state = state.filter(|_| is_of_hosts);
         let mut words = clause.split_whitespace();
         let is_also =
             words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
@@ -544,10 +570,9 @@ impl<'a> Reader<'a> {
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
         let value = value_set(clause).filter(|_| self.has_values && !scopes.is_empty());
-        state
-            .or(like)
-            .or(value)
-            .or_else(|| ClauseMode::elliptic(&bare, reading.is_topic, is_label).filter(|_| is_any))
+        state.or(like).or(value).or_else(|| {
+            ClauseMode::elliptic(&bare, reading.is_topic, is_label).filter(|_| is_any && !is_other)
+        })
     }
 
     /// The claims of a sentence that was read.
@@ -689,7 +714,7 @@ mod tests {
     fn told_by(text: &str) -> String {
         let mut hosts = HostNames::default();
         ["gen", "sink"].iter().for_each(|it| hosts.add(it));
-        let mut reader = Reader::of(&hosts, None, None);
+        let mut reader = Reader::of(&hosts, None, None).turn(std::iter::empty(), true);
         let mark = match text.strip_prefix("== ") {
             Some(_) => SentenceMark::Heading,
             None => SentenceMark::None,

@@ -285,7 +285,7 @@ impl HostNames {
         self.boxes.contains(name) && self.count() > 2
     }
 
-    /// The hosts that stand in between others, in no order.
+    /// The hosts that stand in between others, by name.
     pub fn boxes(&self) -> impl Iterator<Item = &String> {
         self.boxes.iter().filter(|it| self.is_between(it))
     }

@@ -78,7 +78,8 @@ pub fn told(
     let turned = found.switches.iter();
     let turned = turned.filter(|it| it.is_polling == Some(true) && it.scope != SwitchScope::All);
     let reader = Reader::of(&found.hosts, tested, alone);
-    teller.tell(&reader.turn(turned.map(|it| it.scope.clone())));
+    let knows_polling = statements.iter().any(|it| it.sentence.names_polling());
+    teller.tell(&reader.turn(turned.map(|it| it.scope.clone()), knows_polling));
     (teller.found, teller.single)
 }
 
