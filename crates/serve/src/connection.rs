@@ -16,7 +16,7 @@ use crate::request::{HEAD_MAX_BYTES, HTML, PageRequest, ServedPage, read_request
 
 /// The request has to be whole after this.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
-/// A page has to be made after this, those that were asked for before included.
+/// The making of a page has to begin after this: others that were asked for before come first.
 const PAGE_MAX: Duration = Duration::from_secs(60);
 /// The other end has to have the whole answer after this.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
@@ -80,7 +80,7 @@ impl BrowserConnection {
         &self.stream
     }
 
-    /// When it is closed, whatever it waits for.
+    /// When it is closed, unless the page that it waits for is being made.
     pub fn until(&self) -> Instant {
         self.until
     }

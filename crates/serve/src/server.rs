@@ -87,7 +87,11 @@ impl PageServer {
     /// What came of the listener, of the pages and of each connection.
     fn wait(&mut self, pages: &PagesEnd) -> io::Result<Vec<PollFlags>> {
         let now = Instant::now();
-        self.connections.retain(|it| it.until() > now);
+        // A page that takes long to make comes late: whoever makes it says when it cannot be had.
+        let asked = self.asked.as_ref();
+        let is_made = |it: &BrowserConnection| asked.is_some() && it.awaited() == asked;
+        self.connections
+            .retain(|it| it.until() > now || is_made(it));
         if self.paused_until.is_some_and(|until| until <= now) {
             self.paused_until = None;
         }
@@ -106,7 +110,8 @@ impl PageServer {
         ];
         let of = |it| PollFd::from_borrowed_fd(BrowserConnection::stream(it).as_fd(), wanted(it));
         all.extend(self.connections.iter().map(of));
-        let ends = self.connections.iter().map(BrowserConnection::until);
+        let ending = self.connections.iter().filter(|it| !is_made(it));
+        let ends = ending.map(BrowserConnection::until);
         let next = ends.chain(self.paused_until).min();
         let left = next.map(|next| next.saturating_duration_since(now) + Duration::from_millis(1));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
