@@ -1,7 +1,7 @@
 //! Reduces a text from a web page, a mail or a terminal to plain ASCII, and maps positions back to the source.
 //!
-//! Escape sequences, entities, quote marks and typographic characters become what the tool printed. The mapping
-//! takes less than two bits per byte.
+//! Escape sequences, entities, quote marks and typographic characters become what the tool printed; the time and the
+//! speaker before each line of a chat are taken off. The mapping takes less than two bits per byte.
 
 use std::ops::Range;
 
@@ -24,6 +24,8 @@ pub struct Plain<'s> {
     stood: Vec<usize>,
     /// Line breaks in the source before every 64th byte of it.
     lines: Vec<u32>,
+    /// Where lines of a chat begin, and who speaks.
+    spoken: Vec<(usize, &'s str)>,
 }
 
 impl<'s> Plain<'s> {
@@ -31,7 +33,13 @@ impl<'s> Plain<'s> {
     pub fn of(source: &'s str) -> Self {
         let mut bytes = Vec::with_capacity(source.len());
         let mut stood = Vec::new();
+        let mut spoken = Vec::new();
         for (at, byte) in letters(source, b'\n') {
+            if bytes.last().is_none_or(|it| *it == b'\n') {
+                let line = source[..at].rfind('\n').map_or(0, |it| it + 1);
+                let nick = speaker(&source[line..]).filter(|it| line + it.0 <= at);
+                spoken.extend(nick.map(|it| (bytes.len(), it.1)));
+            }
             if bytes.len() % STEP == 0 {
                 stood.push(at);
             }
@@ -48,7 +56,27 @@ impl<'s> Plain<'s> {
             source,
             stood,
             lines: lines.collect(),
+            spoken,
         }
+    }
+
+    /// Who speaks in the line of a chat that begins here.
+    pub fn speaker(&self, here: usize) -> Option<&'s str> {
+        let found = self.spoken.binary_search_by_key(&here, |it| it.0);
+        found.ok().map(|at| self.spoken[at].1)
+    }
+
+    /// Who speaks last before a place, or at it.
+    pub fn last_speaker(&self, here: usize) -> Option<&'s str> {
+        let after = self.spoken.partition_point(|it| it.0 <= here);
+        after.checked_sub(1).map(|at| self.spoken[at].1)
+    }
+
+    /// Who speaks in the lines of a chat, and the lines.
+    pub fn spoken(&self) -> impl Iterator<Item = (&'s str, &'s str)> {
+        let line = |at: usize| self.source[self.source(at)..].lines().next();
+        let spoken = self.spoken.iter();
+        spoken.map(move |it| (it.1, line(it.0).unwrap_or_default()))
     }
 
     /// Some of the source before a position.
@@ -98,6 +126,9 @@ fn letters(source: &str, mut last: u8) -> impl Iterator<Item = (usize, u8)> {
     let mut next = 0;
     std::iter::from_fn(move || {
         loop {
+            if last == b'\n' {
+                next += speaker(&source[next..]).map_or(0, |it| it.0);
+            }
             let at = next;
             let first = *bytes.get(at)?;
             next += 1;
@@ -133,6 +164,55 @@ fn letters(source: &str, mut last: u8) -> impl Iterator<Item = (usize, u8)> {
             }
         }
     })
+}
+
+/// The length of what stands before the words in a line of a chat, and who speaks: `20:37 <jonas> `,
+/// `Feb 18 21:08:30 <@jonas>\t`, `[20:37] jonas: `.
+fn speaker(text: &str) -> Option<(usize, &str)> {
+    const WHEN: &str =
+        "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun AM PM am pm";
+    const STAMP_MAX: usize = 6;
+    const WORD_MAX: usize = 16;
+    const NICK_MAX: usize = 24;
+    let is_time = |it: &str| {
+        let inner = it.trim_matches(['[', ']', '(', ')', ',']);
+        let is_number = inner.starts_with(|it: char| it.is_ascii_digit());
+        is_number && !inner.contains(|it: char| it.is_ascii_alphabetic())
+            || inner.len() > 1 && WHEN.split(' ').any(|word| word == inner)
+    };
+    let (mut stamp, mut said) = ("", text);
+    for _ in 0..STAMP_MAX {
+        let end = said.bytes().take(WORD_MAX).position(|it| it == b' ');
+        let Some((word, rest)) = end
+            .map(|it| (&said[..it], &said[it + 1..]))
+            .filter(|it| is_time(it.0))
+        else {
+            break;
+        };
+        stamp = &text[..stamp.len() + word.len() + 1];
+        said = rest;
+    }
+    let is_of_name = |it: char| it.is_ascii_alphanumeric() || "_-|`^{}[]".contains(it);
+    let before = |said: &str, mark: u8| said.bytes().take(NICK_MAX + 2).position(|it| it == mark);
+    let (nick, end) = match said.strip_prefix('<') {
+        Some(inner) => {
+            let nick = &inner[..before(inner, b'>')?];
+            (
+                nick.trim_start_matches([' ', '@', '+', '%', '&', '~']),
+                nick.len() + 2,
+            )
+        }
+        None if stamp.starts_with('[') => {
+            let nick = &said[..before(said, b':')?];
+            (nick, nick.len() + 1)
+        }
+        None => return None,
+    };
+    let is_nick = (1..=NICK_MAX).contains(&nick.len()) && nick.chars().all(is_of_name);
+    // `<jonas> ` without a time may be a tag.
+    let is_timed = stamp.contains(':') || stamp.is_empty() && entity(text).is_none();
+    let is_said = said[end..].starts_with([' ', '\t']);
+    (is_nick && is_timed && is_said).then_some((stamp.len() + end + 1, nick))
 }
 
 /// Length of an escape sequence (ECMA-48), at least 1.
@@ -205,6 +285,35 @@ mod plain_tests {
         let seven = plain.bytes.iter().position(|byte| *byte == b'7').unwrap();
         assert_eq!(&source[plain.sources(&(seven..seven + 1))], "7");
         assert_eq!(plain.line(plain.source(seven)), 2);
+    }
+
+    #[test]
+    fn lines_of_a_chat_lose_their_time_and_speaker() {
+        let lines = [
+            ("20:37 <jonas> ok", Some("jonas"), "ok"),
+            ("20:06 < ilse> [  5] x", Some("ilse"), "[  5] x"),
+            (
+                "Feb 18 21:08:30 <@pjotr>\tttcp-t: socket",
+                Some("pjotr"),
+                "ttcp-t: socket",
+            ),
+            ("[20:59] bjorn_: a < b", Some("bjorn_"), "a < b"),
+            ("<jonas> ok", Some("jonas"), "ok"),
+            ("<code> ok", None, "  ok"),
+            ("14:02:31  3  2.14", None, "14:02:31  3  2.14"),
+            ("[  3]  0.0-10.0 sec: no", None, "[  3]  0.0-10.0 sec: no"),
+            ("[12:01] two words: no", None, "[12:01] two words: no"),
+        ];
+        let source = lines.map(|it| it.0).join("\n");
+        let plain = Plain::of(&source);
+        let mut at = 0;
+        for (line, (_, speaker, said)) in text(&plain).lines().zip(lines) {
+            assert_eq!((plain.speaker(at), line), (speaker, said));
+            if speaker.is_some() {
+                assert!(source[plain.source(at)..].starts_with(said), "{said}");
+            }
+            at += line.len() + 1;
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use crate::lines::prose::{KINDS, RECEIVERS, SENDERS, is_in};
 
 /// Words between a host's name and its address.
-const LINKS: &str = "is has the and at with address ip server client sender receiver inet on got was to from \
+const LINKS: &str = "is has the and at with address ip server client sender receiver inet on got gets was to from \
     took takes host machine box router left right as its netmask broadcast = - as:";
 /// Programs, which stand before an address in their commands.
 const TOOLS: &str =
@@ -61,7 +61,11 @@ pub fn is_name(word: &str) -> bool {
         && word.starts_with(|it: char| it.is_ascii_alphabetic())
         && !word.contains('.')
         && !is_in(&small, LINKS)
-        && !is_in(&small, "it its this that these those they we you")
+        && !is_in(
+            &small,
+            "it its this that these those they we you i386 amd64",
+        )
+        && !is_in(&small, "sends receives transmits generates")
         && !is_in(&small, TOOLS)
         && !is_interface(&small)
 }
@@ -182,7 +186,12 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
                 continue;
             }
             let is_apart = word.ends_with([',', ';', '.', ')']);
-            if is_apart {
+            // `10.3.0.7 ox is 10.3.0.2`
+            let is_next = line.get(at + 2).is_some_and(|it| is_in(it, "is = has"))
+                && line
+                    .get(at + 3)
+                    .is_some_and(|it| it.trim_end_matches(is_edge).parse::<IpAddr>().is_ok());
+            if is_apart || is_next {
                 after.clear();
             }
             found.push(AddressMention {

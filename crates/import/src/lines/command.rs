@@ -13,7 +13,7 @@ const WORDS_MAX: usize = 40;
 /// A tool, its name, how many misspelt letters to accept, and a test of its first argument.
 type Known = (Tool, &'static str, usize, fn(&str) -> bool);
 
-const KNOWN: [Known; 14] = [
+const KNOWN: [Known; 15] = [
     (Tool::Iperf, "iperf", 1, is_option),
     (Tool::Ttcp, "ttcp", 0, is_option),
     (Tool::Netblast, "netblast", 2, is_address),
@@ -21,6 +21,7 @@ const KNOWN: [Known; 14] = [
     (Tool::Netsend, "netsend", 1, is_address),
     (Tool::Look, "top", 0, is_end_or_option),
     (Tool::Look, "vmstat", 1, is_option_or_number),
+    (Tool::Look, "mpstat", 1, is_option_or_number),
     (Tool::Look, "netstat", 1, is_option),
     (Tool::Look, "systat", 1, is_option),
     (Tool::Ethtool, "ethtool", 1, is_option),
@@ -282,6 +283,14 @@ fn unglued(cursor: &mut Cursor, word: &str) -> String {
     String::from(&word[..end])
 }
 
+/// Whether the end of a prompt is a folder apart from its host.
+fn is_place(text: &[u8]) -> bool {
+    let is_of_place = |it: &u8| it.is_ascii_alphanumeric() || b"/~._- ".contains(it);
+    matches!(text.first(), Some(b'~' | b'/'))
+        && text.last() == Some(&b' ')
+        && text.iter().all(is_of_place)
+}
+
 /// The host named by the prompt that ends at `mark`, and where the prompt begins.
 fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     let least = from.max(mark.saturating_sub(PROMPT_MAX));
@@ -293,6 +302,8 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
             b']' => depth += 1,
             b'[' if depth > 0 => depth -= 1,
             b' ' if depth > 0 || began == mark || bytes[..began - 1].ends_with(b"]") => {}
+            // `sumac ~ #`
+            b' ' if is_place(&bytes[began..mark]) => {}
             _ if byte.is_ascii_alphanumeric() || b"@:/~._-+".contains(&byte) => {}
             _ => break,
         }
@@ -306,7 +317,9 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     let inner = text.strip_prefix('[').and_then(|it| it.split(']').next());
     let is_bracketed = inner.is_some();
     let words = inner.unwrap_or(text);
-    let is_named = is_bracketed || words.contains([':', '@']) || !words.contains(['/', '~']);
+    let is_apart = words.contains(" ~") || words.contains(" /");
+    let is_named =
+        is_bracketed || is_apart || words.contains([':', '@']) || !words.contains(['/', '~']);
     let host = words.split([':', ' ', '/', '~']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
     // `C:\iperf>` names a directory.

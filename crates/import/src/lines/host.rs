@@ -223,7 +223,14 @@ const MOST: usize = 9;
 
 /// Reads `CPU states:`, `CPU:` or `%Cpu(s):` and the states.
 pub fn state_line(cursor: &mut Cursor) -> Option<Seen> {
-    cursor.any(["CPU states:", "CPU:", "%Cpu(s):", "Cpu(s):", "%Cpu(s)"])?;
+    // `CPU 0:`, `%Cpu0  :`
+    let one = |it: &mut Cursor| {
+        it.any(["CPU ", "%Cpu"])?;
+        it.count(false)?;
+        it.spaces().byte(b':')
+    };
+    let all = cursor.any(["CPU states:", "CPU:", "%Cpu(s):", "Cpu(s):", "%Cpu(s)"]);
+    all.map(|_| ()).or_else(|| cursor.attempt(one))?;
     let found = cursor.attempt(|cursor| states(cursor.gap()));
     found.or_else(|| {
         // dmesg describes the processor with the same prefix.
@@ -282,6 +289,6 @@ fn states(cursor: &mut Cursor) -> Option<Seen> {
         return Some(Seen::Spoilt(why));
     }
     // To the last printed digit.
-    let share = |state: usize| (sums[state] * 100.0).round() / 1e4;
+    let share = |state: usize| Some((sums[state] * 100.0).round() / 1e4);
     Some(Seen::Cpu([0, 1, 2, 3, 4].map(share)))
 }

@@ -177,7 +177,8 @@ pub fn author(line: &str) -> Option<&str> {
 fn poster(line: &str) -> Option<&str> {
     const VERBS: &str = "wrote posted commented replied";
     const POSTS: &str = "msg post message comment reply description";
-    const WHEN: &str = "jan feb mar apr may jun jul aug sep oct nov dec mon tue wed thu fri sat sun am pm at on by utc gmt";
+    const WHEN: &str = "january february march april may june july august september october november december \
+        monday tuesday wednesday thursday friday saturday sunday am pm at on by utc gmt";
     let is_edge = |it: char| !it.is_ascii_alphanumeric() && it != '_';
     let (mut is_dated, mut is_timed, mut is_marked, mut is_inner) = (false, false, false, false);
     let (mut names, mut verb): (Vec<&str>, Option<usize>) = (Vec::new(), None);
@@ -198,13 +199,14 @@ fn poster(line: &str) -> Option<&str> {
             is_marked = true;
         } else if is_in(&small, VERBS) {
             verb = verb.or(Some(at));
-        } else if !is_inner && verb.is_none() && !is_in(small.get(..3).unwrap_or(&small), WHEN) {
+        } else if !is_inner && verb.is_none() && !WHEN.split(' ').any(|it| it.starts_with(&small)) {
             names.push(plain);
         }
         is_inner &= !word.contains(')');
     }
     let next = verb.and_then(|at| words.get(at + 1));
-    let is_told = next.is_some_and(|it| is_in(it, "on at") || it.starts_with('(')) || end.is_some();
+    let is_when = |it: &str| it.starts_with(|it: char| it == '(' || it.is_ascii_digit());
+    let is_told = next.is_some_and(|it| is_in(it, "on at") || is_when(it)) || end.is_some();
     let length: usize = head.iter().map(|it| it.len() + 1).sum();
     // `#4  tundra_k`
     let number = words.first().and_then(|it| it.strip_prefix('#'));
@@ -216,15 +218,6 @@ fn poster(line: &str) -> Option<&str> {
     let name = *names.first()?;
     let is_name = names.len() <= 3 && !is_in(name, "On Date Sent Subject");
     (is_head && is_name).then_some(name)
-}
-
-/// The end of `20:37 <jonas> `, with which a line of a chat begins.
-fn nick_end(line: &str) -> usize {
-    let before = line.trim_start_matches(|it: char| it.is_ascii_digit() || "[]: ".contains(it));
-    let nick = before.strip_prefix('<').and_then(|it| it.split_once("> "));
-    let is_nick = |it: &str| it.len() <= 20 && !it.contains([' ', '/', '<']);
-    nick.filter(|(nick, _)| is_nick(nick))
-        .map_or(0, |(_, said)| line.len() - said.len())
 }
 
 /// Whether a text is a heading of Textile: `h2. Results`.
@@ -280,7 +273,9 @@ pub fn is_caption(text: &str) -> bool {
         .split_once('.')
         .filter(|it| it.0.len() == 1)
         .map_or(number, |it| it.1);
-    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    let is_of_number = |it: u8| it.is_ascii_digit() || b"-.".contains(&it);
+    let is_number =
+        number.starts_with(|it: char| it.is_ascii_digit()) && number.bytes().all(is_of_number);
     // `Listing 1 is the first run` is a sentence.
     let is_apart =
         text.ends_with(number) || said.ends_with([':', '.', ',', ')']) || words.next() == Some("-");
@@ -313,10 +308,15 @@ pub fn listings(words: &str) -> (Vec<String>, bool) {
     // `C.1` is in an appendix.
     let number = |at: usize| {
         let at = at + 1 + usize::from(words.get(at + 1).is_some_and(|it| is_letter(it)));
-        words
-            .get(at)
+        let digits = |it: &&&str| it.bytes().all(|it| it.is_ascii_digit());
+        // `Listing 3-1`
+        let parts: Vec<&str> = words[at..]
+            .iter()
+            .take(2)
+            .take_while(digits)
             .copied()
-            .filter(|it| it.bytes().all(|it| it.is_ascii_digit()))
+            .collect();
+        (!parts.is_empty()).then(|| parts.join("-"))
     };
     let numbers = named.filter_map(|at| Some(format!("{} {}", words[at], number(at)?)));
     let numbers = numbers.collect();
@@ -329,14 +329,14 @@ pub fn cells(line: &str) -> Vec<&str> {
     if let Some(case) = case(line) {
         return case.into();
     }
-    let is_barred = line.starts_with(['|', '!']);
+    let is_barred = is_barred(line);
     let is_mark = |it: char| it.is_whitespace() || "'*`".contains(it);
     if is_barred {
-        let bars = ["||", "!!"]
+        let bars = ["||", "!!", "^"]
             .into_iter()
             .find(|it| line[1..].contains(it))
             .unwrap_or("|");
-        let inner = line.trim_matches(['|', '!']);
+        let inner = line.trim_matches(['|', '!', '^']);
         return inner
             .split(bars)
             .map(|it| it.trim_matches(is_mark))
@@ -354,27 +354,45 @@ pub fn cells(line: &str) -> Vec<&str> {
     if is_row { parts } else { Vec::new() }
 }
 
+/// Whether a line is a row between bars, or a head of a wiki's table between carets.
+fn is_barred(line: &str) -> bool {
+    line.starts_with(['|', '!']) || line.starts_with("^ ") && line.trim_end().ends_with('^')
+}
+
 /// Whether a line is a row of a table, by the lines before and after it.
 fn is_row(line: &str, near: [Option<&str>; 2]) -> bool {
-    let is_barred = |line: &str| line.starts_with(['|', '!']);
     let is_one = |line: &str| !cells(line).is_empty();
     is_barred(line) || is_one(line) && near.iter().flatten().any(|it| is_one(it))
 }
 
 /// Whether a line is a rule, or the head of a screen of top.
 fn is_rule(line: &str) -> bool {
-    let is_ruled = line.len() > 2 && line.bytes().all(|it| b"=-~*#".contains(&it));
+    let is_ruled = line.len() > 2 && line.bytes().all(|it| it.is_ascii_punctuation());
     let begins = |it: &&str| line.starts_with(it);
-    let heads = ["last pid", "top - ", "#+B", "#+E", "#+b", "#+e"];
+    let heads = [
+        "last pid", "top - ", "#+B", "#+E", "#+b", "#+e", "Mem: ", "Swap: ", "MiB Mem", "Tasks: ",
+    ];
     is_ruled || heads.iter().any(begins)
+}
+
+/// Whether a line is the key of a case: `R1.`, `B`.
+fn is_key(line: &str) -> bool {
+    let key = line.trim_end_matches(['.', ':', ')']);
+    let digits = key.strip_prefix(|it: char| it.is_ascii_uppercase());
+    digits.is_some_and(|it| it.len() <= 2 && it.bytes().all(|it| it.is_ascii_digit()))
 }
 
 /// What a line is by its marks, and by the lines before and after it. `is_new` where no sentence goes on.
 fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> SentenceMark {
     let is_alone = |near: Option<&str>| near.is_some_and(str::is_empty);
+    let numbered = line;
+    let line = without_number(line);
     let is_short = line.len() <= HEADING_MAX && !line.ends_with(['.', '!', '?', ',', ';']);
     let begins = line.starts_with(|it: char| it.is_ascii_uppercase()) || is_numbered(line);
-    let is_title = begins && (line.split(' ').count() <= 6 || setting(line).is_some());
+    let is_section_of =
+        numbered.len() > line.len() && numbered.starts_with(|it: char| it.is_ascii_digit());
+    let is_title =
+        begins && (line.split(' ').count() <= 6 || setting(line).is_some() || is_section_of);
     let is_apart = after.is_some_and(is_rule) || is_alone(before) && is_alone(after);
     let is_whole = !line.contains(". ");
     let is_marked = line.starts_with(['=', '#', '*']) || is_textile(line);
@@ -383,6 +401,7 @@ fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> Sent
         () if is_row(line, [before, after]) || case(line).is_some() => SentenceMark::Row,
         // Markup has blank lines around its headings; a listing has none around its comments.
         () if line.starts_with("# ") && !is_alone(after) => SentenceMark::Comment,
+        () if is_key(line) && is_alone(before) => SentenceMark::Heading,
         () if is_short && is_marked && !is_conclusion => SentenceMark::Heading,
         () if is_short && is_whole && is_section(line) => SentenceMark::Heading,
         () if is_short && is_whole && line.ends_with(':') && is_new => SentenceMark::Heading,
@@ -393,36 +412,38 @@ fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> Sent
 }
 
 /// Splits the text between findings into sentences: their ranges, and what their marks say.
-/// The first line is whole if `is_from_start`.
-pub fn sentences(text: &str, is_from_start: bool) -> Vec<(std::ops::Range<usize>, SentenceMark)> {
+/// The first line is whole if `is_from_start`; a line that `is_said` for itself begins another.
+pub fn sentences(
+    text: &str,
+    is_from_start: bool,
+    is_said: impl Fn(usize) -> bool,
+) -> Vec<(std::ops::Range<usize>, SentenceMark)> {
     let mut found = Vec::new();
     let mut open: Option<usize> = None;
     let mut at = 0;
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for (index, line) in lines.iter().enumerate() {
         let lead = line.len() - line.trim_start().len();
-        let nick = nick_end(line.trim());
-        let trimmed = &line.trim()[nick..];
-        let start = at + lead + nick;
+        let trimmed = line.trim();
+        let start = at + lead;
         let end = start + trimmed.len();
+        let is_new = is_said(at);
         at += line.len();
         let near = [index.checked_sub(1), Some(index + 1)];
         let near = near.map(|at| at.and_then(|at| lines.get(at)).map(|it| it.trim()));
-        let begins = CONCLUSIONS.split(' ').any(|it| trimmed.starts_with(it))
+        let is_concluding = CONCLUSIONS.split(' ').any(|it| trimmed.starts_with(it));
+        let begins = is_concluding && !is_barred(trimmed)
             || trimmed.starts_with("- ")
             || defined(trimmed).is_some()
-            || nick > 0;
+            || is_new;
         // What is left of a line of a tool is no heading.
         let mark = match !begins && (index > 0 || is_from_start) {
-            true => mark_of(without_number(trimmed), near, open.is_none()),
+            true => mark_of(trimmed, near, open.is_none()),
             false => SentenceMark::None,
         };
         let is_none = trimmed.is_empty() || is_rule(trimmed);
         if is_none || begins || mark != SentenceMark::None {
-            found.extend(
-                open.take()
-                    .map(|from| (from..start - nick, SentenceMark::None)),
-            );
+            found.extend(open.take().map(|from| (from..start, SentenceMark::None)));
         }
         if is_none {
             continue;
@@ -477,6 +498,10 @@ mod tests {
                 "jwk",
             ),
             ("#4  oldmanriver", "oldmanriver"),
+            (
+                "marrakesh  (Moderator, 9120 posts)             Posted 11 Feb 2017, 21:40",
+                "marrakesh",
+            ),
             ("Comment 2   Ilja Kareev   2014-03-19 19:30:47 UTC", "Ilja"),
         ];
         for (line, name) in lines {
@@ -495,9 +520,16 @@ mod tests {
     }
 
     #[test]
+    fn listings_are_named_by_all_parts_of_their_numbers() {
+        let words = " listing 3 2 cpu states during listing 3 1 ";
+        let names = ["listing 3-2", "listing 3-1"].map(String::from);
+        assert_eq!(listings(words), (names.to_vec(), true));
+    }
+
+    #[test]
     fn a_text_is_cut_into_sentences_labels_and_headings() {
         let text = "We ran it twice. On the\nserver this was\nseen:\n\nSecond run\n----------\n=> fine\n- first: it ran\n";
-        let found: Vec<(&str, bool)> = sentences(text, true)
+        let found: Vec<(&str, bool)> = sentences(text, true, |_| false)
             .into_iter()
             .map(|(range, mark)| (text[range].trim(), mark == SentenceMark::Heading))
             .collect();

@@ -21,12 +21,14 @@ pub(crate) use self::host::is_variable;
 
 use self::Recogniser::{One, Several};
 use crate::cursor::Cursor;
-use crate::lines::seen::{Anchor, Seen};
+use crate::lines::seen::{Anchor, Heads, Seen};
 use crate::plain::Plain;
 
 /// More findings than any session has. Texts with more are refused, since each takes memory: a line of CPU
 /// states becomes five figures, each with its place and text.
 pub const FINDINGS_MAX: usize = 500_000;
+/// Most heads of columns whose rows may follow without them.
+const HEADS_MAX: usize = 8;
 
 /// The number of findings left.
 #[derive(Debug)]
@@ -57,7 +59,7 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 26] = [
+static RECOGNISERS: [(&[u8], Recogniser); 28] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (
@@ -78,6 +80,8 @@ static RECOGNISERS: [(&[u8], Recogniser); 26] = [
     (b"NI", Several(statistics::interface_table)),
     (b"ip", Several(statistics::traffic_rows)),
     (b"pr", Several(statistics::vmstat_rows)),
+    (b"C", Several(statistics::mpstat_rows)),
+    (b"A", Several(statistics::mpstat_mean)),
     (b"ic", One(statistics::interrupt_row)),
     (DIGITS, One(statistics::counter)),
     (DIGITS, One(statistics::buffers)),
@@ -100,12 +104,20 @@ static BY_FIRST: LazyLock<Vec<Vec<Recogniser>>> = LazyLock::new(|| {
     by_first
 });
 
+/// Whether a digit is the first of its line.
+fn is_first(plain: &Plain, at: usize) -> bool {
+    let mut before = plain.bytes[..at].iter().rev();
+    let before = before.find(|it| **it != b' ');
+    plain.bytes[at].is_ascii_digit() && before.is_none_or(|it| *it == b'\n')
+}
+
 /// Passes everything found in a text to `found`, in order. Stops with `None` when that exceeds the budget.
 pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -> Option<()> {
     let mut cursor = Cursor::new(&plain.bytes, 0);
     // The end of the last finding: a prompt does not reach back beyond it.
     let mut from = 0;
     let mut at = 0;
+    let mut heads: Vec<Heads> = Vec::new();
     while at < plain.bytes.len() {
         cursor.at = at;
         // Nothing begins within a number.
@@ -114,21 +126,31 @@ pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -
             continue;
         }
         let candidates = &BY_FIRST[usize::from(plain.bytes[at] & 127)];
-        let read = candidates.iter().find_map(|reader| {
-            cursor.at = at;
-            match reader {
-                One(read) => read(&mut cursor).map(|seen| {
-                    let at = at..cursor.at;
-                    vec![Anchor { at, seen }]
-                }),
-                Several(read) => read(&mut cursor, from),
-            }
+        // Rows often stand without the heads that the first of them had.
+        let mut known = heads.iter().rev().filter(|_| is_first(plain, at));
+        let row = known.find_map(|it| cursor.attempt(|cursor| it.line(cursor)));
+        let read = row.or_else(|| {
+            candidates.iter().find_map(|reader| {
+                cursor.at = at;
+                match reader {
+                    One(read) => read(&mut cursor).map(|seen| {
+                        let at = at..cursor.at;
+                        vec![Anchor { at, seen }]
+                    }),
+                    Several(read) => read(&mut cursor, from),
+                }
+            })
         });
         let Some(anchors) = read else {
             at += 1;
             continue;
         };
         budget.take(anchors.len())?;
+        if let Some(Seen::Heads(new)) = anchors.first().map(|it| &it.seen) {
+            heads.retain(|it| it != new);
+            heads.push(new.clone());
+            heads.drain(..heads.len().saturating_sub(HEADS_MAX));
+        }
         anchors.into_iter().for_each(&mut found);
         at = cursor.at.max(at + 1);
         from = at;

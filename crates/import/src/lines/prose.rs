@@ -45,7 +45,7 @@ const COLUMNS: &str = "column load time share rate handler handlers thread stati
     table storm storms moderation coalescing mitigation nearly gone fewer less down up drop dropped fell";
 /// Words that turn off, those right before polling that do, and those that negate what follows.
 const OFF: &str = "off disabled disable disabling deactivated deactivate unpolled nobody none neither nowhere \
-    masked stopped unticked unchecked";
+    masked stopped unticked unchecked removed";
 const WITHOUT: &str = "without no non nothing";
 const NEGATES: &str = "not never don doesn didn isn wasn aren hasn longer";
 /// Words that turn on.
@@ -55,7 +55,7 @@ const ON: &str =
 const CHANGES: &str = "now again next then finally left stays stay stayed remains still back went goes done did \
     nobody never yet moved set put change changed changing masks masked leaves";
 const SWITCHES: &str = "enable enabled enabling disable disabled disabling turn turned turning switch switched \
-    switching activate activated deactivated set put";
+    switching activate activated deactivated ticked unticked checked unchecked set put";
 /// Words of a clause that tells what a command prints.
 const LOOKS: &str = "above see shown shows says output prints checked";
 /// Words after which a clause asks, wishes, compares or supposes, or tells of another time.
@@ -68,8 +68,7 @@ pub const SENDERS: &str = "sender client sending source blasting pushing transmi
 pub const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
 const ALL: &str = "both everywhere anywhere nobody neither either";
 /// Words after `all`, `two`, `each` and `every` that make them a group of hosts, and after `both` that do not.
-pub const MACHINES: &str =
-    "machines machine boxes box boards board hosts host ends end sides side computers pcs nodes";
+pub const MACHINES: &str = "machines machine boxes box boards board hosts host ends end sides side computers pcs nodes units unit devices";
 const NOT_HOSTS: &str = "sysctls variables knobs values settings directions streams interfaces ports cards runs tests cases protocols";
 /// Words after `all three` that leave it a group of hosts.
 const OF_GROUPS: &str = "on at with in of poll polled polling stay";
@@ -82,20 +81,21 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
     don t ask me|did not write|didn t write|did not say|tells neither|says neither|gives neither|no longer know|no longer sure|not certain|not recorded|lost track|\
     can t remember|cannot remember|not recall|t recall|not mention|t mention|not say which|not say what|not say how|\
     not say whether|not say where|can t assign|cannot assign|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
-    don t trust|do not trust|no names|no name|no date|no notes|no labels|no details|no host|do not build on|don t build on|not know any more|without name";
+    don t trust|do not trust|couldn t tell|could not tell|no names|no name|no date|no notes|no labels|no details|no host|do not build on|don t build on|not know any more|without name";
 /// Phrases of hosts that are as they came, and those that say so of all.
 pub const UNTOUCHED: &str =
     "not touch|not touched|didn t touch|untouched|left alone|left as it was|left as it is";
 pub const ALL_UNTOUCHED: &str = "touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
-    as installed|as delivered|as shipped|nothing switched on|nothing turned on|anything switched on|nothing enabled|untuned";
+    as installed|as delivered|as shipped|as distributed|as supplied|nothing switched on|nothing turned on|anything switched on|nothing enabled|untuned";
 /// Phrases of what is of no test that the text shows.
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
-    without load|without traffic|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|minutes later|hours later";
+    without load|without traffic|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|nobody talking|nothing on any|not with iperf|in production|ignore that one|\
+    minutes later|hours later";
 /// Phrases with which a writer takes back what is said before.
 pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
-    wrong interface|wrong card|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
+    wrong interface|wrong card|wrong xterm|wrong terminal|wrong port|wrong console|wrong shell|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
     not really on|was not really|in fact|wrongly|after all|errata|erratum|in reality|was not polling|were not polling|\
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
 /// Phrases of the host that was shown last.
@@ -207,7 +207,7 @@ impl ClauseMode {
         let is_number = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
-        let is_in_place = word(Some(0)) == "polling" && is_in(word(Some(1)), "in at for");
+        let is_in_place = is_in_place(&words);
         let mut as_was = ["how it was", "as it was", "as it is", "how it is"].iter();
         let is_as_was = as_was.any(|it| clause.contains(it));
         // `the kernel polls` explains how it works.
@@ -225,6 +225,7 @@ impl ClauseMode {
             let is_mode = is_in(before, BEFORE_INTERRUPTS)
                 || is_in(after, AFTER_INTERRUPTS) && !is_number(word(Some(at + 2)));
             is_in(words[*at], INTERRUPTS)
+                && !has("deferral deferring deferred")
                 && !is_in(after, COLUMNS)
                 && !is_in(before, WITHOUT)
                 && (is_mode || words.len() <= 3)
@@ -238,7 +239,8 @@ impl ClauseMode {
             };
             is_in(it, OFF)
                 || is_in(it, WITHOUT) && near(POLLS, 2)
-                || is_in(it, NEGATES) && (near(POLLS, 3) || near("on enabled active", 3))
+                || is_in(it, NEGATES)
+                    && (near(POLLS, 3) || near("on enabled active appear appears listed", 3))
         });
         let off = off.count();
         let is_on = has(ON) || has(CHANGES) || has("both only polls polled ifconfig");
@@ -253,12 +255,6 @@ impl ClauseMode {
             (true, true) if off == 0 => Some(false),
             _ => None,
         };
-        // `how it was with interrupts`
-        let is_unreal = |(at, it): (usize, &&str)| {
-            let is_told = *it == "how" && is_in(word(Some(at + 2)), "was is");
-            let is_since = *it == "years" && word(at.checked_sub(1)) == "since";
-            is_in(it, UNREAL) && !is_told && !is_since
-        };
         ClauseMode {
             is_topic: !polls.is_empty()
                 || interrupts
@@ -272,12 +268,11 @@ impl ClauseMode {
                 || switches(&words)
                 || has("ifconfig") && !has(LOOKS)
                 || valued.is_some(),
-            is_unreal: words.iter().enumerate().any(is_unreal)
-                || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
+            is_unreal: is_unreal(&words) || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
         }
     }
 
-    /// What a clause that names neither says: `switched it off`, `back to normal`; behind a clause that does also
+    /// What a clause that names neither says: `left in place`, `switched it off`, `back to normal`; behind a clause that does also
     /// `not active`, and as a label (`is_label`) `and without`.
     pub fn elliptic(clause: &str, is_topic: bool, is_label: bool) -> Option<bool> {
         let words: Vec<&str> = clause.split_whitespace().collect();
@@ -290,7 +285,10 @@ impl ClauseMode {
         {
             return Some(false);
         }
-        if is_topic && words == ["on"] {
+        if has("it them") && has("ticked unticked") {
+            return Some(has("ticked"));
+        }
+        if is_topic && (words == ["on"] || clause.contains(" left in place ")) {
             return Some(true);
         }
         if is_topic && (first == "off" || negates && has("enabled active activated used")) {
@@ -390,7 +388,11 @@ impl Sentence {
         const NONE: &str = "one time place half window terminal shell tab minute minutes seconds column line screen";
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
-        let is_of = |at: Option<usize>| is_in(word(at), OF);
+        // `29 % less than in run 1` is of another.
+        let is_of = |at: Option<usize>| {
+            let before = at.and_then(|it| it.checked_sub(1));
+            is_in(word(at), OF) && !is_in(word(before), "than as like unlike")
+        };
         let is_list = words
             .windows(3)
             .any(|it| it[..2] == ["and", "the"] && is_in(it[2], ORDINALS));
@@ -465,9 +467,16 @@ impl Sentence {
             "variant",
             "scenario",
             "mode",
+            "no",
+            "nr",
         ]);
         first == label && !is_number
             || kinds.any(|it| self.find(&format!("{it} {label}")).is_some())
+    }
+
+    /// Whether it is of a test above: `So that one has polling on both ends`.
+    pub fn is_of_that(&self) -> bool {
+        self.has_any("that one has|that one had|that run has|that run had|that one is|that one was")
     }
 
     /// Whether it is of something that ran in no test of the text.
@@ -531,7 +540,8 @@ impl Sentence {
 
     /// The number of the test whose setting it says to be the same: `settings as in run 4`, `same as section 3`.
     pub fn same_as(&self) -> Option<&str> {
-        const BETWEEN: &str = "in for of from run test section round case it was is they were are";
+        const BETWEEN: &str =
+            "in for of from run test experiment section round case it was is they were are";
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let as_in = words.iter().position(|it| is_in(it, "as like"))?;
         let mut rest = words[as_in + 1..]
@@ -575,6 +585,15 @@ impl Sentence {
         self.turns_round() || self.has(TURNS) || self.has_any(REVERSED) || self.has_any(PARTS)
     }
 
+    /// Whether it takes back which host a screen shows: `I pasted the two CPU lines under the wrong names`.
+    pub fn retracts_screens(&self) -> bool {
+        let is_of_screens = self.has("cpu top vmstat screen screens picture");
+        is_of_screens
+            && self.has_any(
+                "wrong names|wrong name|wrong order|wrong host|wrong window|mixed up|swapped",
+            )
+    }
+
     /// Whether it begins what another writer measured on hosts of his own: `Mine, for what it is worth`.
     pub fn is_mine(&self) -> bool {
         self.words.starts_with(" mine ")
@@ -612,8 +631,16 @@ impl Sentence {
 
     /// Whether it has a word with which hosts are set in ways that are not understood: `echo 1, plover only`.
     pub fn may_set(&self) -> bool {
-        let is_valued = |it: &String| it.ends_with(" 0 ") || it.ends_with(" 1 ");
+        // `during listing 3-1`
+        let is_of_listing = |it: &str| {
+            let mut before = it.split_whitespace().rev().skip(1);
+            let word = before.find(|it| it.bytes().any(|it| !it.is_ascii_digit()));
+            word.is_some_and(|it| is_in(it, LISTINGS) || is_in(it, RUNS))
+        };
+        let is_valued =
+            |it: &String| (it.ends_with(" 0 ") || it.ends_with(" 1 ")) && !is_of_listing(it);
         self.has("off echo module modules preset knob flag threaded")
+            || self.has("first") && self.has("did done took")
             || self.has_any("on at|on on|as well")
             || self.clauses.iter().any(is_valued)
     }
@@ -661,6 +688,11 @@ impl Sentence {
         self.kind == SentenceKind::Plain
             && !self.introduces
             && first.any(|it| is_in(it.trim(), ADVICE))
+    }
+
+    /// Whether it says what `on` or `off` stands for.
+    pub fn defines_states(&self) -> bool {
+        self.has_any("on means|off means|on always means|off always means|on on this page means")
     }
 
     /// Whether it says what words mean or how something is done, and not what was done.
@@ -714,7 +746,7 @@ impl Sentence {
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
         const LABEL: &str = "here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
-            everything mode driven with plain have had has here been test round case ifconfig sysctl network card cards nic \
+            everything mode driven section page unit units measurement measurements result results experiment slide step with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces port ports for once more time everywhere anywhere";
         const LISTS: [&str; 14] = [
             LABEL,
@@ -752,6 +784,24 @@ fn asserted(clause: &str) -> Vec<&str> {
         _ => None,
     };
     words[skipped.unwrap_or(0)..].to_vec()
+}
+
+/// Whether words ask, wish, compare or suppose; `how it was with interrupts` does not.
+fn is_unreal(words: &[&str]) -> bool {
+    let word = |at: usize| words.get(at).copied().unwrap_or("");
+    let is_it = |(at, it): (usize, &&str)| {
+        let is_told = *it == "how" && is_in(word(at + 2), "was is");
+        let is_since = *it == "years" && at > 0 && word(at - 1) == "since";
+        is_in(it, UNREAL) && !is_told && !is_since
+    };
+    words.iter().enumerate().any(is_it)
+}
+
+/// Whether words begin with `polling in the two machines`, perhaps behind a number.
+fn is_in_place(words: &[&str]) -> bool {
+    let is_number = |it: &&&str| it.starts_with(|it: char| it.is_ascii_digit());
+    let mut words = words.iter().skip_while(is_number);
+    words.next() == Some(&"polling") && words.next().is_some_and(|it| is_in(it, "in at for"))
 }
 
 /// What `busy_poll is 50` and `all busy poll sysctls are 0` say.
@@ -794,11 +844,12 @@ pub fn parts(text: &str) -> NamedParts {
         let is_them = is_count && (next.is_empty() || is_in(next, OF_GROUPS))
             || *word == "two" && next.is_empty() && words[..at].ends_with(&["on", "the"])
             || *word == "two" && is_in(next, POLLS) && words[..at].ends_with(&["the"])
-            || *word == "here" && next == "and" && near(2) == "there"
             || next == "of" && near(2) == "them";
-        let is_group = is_in(word, "all two each every") && (is_in(next, MACHINES) || is_them);
+        let is_group = is_in(word, "all two each every pair") && (is_in(next, MACHINES) || is_them);
         let is_value = next.bytes().all(|it| it.is_ascii_digit()) && !next.is_empty();
-        is_group || is_in(word, ALL) && !is_in(next, NOT_HOSTS) && !is_value
+        let is_none = *word == "nothing" && is_in(near(1), POLLS);
+        let is_here = *word == "here" && near(1) == "and" && near(2) == "there";
+        is_group || is_none || is_here || is_in(word, ALL) && !is_in(next, NOT_HOSTS) && !is_value
     });
     NamedParts {
         sender: has(SENDERS),
@@ -808,23 +859,27 @@ pub fn parts(text: &str) -> NamedParts {
     }
 }
 
-/// What `1 on oak` and `oak stays at 0` set, where the text says that a variable is 0 or 1.
+/// What `1 on oak`, `oak stays at 0` and `both at 50` set, where the text says what a variable is.
 pub fn value_set(clause: &str) -> Option<bool> {
     const BETWEEN: &str =
         "with and then now is are was were stays stay remains set goes back still";
     let words = clause.split_whitespace().filter(|it| !is_in(it, BETWEEN));
     let value = match &words.collect::<Vec<&str>>()[..] {
-        [value, "on", _, ..] | [_, "at" | "to", value] => *value,
+        [value, "on", _, ..] | [_, "at" | "to", value] | [_, value] => *value,
+        [_, "at", value, next, ..] if is_in(next, "for in from until during too again") => *value,
         _ => return None,
     };
-    is_in(value, "0 1").then_some(value == "1")
+    match value {
+        "zero" | "zeros" | "zeroes" => Some(false),
+        value => value.parse::<u32>().ok().map(|it| it > 0),
+    }
 }
 
 /// What a clause says with a state alone, of hosts or ends that it names: `oak off`, `elm has it on`, `0 on ash`, `oak
 /// does not`. `None` if another word is in it. Hosts are `@`.
 pub fn state_alone(clause: &str) -> Option<bool> {
-    const PLAIN: &str = "and but now then so here test run case setup config has have had it is are was were stays stay \
-        stayed remains keeps kept left set value values knob knobs sysctl sysctls at to of in the a both still again back also too as well does do did t only";
+    const PLAIN: &str = "and but now then so here test run case setup config has have had it its is are was were stays stay \
+        stayed remains keeps kept left set value values knob knobs sysctl sysctls at to of in the two a both still again back also too as well does do did t only";
     const STATES: &str = "on yes with enabled enable active 1";
     const NOT: &str = "off no without not doesn don isn wasn disabled disable inactive never 0";
     let words: Vec<&str> = clause.split_whitespace().collect();

@@ -36,8 +36,8 @@ pub enum Seen {
     Blast(BlastField, f64),
     /// A line of netreceive: packets, and the seconds they arrived in.
     Receive(f64, f64),
-    /// CPU time by state, as ratios: user, nice, system, interrupt, idle.
-    Cpu([f64; 5]),
+    /// CPU time by state, as ratios: user, nice, system, interrupt, idle. Some programs do not tell all.
+    Cpu([Option<f64>; 5]),
     /// A value that a command prints.
     Reading {
         /// Its name.
@@ -62,9 +62,28 @@ pub enum Seen {
     /// A line of a tool without a result.
     Remark,
     /// Heads of columns, of which the rows follow.
-    Heads,
+    Heads(Heads),
     /// Something like figures that cannot be read, and why.
     Spoilt(&'static str),
+}
+
+/// Heads of columns of numbers. Rows stand below, and later ones often without their heads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heads {
+    /// The program that prints them.
+    pub of: RowsOf,
+    /// What its readings are called.
+    pub name: String,
+    /// The names of the columns.
+    pub columns: Vec<String>,
+}
+
+/// The program that prints rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsOf {
+    Netstat,
+    Vmstat,
+    Mpstat,
 }
 
 /// Programs whose commands are recognised.

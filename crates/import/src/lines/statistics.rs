@@ -1,9 +1,10 @@
 //! Counters of netstat, vmstat and systat.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::cursor::{Cursor, MeasuredUnit, measured_in};
-use crate::lines::seen::{Anchor, Seen};
+use crate::lines::seen::{Anchor, Heads, RowsOf, Seen};
 
 /// Most rows in an interrupt table.
 const ROWS_MAX: usize = 200;
@@ -186,6 +187,155 @@ fn interface_row(
 const TRAFFIC: &str = "packets errs idrops bytes packets errs bytes colls drops";
 /// The columns of `vmstat` that are of the CPU: interrupts, switches, and shares of time.
 const OF_CPU: &str = "in sy cs us sy id wa st gu";
+/// The columns of `mpstat`.
+const PROCESSORS: [&str; 13] = [
+    "%usr", "%user", "%nice", "%sys", "%system", "%iowait", "%irq", "%soft", "%steal", "%guest",
+    "%gnice", "%idle", "intr/s",
+];
+/// Columns with a share of CPU time, and the index of its state as in [`Seen::Cpu`]. What a hypervisor takes is none.
+const SHARES: [(&str, usize); 19] = [
+    ("us", 0),
+    ("gu", 0),
+    ("%usr", 0),
+    ("%user", 0),
+    ("%guest", 0),
+    ("%nice", 1),
+    ("%gnice", 1),
+    ("sy", 2),
+    ("%sys", 2),
+    ("%system", 2),
+    ("%irq", 3),
+    ("%soft", 3),
+    // Waiting for a disk is idle time.
+    ("id", 4),
+    ("wa", 4),
+    ("%idle", 4),
+    ("%iowait", 4),
+    ("st", 5),
+    ("%steal", 5),
+    ("intr/s", 6),
+];
+/// The first row of `vmstat` is the average since boot. One that idles by so much more or less than the next is.
+const IDLES_LIKE: f64 = 0.15;
+
+/// A row of numbers.
+struct Row<'a> {
+    at: Range<usize>,
+    /// The processor, where rows are of one each.
+    cpu: &'a str,
+    /// Whether it is the mean of the rows above.
+    is_mean: bool,
+    values: Vec<&'a str>,
+}
+
+impl Heads {
+    /// Reads a row.
+    fn row<'a>(&self, cursor: &mut Cursor<'a>) -> Option<Row<'a>> {
+        cursor.gap();
+        let began = cursor.at;
+        let (mut cpu, mut is_mean) = ("", false);
+        if self.of == RowsOf::Mpstat {
+            is_mean = cursor.words("Average:").is_some();
+            let time = cursor.attempt(|it| {
+                it.word(8, |it| it.is_ascii_digit() || it == b':')?
+                    .contains(':')
+                    .then_some(())
+            });
+            if time.is_some() {
+                let _ = cursor.gap().any(["AM", "PM"]);
+            }
+            cpu = cursor
+                .gap()
+                .any(["all"])
+                .or_else(|| cursor.word(4, |it| it.is_ascii_digit()))?;
+        }
+        let mut value = || {
+            cursor.gap().peek().is_ascii_digit().then_some(())?;
+            cursor.word(24, |it| it.is_ascii_alphanumeric() || it == b'.')
+        };
+        let values: Vec<&str> = (0..self.columns.len()).map_while(|_| value()).collect();
+        let at = began..cursor.at;
+        (values.len() == self.columns.len()).then_some(Row {
+            at,
+            cpu,
+            is_mean,
+            values,
+        })
+    }
+
+    /// Reads a row that is a whole line.
+    pub fn line(&self, cursor: &mut Cursor) -> Option<Vec<Anchor>> {
+        let row = self.row(cursor)?;
+        let is_whole = !cursor.bytes[row.at.clone()].contains(&b'\n')
+            && matches!(cursor.spaces().peek(), b'\n' | 0);
+        is_whole.then(|| self.anchors(&[row]))
+    }
+
+    /// What rows below one another say.
+    fn anchors(&self, rows: &[Row]) -> Vec<Anchor> {
+        let idle = |row: &Row| self.shares(row).and_then(|it| it[4]);
+        let ahead = [0, 1].map(|at| rows.get(at).and_then(idle));
+        let is_since_boot = self.of == RowsOf::Vmstat
+            && matches!(ahead, [Some(first), Some(next)] if (first - next).abs() > IDLES_LIKE);
+        let has_all = rows.iter().any(|it| it.cpu == "all");
+        let mut found = Vec::new();
+        for (index, row) in rows.iter().enumerate() {
+            let anchor = |seen| Anchor {
+                at: row.at.clone(),
+                seen,
+            };
+            found.extend(self.reading(row).map(anchor));
+            let is_told = !has_all || row.cpu == "all";
+            let is_mean = row.is_mean && rows.iter().any(|it| !it.is_mean);
+            if is_told && !is_mean && !(is_since_boot && index == 0) {
+                found.extend(self.shares(row).map(Seen::Cpu).map(anchor));
+            }
+        }
+        found
+    }
+
+    /// What a row says but for the processor's states.
+    fn reading(&self, row: &Row) -> Option<Seen> {
+        let columns = self.columns.iter().zip(&row.values);
+        let told: Vec<String> = match self.of {
+            RowsOf::Netstat => {
+                let begins = self.columns.iter().rposition(|it| *it == "packets")?;
+                let way = |at: usize| if at < begins { "in" } else { "out" };
+                columns
+                    .enumerate()
+                    .map(|(at, (column, value))| format!("{} {column} {value}", way(at)))
+                    .collect()
+            }
+            RowsOf::Vmstat => {
+                let begins = self.columns.iter().position(|it| *it == "in")?;
+                columns
+                    .skip(begins)
+                    .map(|(column, value)| format!("{column} {value}"))
+                    .collect()
+            }
+            RowsOf::Mpstat => return None,
+        };
+        Some(reading(self.name.clone(), told.join(", "), false))
+    }
+
+    /// A row's shares of CPU time, if they are all.
+    fn shares(&self, row: &Row) -> Option<[Option<f64>; 5]> {
+        let first = self
+            .columns
+            .iter()
+            .position(|it| *it == "us" || it.starts_with('%'))?;
+        let mut shares = [None; 7];
+        for (column, value) in self.columns.iter().zip(&row.values).skip(first) {
+            let state = SHARES.iter().find(|it| it.0 == column)?.1;
+            *shares[state].get_or_insert(0.0) += value.parse::<f64>().ok()?;
+        }
+        let sum: f64 = shares[..6].iter().flatten().sum();
+        let [user, nice, system, interrupt, idle, ..] =
+            shares.map(|it| it.map(|it| (it * 100.0).round() / 1e4));
+        // Each is rounded, those of vmstat to a percent.
+        ((sum - 100.0).abs() <= 3.0).then_some([user, nice, system, interrupt, idle])
+    }
+}
 
 /// Reads the rows of `netstat -w 1`, one an interval: `input (em0) output packets errs bytes packets errs bytes colls`.
 pub fn traffic_rows(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
@@ -200,15 +350,7 @@ pub fn traffic_rows(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     let columns = columns(cursor, TRAFFIC, "packets errs")?;
     (columns.len() > 4).then_some(())?;
     let name = interface.map_or(String::from("traffic"), |it| format!("{it} traffic"));
-    let begins = columns.iter().rposition(|it| *it == "packets")?;
-    numbered_rows(cursor, began, columns.len(), |values| {
-        let told = columns.iter().zip(values).enumerate();
-        let told = told.map(|(at, (column, value))| {
-            let way = if at < begins { "in" } else { "out" };
-            format!("{way} {column} {value}")
-        });
-        (name.clone(), told.collect::<Vec<String>>().join(", "))
-    })
+    rows(cursor, began, (RowsOf::Netstat, name), columns)
 }
 
 /// Reads the rows of `vmstat`; what they say of the CPU.
@@ -239,14 +381,42 @@ pub fn vmstat_rows(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         .iter()
         .all(|it| OF_CPU.split(' ').any(|cpu| cpu == *it));
     is_told.then_some(())?;
-    numbered_rows(cursor, began, columns.len(), |values| {
-        let told = columns.iter().zip(values).skip(begins);
-        let told = told.map(|(column, value)| format!("{column} {value}"));
-        (
-            String::from("vmstat"),
-            told.collect::<Vec<String>>().join(", "),
-        )
-    })
+    rows(
+        cursor,
+        began,
+        (RowsOf::Vmstat, String::from("vmstat")),
+        columns,
+    )
+}
+
+/// Reads the mean of `mpstat` without its heads, which has the columns of every version since 10.
+pub fn mpstat_mean(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    cursor.clone().words("Average:")?;
+    let old = ["%user", "%system", "intr/s"];
+    let columns = PROCESSORS.iter().filter(|it| !old.contains(it));
+    let columns = columns.map(|it| String::from(*it)).collect();
+    let name = String::from("mpstat");
+    let of = RowsOf::Mpstat;
+    Heads { of, name, columns }
+        .line(cursor)
+        .filter(|it| !it.is_empty())
+}
+
+/// Reads the rows of `mpstat`.
+pub fn mpstat_rows(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    let began = cursor.at;
+    cursor.words("CPU")?;
+    let mut columns = Vec::new();
+    while let Some(column) = cursor.attempt(|it| it.gap().any(PROCESSORS)) {
+        columns.push(column);
+    }
+    (columns.len() > 4).then_some(())?;
+    rows(
+        cursor,
+        began,
+        (RowsOf::Mpstat, String::from("mpstat")),
+        columns,
+    )
 }
 
 /// Reads the heads of columns that begin with `first`.
@@ -265,38 +435,25 @@ fn columns<'w>(cursor: &mut Cursor, of: &'w str, first: &str) -> Option<Vec<&'w 
     Some(found)
 }
 
-/// Reads rows of so many numbers, under heads that begin at `began`.
-fn numbered_rows(
+/// Reads the rows under heads that begin at `began`.
+fn rows(
     cursor: &mut Cursor,
     began: usize,
-    columns: usize,
-    tell: impl Fn(&[&str]) -> (String, String),
+    (of, name): (RowsOf, String),
+    columns: Vec<&str>,
 ) -> Option<Vec<Anchor>> {
-    let heads = Anchor {
-        at: began..cursor.at,
-        seen: Seen::Heads,
-    };
-    let mut found = vec![heads];
-    while found.len() <= ROWS_MAX {
-        let mut row = cursor.clone();
-        row.gap();
-        let began = row.at;
-        let mut value = || {
-            row.gap().peek().is_ascii_digit().then_some(())?;
-            row.word(24, |it| it.is_ascii_alphanumeric() || it == b'.')
-        };
-        let values: Vec<&str> = (0..columns).map_while(|_| value()).collect();
-        if values.len() < columns {
-            break;
-        }
-        let (name, value) = tell(&values);
-        cursor.at = row.at;
-        found.push(Anchor {
-            at: began..row.at,
-            seen: reading(name, value, false),
-        });
+    let columns = columns.into_iter().map(String::from).collect();
+    let heads = Heads { of, name, columns };
+    let at = began..cursor.at;
+    let mut rows = Vec::new();
+    while rows.len() < ROWS_MAX
+        && let Some(row) = cursor.attempt(|it| heads.row(it))
+    {
+        rows.push(row);
     }
-    (found.len() > 1).then_some(found)
+    let below = heads.anchors(&rows);
+    let seen = Seen::Heads(heads);
+    (!rows.is_empty()).then(|| [Anchor { at, seen }].into_iter().chain(below).collect())
 }
 
 /// Counters of `netstat -s`: protocol, and the words after the number in the plural. The words are also the

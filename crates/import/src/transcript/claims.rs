@@ -6,14 +6,14 @@ use std::rc::Rc;
 use nicpoll_model::Side;
 
 use crate::lines::prose::{
-    ALL_UNTOUCHED, CANNOT, ClauseMode, LASTING, Sentence, SentenceKind, UNTOUCHED, is_in, parts,
-    state_alone, value_set,
+    ALL_UNTOUCHED, CANNOT, ClauseMode, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED,
+    is_in, parts, state_alone, value_set,
 };
 use crate::transcript::found::{HostNames, SwitchScope};
 
 /// Phrases with which a sentence says that all is as before.
 const UNCHANGED: &str = "same polling setting|same polling settings|nothing changed|nothing else changed|nothing is changed|nothing was changed|same settings|\
-    settings unchanged|settings as before|everything else unchanged";
+    settings unchanged|settings as before|everything else unchanged|polling as is|polling as it is|polling as it was|polling stays as";
 /// Longer sentences tell no change.
 const CHANGE_MAX: usize = 240;
 /// Phrases of a sentence that is of several tests, each with a setting of its own.
@@ -37,8 +37,11 @@ pub struct Reader<'a> {
     is_only: bool,
     /// The only host that polls, by commands and screens.
     alone: Option<SwitchScope>,
-    /// Whether a variable is said to be 0 or 1, so that `1 on oak` sets it.
+    /// Whether a variable is said to be 0 or 1, so that `1 on oak` sets it, and whether commands set it to a number.
     has_values: bool,
+    sets_values: bool,
+    /// Whether it says what `on` or `off` stands for.
+    tells_states: bool,
     /// The ends that `on/off` is of, if the text says so.
     ends_told: Option<[SwitchScope; 2]>,
     /// What was told last.
@@ -71,6 +74,8 @@ fn is_left_alone(clause: &str) -> bool {
     let has = |word: &str| clause.contains(word);
     let left = clause.starts_with(" and ") && (has(" left ") || has(" leave "));
     let ends = [
+        " is not changed ",
+        " was not changed ",
         " as it was ",
         " as before ",
         " as they were ",
@@ -78,7 +83,10 @@ fn is_left_alone(clause: &str) -> bool {
         " untouched ",
     ];
     let is_short = clause.split_whitespace().count() <= ADDED_MAX;
-    left && has(" alone ") || (left || is_short) && ends.iter().any(|it| clause.ends_with(it))
+    let is_alone = is_short && clause.ends_with(" left alone ");
+    is_alone
+        || left && has(" alone ")
+        || (left || is_short) && ends.iter().any(|it| clause.ends_with(it))
 }
 
 /// Whether a sentence is of several tests, each with a setting of its own.
@@ -143,6 +151,8 @@ struct Reading<'s> {
     is_label: bool,
     /// Whether those of the bare ones are, so that no unknown word is a host.
     is_known: bool,
+    /// Whether it is of a test before.
+    is_past: bool,
 }
 
 impl<'s> Reading<'s> {
@@ -162,6 +172,7 @@ impl<'s> Reading<'s> {
             changes: false,
             is_label: true,
             is_known: true,
+            is_past: false,
         }
     }
 
@@ -183,6 +194,7 @@ impl<'s> Reading<'s> {
         };
         if let Some(polls) = polls {
             self.claims.extend(scopes.into_iter().map(|it| (it, polls)));
+            self.is_near = true;
         } else if size <= ADDED_MAX + 1 || is_topic {
             if size <= scopes.len() + 1 {
                 self.label.clone_from(&scopes);
@@ -203,6 +215,8 @@ impl<'a> Reader<'a> {
             is_only: false,
             alone: alone.map(host),
             has_values: false,
+            sets_values: false,
+            tells_states: false,
             ends_told: None,
             last: Vec::new(),
             knows_polling: false,
@@ -216,9 +230,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes the hosts that commands turn to polling anywhere: `left as it was` does not say that they use interrupts. In
-    /// a text that does not name polling (`knows_polling`), `oak off` is of something else.
-    pub fn turn(mut self, hosts: impl Iterator<Item = SwitchScope>, knows_polling: bool) -> Self {
+    /// a text that does not name polling (`knows_polling`), `oak off` is of something else; in one that sets a variable to a
+    /// number (`sets_values`), `oak at 50` is of that.
+    pub fn turn(
+        mut self,
+        hosts: impl Iterator<Item = SwitchScope>,
+        (knows_polling, sets_values): (bool, bool),
+    ) -> Self {
         self.turned = Rc::new(hosts.collect());
+        self.sets_values = sets_values;
         self.knows_polling = knows_polling;
         self
     }
@@ -232,10 +252,12 @@ impl<'a> Reader<'a> {
         leads: bool,
     ) -> Option<Vec<Claim>> {
         self.has_values |= sentence.tells_values();
+        self.tells_states |= sentence.defines_states();
         if let Some(said) = self.by_notation(sentence) {
             return said;
         }
         let mut reading = Reading::of(sentence, self.scopes(&sentence.words, "").0);
+        reading.is_past = is_single;
         for clause in &sentence.clauses {
             self.clause(&mut reading, clause);
         }
@@ -278,7 +300,10 @@ impl<'a> Reader<'a> {
         if (!claims.is_empty() || !is_topic) && !sentence.asks {
             self.add_untouched(sentence, &mut claims);
         }
-        let is_open = claims.is_empty() && !keeps && (is_topic || sentence.moves());
+        // A reboot turns nothing on.
+        let is_off = self.last == [(SwitchScope::All, false)];
+        let moves = sentence.moves() && !(is_off && sentence.has("rebooted"));
+        let is_open = claims.is_empty() && !keeps && (is_topic || moves);
         (!is_open).then_some(claims)
     }
 
@@ -288,7 +313,7 @@ impl<'a> Reader<'a> {
             self.ends_told = Some(ends);
             return Some(Some(Vec::new()));
         }
-        if sentence.defines() || sentence.concludes() {
+        if sentence.defines() || sentence.concludes() || sentence.is_of_that() {
             return Some(Some(Vec::new()));
         }
         let modes = sentence.modes()?;
@@ -320,7 +345,7 @@ impl<'a> Reader<'a> {
         claims: &[Claim],
         is_bare: bool,
     ) -> Option<SwitchScope> {
-        let is_change = sentence.switches() || sentence.has("too also as then");
+        let is_change = sentence.switches() || sentence.has("too also as then changed");
         match claims {
             // Whether the other end polls, too, is not said.
             [(SwitchScope::Host(name), true)] if self.hosts.is_between(name) => None,
@@ -329,9 +354,16 @@ impl<'a> Reader<'a> {
             }
             [(scope, true)] if !is_change => self
                 .other(scope)
+                .filter(|it| !self.is_kept(sentence, it))
                 .filter(|it| self.polled.contains(it) || self.polled.contains(&SwitchScope::All)),
             _ => None,
         }
+    }
+
+    /// Whether a sentence says that a host stays as it is.
+    fn is_kept(&self, sentence: &Sentence, scope: &SwitchScope) -> bool {
+        let mut kept = sentence.clauses.iter().filter(|it| is_left_alone(it));
+        kept.any(|it| self.scopes(it, "").0.contains(scope))
     }
 
     /// Adds what a sentence says of hosts that are as they came.
@@ -410,6 +442,23 @@ impl<'a> Reader<'a> {
         (scopes, parts.only && !parts.all)
     }
 
+    /// What a cell says that names hosts in a column of what polls: `db3 only`, `neither`.
+    pub fn only(&self, cell: &str) -> Vec<Claim> {
+        let Some(sentence) = Sentence::of(cell, SentenceMark::Row, false) else {
+            return Vec::new();
+        };
+        let is_none = sentence.has("neither none nobody no nowhere");
+        let (scopes, _) = self.scopes(&sentence.words, "");
+        match &scopes[..] {
+            _ if is_none => vec![(SwitchScope::All, false)],
+            [one] if *one != SwitchScope::All => {
+                let other = self.other(one).map(|it| (it, false));
+                [(one.clone(), true)].into_iter().chain(other).collect()
+            }
+            _ => scopes.into_iter().map(|it| (it, true)).collect(),
+        }
+    }
+
     /// Whether a cell is the name of a host.
     pub fn is_host(&self, cell: &str) -> bool {
         let named = self
@@ -439,7 +488,8 @@ impl<'a> Reader<'a> {
         let (scopes, only) = self.scopes_at(clause, &reading.sentence.words);
         reading.is_topic |= mode.is_topic;
         reading.changes |= mode.changes;
-        if mode.is_unreal {
+        // `in my second run of yesterday`
+        if mode.is_unreal && !(reading.is_past && clause.contains(" yesterday ")) {
             return;
         }
         // `that was with interrupts, now with polling`
@@ -541,8 +591,16 @@ impl<'a> Reader<'a> {
         let sentence = reading.sentence;
         let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
         let bare = self.without_hosts(clause);
-        let is_bare = is_label && self.knows_polling && self.is_of_states(sentence);
-        let is_of_hosts = !scopes.is_empty() && (is_bare || reading.is_topic);
+        let is_bare =
+            is_label && self.knows_polling && (self.tells_states || self.is_of_states(sentence));
+        // `so now it's on at the two ends`
+        let is_it = self.knows_polling
+            && clause
+                .split_whitespace()
+                .take(4)
+                .any(|it| is_in(it, "it its"));
+        let is_topic = reading.is_topic || sentence.names_polling();
+        let is_of_hosts = !scopes.is_empty() && (is_bare || is_topic || is_it);
         let state = state_alone(&bare);
         // `TSO: oak off`
         let is_other = is_label && !scopes.is_empty() && !is_of_hosts && state.is_some();
@@ -562,14 +620,15 @@ impl<'a> Reader<'a> {
         let is_negated = clause.ends_with(" not ") || begins;
         // What was told last of other hosts.
         let others = self.last.iter().chain(&reading.claims);
-        let mut others = others.filter(|it| !scopes.contains(&it.0));
+        let mut others = others.filter(|it| it.0 != SwitchScope::All && !scopes.contains(&it.0));
         let last = others.next_back().filter(|_| !scopes.is_empty());
         // `polling on elm, the same on oak`
         let is_same = clause.starts_with(" the same on ") && !reading.claims.is_empty();
         let like = last.filter(|_| (is_also || is_same) && is_added || is_negated);
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
-        let value = value_set(clause).filter(|_| self.has_values && !scopes.is_empty());
+        let has_values = self.has_values || self.sets_values;
+        let value = value_set(clause).filter(|_| has_values && !scopes.is_empty());
         state.or(like).or(value).or_else(|| {
             ClauseMode::elliptic(&bare, reading.is_topic, is_label).filter(|_| is_any && !is_other)
         })
@@ -708,13 +767,12 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lines::prose::SentenceMark;
 
     /// What a sentence tells: whose, and `+` for polling or `-` for interrupts.
     fn told_by(text: &str) -> String {
         let mut hosts = HostNames::default();
         ["gen", "sink"].iter().for_each(|it| hosts.add(it));
-        let mut reader = Reader::of(&hosts, None, None).turn(std::iter::empty(), true);
+        let mut reader = Reader::of(&hosts, None, None).turn(std::iter::empty(), (true, false));
         let mark = match text.strip_prefix("== ") {
             Some(_) => SentenceMark::Heading,
             None => SentenceMark::None,

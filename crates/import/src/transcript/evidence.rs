@@ -38,8 +38,6 @@ const BEFORE: i32 = 4;
 const AFTER: i32 = 2;
 /// Weight of a word that fits a test or its setting; one that does not weighs twice as much against it.
 const WORD: i32 = 3;
-/// A host that idles for more than this runs no test.
-const IDLE: f64 = 0.98;
 /// Most tests before and after a screen that are weighed without a clock.
 const REACH: usize = 8;
 /// Most screens in a row.
@@ -226,6 +224,22 @@ impl Context<'_> {
         let above = self.statements[..before].iter().rev().take(64);
         let mut above = above.filter(|it| it.place.file == place.file);
         above.find(|it| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces)
+    }
+
+    /// Whether a screen below a heading is of the last test above, since no test stands below that heading.
+    fn is_of_above(&self, heading: &Statement, trial: &SourcePlace) -> bool {
+        let is_heading =
+            |it: &&Statement| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
+        let until = self
+            .statements
+            .partition_point(|it| it.place <= heading.place);
+        let next = self.statements[until..].iter().take(64).find(is_heading);
+        let from = self.trials.partition_point(|it| *it < heading.place);
+        let first = self.trials.get(from);
+        let has_test = first.is_some_and(|it| next.is_none_or(|next| *it < next.place));
+        let since = self.statements.partition_point(|it| it.place < *trial);
+        let between = self.statements.get(since..until).unwrap_or_default();
+        !has_test && between.iter().filter(is_heading).count() == 1
     }
 
     /// What speaks for each host that a screen may show.
@@ -492,7 +506,7 @@ impl Screen<'_> {
                 let text = "the text says that it is of another";
                 reasons.push(reason(-2 * BEFORE, text, place));
             }
-            if self.line.states.value[4] >= IDLE {
+            if self.line.idles() {
                 reasons.push(reason(-BEFORE, "the host idles", place));
             }
             reasons.retain(|it| it.weight != 0);
@@ -586,6 +600,8 @@ impl Screen<'_> {
         let is_timed_in = is_within == Some(true);
         let of = |heading: Option<&Statement>| heading.map(|it| it.place);
         let is_other = !is_timed_in && of(context.heading(&trial.place)) != of(self.heading);
+        let is_above = |it| context.is_of_above(it, &trial.place);
+        let is_other = is_other && !self.heading.is_some_and(is_above);
         if is_other {
             reasons.push(reason(-WORD, "a heading stands in between", trial.place));
         }
@@ -689,22 +705,31 @@ pub fn book(
     left: &mut Vec<UnplacedFigure>,
 ) {
     let boots = boots(lines);
-    let mut known: HashMap<[u64; 5], u32> = HashMap::new();
+    let mut known: HashMap<String, u32> = HashMap::new();
     let mut groups: BTreeMap<usize, BootGroup> = BTreeMap::new();
     for (line, boot) in lines.iter().zip(&boots) {
         if let Some(boot) = boot {
             groups.entry(*boot).or_default().add(line, context);
         }
     }
+    let retracted = context
+        .statements
+        .iter()
+        .filter(|it| it.sentence.retracts_screens());
+    let retracted: Vec<SourcePlace> = retracted.map(|it| it.place).take(REACH).collect();
     let mut last: Option<Shown> = None;
     for (line, boot) in lines.iter().zip(&boots) {
         let place = line.states.place;
-        let states = line.states.value.map(f64::to_bits);
-        if let Some(first) = known
-            .insert(states, place.line)
-            .filter(|_| line.states.value[4] < IDLE)
-        {
+        let is_figure = |it: &char| it.is_ascii_digit() || *it == '.';
+        let figures = line.states.printed.chars().filter(is_figure).collect();
+        if let Some(first) = known.insert(figures, place.line).filter(|_| !line.idles()) {
             let why = format!("line {first} says the same: it is quoted again");
+            left.push(unplaced(&line.states.printed, &why, place));
+            continue;
+        }
+        let is_back = |it: &&SourcePlace| **it > place && context.authors.is_one(it, &place);
+        if retracted.iter().any(|it| is_back(&it)) {
+            let why = String::from("its writer takes back which host it shows");
             left.push(unplaced(&line.states.printed, &why, place));
             continue;
         }
@@ -908,7 +933,8 @@ fn take(trials: &mut [ImportedTrial], at: usize, side: Side, line: &CpuLine, rea
 /// Attaches a line of CPU states.
 fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
     const NAMES: [&str; 5] = ["user", "nice", "system", "interrupt", "idle"];
-    for (name, value) in NAMES.into_iter().zip(line.states.value) {
+    let told = NAMES.into_iter().zip(line.states.value);
+    for (name, value) in told.filter_map(|(name, value)| Some((name, value?))) {
         trial.figures.push(ImportedFigure {
             basis: ImportedBasis::Inferred,
             ..stated_figure(

@@ -69,9 +69,19 @@ pub struct Scene {
 #[derive(Clone, Debug)]
 pub struct CpuLine {
     pub scene: Scene,
-    pub states: Printed<[f64; 5]>,
+    pub states: Printed<[Option<f64>; 5]>,
     /// The host's start and the time of day, in seconds, if the screen prints them.
     pub clock: Option<ScreenClock>,
+}
+
+/// A host that idles for more than this runs no test.
+const IDLE: f64 = 0.98;
+
+impl CpuLine {
+    /// Whether the host does nothing.
+    pub fn idles(&self) -> bool {
+        self.states.value[4] >= Some(IDLE)
+    }
 }
 
 /// The clock of a screen of `top`.

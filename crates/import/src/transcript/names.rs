@@ -26,6 +26,16 @@ const GOAL_WITHIN: usize = 8;
 /// Names what ends of trials can be known by the text as a whole.
 pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &Found) {
     let (hosts, authors) = (&found.hosts, &found.authors);
+    for trial in trials.iter_mut() {
+        for end in [&mut trial.sender, &mut trial.receiver]
+            .into_iter()
+            .flatten()
+        {
+            if let Some(own) = without_link(end).filter(|it| hosts.has(it)) {
+                *end = String::from(own);
+            }
+        }
+    }
     // Servers may send.
     let is_reversed = found.blocks.iter().any(ToolBlock::reverses);
     let mut named = Named::new();
@@ -276,6 +286,14 @@ fn by_agreement(
     }
 }
 
+/// The host of a name that it has on one of its links: `dipper-10g`.
+fn without_link(name: &str) -> Option<&str> {
+    const LINKS: &str =
+        "1g 10g 25g 40g 50g 100g 10ge 25ge 100ge 1ge ib lan data test eth0 eth1 ib0";
+    let (own, link) = name.rsplit_once('-')?;
+    is_in(link, LINKS).then_some(own)
+}
+
 fn is_address(end: &str) -> bool {
     end.contains(['.', ':'])
 }
@@ -297,7 +315,7 @@ fn by_direction(
     let mut learnt: HashMap<String, String> = HashMap::new();
     // Tests that name no end have the sentence before them in common.
     let mut told = SourcePlace::default();
-    let standing = standing(statements, other_of, (hosts, authors));
+    let standing = standing(trials, statements, other_of, (hosts, authors));
     // The other way again may be that before, or the same.
     let mut is_turned = false;
     for at in 0..trials.len() {
@@ -392,22 +410,49 @@ fn of_all(
     Some(known.1.clone().map(Some))
 }
 
-/// Which way all tests of an author run from a place on.
+/// Which way all tests of an author run from a place on: by a sentence that says so; or by one before any test, if none
+/// says that another ran the other way.
 fn standing(
+    trials: &[ImportedTrial],
     statements: &[Statement],
     other_of: &dyn Fn(&str, &str) -> Option<String>,
     (hosts, authors): (&HostNames, &Authors),
 ) -> Vec<(SourcePlace, [String; 2])> {
-    let of = |statement: &Statement| {
+    let way = |statement: &Statement| {
         let sentence = &statement.sentence;
         let other = |it: &String| other_of(it, authors.of(&statement.place));
-        let is_one = sentence.has(STANDING) && !sentence.asks && !sentence.has(OTHERS);
-        match direction(sentence, hosts, &other).filter(|_| is_one)? {
-            [Some(one), Some(other)] => Some((statement.place, [one, other])),
+        match direction(sentence, hosts, &other)? {
+            [Some(one), Some(other)] => Some([one, other]),
             _ => None,
         }
     };
-    statements.iter().filter_map(of).collect()
+    let turns = |statement: &Statement, of: &[String; 2]| {
+        let [one, other] = of;
+        let is_back = way(statement).is_some_and(|it| [&it[1], &it[0]] == [one, other]);
+        is_back || statement.sentence.may_turn()
+    };
+    let of = |statement: &Statement| {
+        let sentence = &statement.sentence;
+        if sentence.asks || sentence.has(OTHERS) {
+            return None;
+        }
+        let of = way(statement)?;
+        let file = statement.place.file;
+        let first = trials.iter().find(|it| it.place.file == file);
+        let is_setup = first.is_some_and(|it| statement.place < it.place) && sentence.is_whole;
+        let mut all = statements.iter().filter(|it| it.place.file == file);
+        // A third host has an address of its own.
+        let own = trials.iter().filter(|it| it.place.file == file);
+        let goals: HashSet<&String> = own
+            .filter_map(|it| it.receiver.as_ref())
+            .filter(|it| is_address(it))
+            .collect();
+        let is_setup = is_setup && goals.len() < 2 && hosts.count() == 2;
+        let is_one = sentence.has(STANDING) || is_setup && !all.any(|it| turns(it, &of));
+        is_one.then_some((statement.place, of))
+    };
+    let known = statements.iter().filter_map(of);
+    known.take(LEARNT_MAX).collect()
 }
 
 /// Whether what leads to a test says that it is another's, that the writer does not know, or that it is of no test.
@@ -492,6 +537,18 @@ fn by_part(
     None
 }
 
+/// A sentence's words, with the hyphens of hosts' names.
+fn with_whole_names(sentence: &Sentence, hosts: &HostNames) -> String {
+    let mut text = sentence.words.clone();
+    let named = hosts.named_in(&sentence.words);
+    for name in named.into_iter().filter(|it| it.contains('-')) {
+        let small = name.to_ascii_lowercase();
+        let apart = format!(" {} ", small.replace('-', " "));
+        text = text.replace(&apart, &format!(" {small} "));
+    }
+    text
+}
+
 /// The sender and the receiver of which a sentence tells.
 fn direction(
     sentence: &Sentence,
@@ -500,11 +557,13 @@ fn direction(
 ) -> Option<[Option<String>; 2]> {
     const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing blasts blasting blast talks generates offered \
         offers uploads shoots shooting fires pumps pumping floods feeds";
-    const RECEIVES: &str = "receives receive receiving listens swallows swallowing eats";
-    const ADVERBS: &str = "now then again always still";
-    let words: Vec<&str> = sentence.words.split_whitespace().collect();
+    const RECEIVES: &str =
+        "receives receive received receiving listens swallows swallowing eats takes took";
+    const ADVERBS: &str = "now then again always still has have only";
+    let text = with_whole_names(sentence, hosts);
+    let words: Vec<&str> = text.split_whitespace().collect();
     let host = |at: usize| {
-        let word = words.get(at)?;
+        let word = words.get(at)?.replace('-', " ");
         hosts
             .meant_in(&format!(" {word} "))
             .first()

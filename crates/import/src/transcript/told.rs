@@ -7,13 +7,14 @@ use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
+use crate::lines::command::LINUX_POLLING;
 use crate::lines::prose::{
     self, ClauseMode, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
 };
 use crate::lines::{address, is_variable};
 use crate::transcript::claims::{self, Claim, Reader, is_torn};
 use crate::transcript::found::{
-    self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope,
+    self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope, ToolSetting,
 };
 
 /// The first lines of a text are its title.
@@ -79,7 +80,9 @@ pub fn told(
     let turned = turned.filter(|it| it.is_polling == Some(true) && it.scope != SwitchScope::All);
     let reader = Reader::of(&found.hosts, tested, alone);
     let knows_polling = statements.iter().any(|it| it.sentence.names_polling());
-    teller.tell(&reader.turn(turned.map(|it| it.scope.clone()), knows_polling));
+    let is_variable = |it: &ToolSetting| LINUX_POLLING.iter().any(|name| it.name.ends_with(name));
+    let knows = (knows_polling, found.knobs.iter().any(is_variable));
+    teller.tell(&reader.turn(turned.map(|it| it.scope.clone()), knows));
     (teller.found, teller.single)
 }
 
@@ -101,12 +104,23 @@ impl Cases {
 
     /// Reads a row: of cases in columns of hosts, or of a host in columns of cases.
     fn row(&mut self, cells: &[String], reader: &mut Reader) {
+        const KEYS: &str = "run test case no nr experiment setting configuration phase round";
         let text = |cell: &str| Sentence::of(cell, SentenceMark::Row, false);
+        let is_head =
+            |it: &String| is_in(it.trim_end_matches('.').to_ascii_lowercase().as_str(), KEYS);
+        if cells.first().is_some_and(is_head) {
+            self.head = cells.to_vec();
+            return;
+        }
         let has_hosts = self.head.iter().any(|it| reader.is_host(it));
         let said: Vec<Option<bool>> = (0..cells.len())
-            .map(|at| self.said(cells, at, has_hosts))
+            .map(|at| {
+                let is_host = self.head.get(at).is_some_and(|it| reader.is_host(it));
+                self.said(cells, at, (has_hosts, is_host))
+            })
             .collect();
-        let is_case = cells.len() == 2 && cells[0].len() == 1;
+        let names_hosts = |at: usize| self.is_topic(at) && !reader.only(&cells[at]).is_empty();
+        let is_case = cells.len() == 2 && cells[0].len() == 1 || (1..cells.len()).any(names_hosts);
         if said.iter().all(Option::is_none) && !is_case {
             let is_word = |it: &String| it.contains(|it: char| it.is_ascii_alphabetic());
             if cells.iter().any(is_word) {
@@ -130,9 +144,10 @@ impl Cases {
                 (Some(host), None) => (self.head.get(at).unwrap_or(&cells[0]), Some(host.clone())),
                 (None, None) => (&cells[0], None),
             };
-            let Some(case) = text(case).map(|it| String::from(it.words.trim())) else {
-                continue;
-            };
+            // A number alone is no sentence.
+            let words = text(case).map(|it| String::from(it.words.trim()));
+            let case = words
+                .unwrap_or_else(|| case.trim_end_matches(['.', ')', ':']).to_ascii_lowercase());
             let known = |name: &str| self.all.iter().rev().find(|it| it.0 == name);
             let claims = match (scope, said) {
                 (Some(scope), Some(polls)) => vec![(scope, *polls)],
@@ -146,11 +161,12 @@ impl Cases {
                     let of_it = other.iter().flat_map(|it| &it.1).filter(|it| it.0 == scope);
                     of_it.cloned().collect()
                 }
+                (None, _) if self.is_topic(at) => reader.only(&cells[at]),
                 (None, _) => text(&cells[at])
                     .and_then(|it| reader.read(&it, true, false))
                     .unwrap_or_default(),
             };
-            if !claims.is_empty() && self.all.len() < Self::MAX {
+            if !claims.is_empty() && !case.is_empty() && self.all.len() < Self::MAX {
                 match self.all.iter_mut().find(|it| it.0 == case) {
                     Some(known) if known.1.len() < Self::MAX => known.1.extend(claims),
                     Some(_) => {}
@@ -160,27 +176,44 @@ impl Cases {
         }
     }
 
+    /// Whether a column is of polling: `polling on`.
+    fn is_topic(&self, at: usize) -> bool {
+        let head = self.head.get(at);
+        head.is_some_and(|it| prose::setting(it) == Some(true))
+    }
+
     /// The setting that a cell names, by itself or under a heading that names polling or a host alone.
-    fn said(&self, cells: &[String], at: usize, has_hosts: bool) -> Option<bool> {
+    fn said(
+        &self,
+        cells: &[String],
+        at: usize,
+        (has_hosts, is_host): (bool, bool),
+    ) -> Option<bool> {
         let cell = cells[at].as_str();
         prose::setting(cell).or_else(|| {
             let head = self.head.get(at)?;
             let is_topic = prose::setting(head) == Some(true) || has_hosts && is_like_host(head);
             let word = cell.to_ascii_lowercase();
             let is = |words: &str| is_topic && is_in(&word, words);
-            is("on yes x 1")
+            let is_value = |it: &u32| is_host || prose::setting(head) == Some(true) && *it < 2;
+            let value = word.parse::<u32>().ok().filter(is_value);
+            is("on yes x")
                 .then_some(true)
-                .or(is("off no - 0").then_some(false))
+                .or(is("off no -").then_some(false))
+                .or(value.map(|it| it > 0))
         })
     }
 
     /// What a heading, a label, a caption or a sentence that leads to a test says that names one case.
     fn named(&self, sentence: &Sentence, leads: impl Fn() -> bool) -> Option<Vec<Claim>> {
+        let is_alone = |it: &(String, Vec<Claim>)| sentence.words.trim() == it.0;
         let is_head = sentence.introduces || sentence.kind != SentenceKind::Plain || leads();
+        let is_head = is_head || self.all.iter().any(is_alone);
         let mut named = self
             .all
             .iter()
-            .filter(|it| is_head && sentence.is_of_case(&it.0));
+            .filter(|it| is_head && sentence.is_of_case(&it.0) && !is_torn(&it.1))
+            .filter(|it| !prose::is_common(&it.0) && !is_in(&it.0, "from to on at in with"));
         let first = named.next()?;
         named.all(|it| it.1 == first.1).then(|| first.1.clone())
     }
@@ -232,6 +265,7 @@ impl<'a> Teller<'a> {
         let mut heading: Option<&Statement> = None;
         let mut since = SourcePlace::default();
         let mut seen: HashSet<&str> = HashSet::new();
+        self.take_cases(fresh);
         for (index, statement) in self.statements.iter().enumerate() {
             let Statement {
                 place, sentence, ..
@@ -246,7 +280,6 @@ impl<'a> Teller<'a> {
             let reader = readers.entry(self.authors.of(place));
             let reader = reader.or_insert_with(|| fresh.clone());
             if !sentence.cells.is_empty() {
-                self.cases.row(&sentence.cells, reader);
                 continue;
             }
             let is_conclusion = sentence.kind == SentenceKind::Conclusion;
@@ -265,6 +298,7 @@ impl<'a> Teller<'a> {
             // `No slot is free, sorry.` takes back nothing that another sentence says.
             let is_slip = sentence.has_any("sorry|by mistake");
             let is_topic = reader.is_topic[usize::from(!is_slip)];
+            let is_topic = is_topic || sentence.has("sysctl ifconfig");
             self.retract(statement, before, of.is_none() && is_topic);
             let near = of
                 .or(self.trials.get(before))
@@ -300,6 +334,14 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// Takes the cases of all tables: one at the end tells of runs above, too.
+    fn take_cases(&mut self, fresh: &Reader<'a>) {
+        let rows = self.statements.iter().map(|it| &it.sentence.cells);
+        for cells in rows.filter(|it| !it.is_empty()) {
+            self.cases.row(cells, &mut fresh.clone());
+        }
+    }
+
     /// What a statement says itself, of a case, or of a test with a number.
     fn read(
         &self,
@@ -311,10 +353,15 @@ impl<'a> Teller<'a> {
         let statement = &self.statements[index];
         let sentence = &statement.sentence;
         let read = reader.read(sentence, is_single, self.leads(index, before));
-        let leads = || sentence.has("configuration config cfg") && self.leads(index, before);
+        let begins = sentence.words.split_whitespace().next().unwrap_or_default();
+        let is_named = sentence.has("configuration config cfg")
+            || is_in(begins, "run test case experiment no nr");
+        let leads = || is_named && self.leads(index, before);
         let of_case = self.cases.named(sentence, leads);
         let is_other = of_case.is_some() || sentence.same_as().is_some();
-        let read = read.filter(|it| !it.is_empty() || !is_other);
+        // What a table tells of more hosts says more.
+        let told = of_case.as_ref().map_or(0, Vec::len);
+        let read = read.filter(|it| it.len() >= told && (!it.is_empty() || !is_other));
         read.or(of_case)
             .or_else(|| self.as_in_test(statement, before))
     }
@@ -454,6 +501,7 @@ impl<'a> Teller<'a> {
 
     /// Leaves the tests before open if a sentence takes back what is said of them, and not of which.
     fn retract(&mut self, statement: &Statement, before: usize, is_of_any: bool) {
+        let is_of_any = is_of_any && !statement.sentence.retracts_screens();
         if is_of_any && statement.sentence.has_any(RETRACTS) {
             // Of the tests since the last command.
             let last = self.commands.partition_point(|it| *it < statement.place);
@@ -548,8 +596,9 @@ impl<'a> Teller<'a> {
         if next.is_empty() || !statement.sentence.introduces {
             self.found.extend(open);
         } else {
-            let open = open.flat_map(|it| next.iter().map(move |place| (*place, it.clone())));
-            self.single.extend(open);
+            // Of one host it is not known, and so not of the test.
+            let all = self::open(switch((SwitchScope::All, false), statement, near));
+            self.single.extend(next.iter().map(|it| (*it, all.clone())));
         }
     }
 }
@@ -605,7 +654,8 @@ fn is_label(sentence: &Sentence) -> bool {
 /// The test before that a sentence in the past tense names: `the second run was with polling off`.
 fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
     let is_past = sentence.has("was were had above polled");
-    if sentence.introduces || sentence.kind == SentenceKind::Heading || !is_past {
+    let is_now = sentence.introduces || sentence.has("now");
+    if is_now || sentence.kind == SentenceKind::Heading || !is_past {
         return None;
     }
     if sentence.has_any("last run|last test|previous run|previous test") {

@@ -178,7 +178,7 @@ fn is_told_again(known: &PrintedEnd, end: &PrintedEnd) -> bool {
     let is_cut = end.block.banners.is_empty() && end.stream.connected.is_none();
     let words = |it: &PrintedEnd| it.block.command.as_ref().map(|it| it.words.clone());
     match (known.block.is_bare(), end.block.is_bare()) {
-        (false, false) => is_cut && !is_next && words(known) == words(end),
+        (false, false) => is_cut && (!is_next || end.block.is_quoted) && words(known) == words(end),
         // Lines picked out of a text follow each other; a repetition is elsewhere.
         (true, true) => end.block.is_quoted,
         _ => end.block.is_quoted || known.block.is_bare(),

@@ -33,6 +33,16 @@ const QUOTED: &str = ">";
 /// Most variables that one command sets and prints.
 const KNOBS_TOLD: usize = 16;
 
+/// What is known of a terminal.
+#[derive(Default)]
+struct Terminal {
+    host: TerminalHost,
+    blast_command: Option<Rc<ToolCommand>>,
+    receiver: TerminalHost,
+    servers: [Option<(Rc<ToolCommand>, TerminalHost)>; 2],
+    labelled: Option<String>,
+}
+
 /// A walk through one file.
 pub struct Walk<'a> {
     plain: &'a Plain<'a>,
@@ -82,18 +92,16 @@ pub struct Walk<'a> {
     quotes: bool,
     /// Words that it has for polling.
     called: Option<String>,
+    /// Who shows output in a chat: what the others say is of those hosts, too.
+    shows: HashSet<&'a str>,
+    /// Where they were when another took over.
+    terminals: HashMap<String, Terminal>,
 }
 
 impl<'a> Walk<'a> {
-    /// Adds the findings of a file; `None` when they exceed the budget.
-    pub fn through(
-        plain: &'a Plain<'a>,
-        file: u32,
-        map: &'a Map<'a>,
-        budget: &mut Budget,
-        out: &'a mut Found,
-    ) -> Option<()> {
-        let mut walk = Walk {
+    /// At the beginning of a file.
+    fn of(plain: &'a Plain<'a>, file: u32, map: &'a Map<'a>, out: &'a mut Found) -> Self {
+        Walk {
             plain,
             file,
             map,
@@ -123,7 +131,24 @@ impl<'a> Walk<'a> {
             placed: HashMap::new(),
             quotes: false,
             called: None,
-        };
+            shows: plain
+                .spoken()
+                .filter(|it| is_output(it.1))
+                .map(|it| it.0)
+                .collect(),
+            terminals: HashMap::new(),
+        }
+    }
+
+    /// Adds the findings of a file; `None` when they exceed the budget.
+    pub fn through(
+        plain: &'a Plain<'a>,
+        file: u32,
+        map: &'a Map<'a>,
+        budget: &mut Budget,
+        out: &'a mut Found,
+    ) -> Option<()> {
+        let mut walk = Walk::of(plain, file, map, out);
         lines::scan(plain, budget, |anchor| {
             let place = walk.place(&anchor);
             if walk.map.at("skip", &place).is_some() {
@@ -143,15 +168,18 @@ impl<'a> Walk<'a> {
                 walk.prose(anchor.at.start);
                 walk.prose_from = walk.prose_from.max(anchor.at.end);
             }
+            walk.speaks(&anchor, place);
             walk.step(&anchor, place);
             if matches!(&anchor.seen, Seen::Command(command) if command.is_prompted) {
                 // The rest of the line is the command's, such as `| head`.
                 let rest = plain.bytes[walk.prose_from..].iter();
                 let rest = rest.take_while(|it| **it != b'\n').count();
                 let line = &plain.bytes[walk.prose_from..walk.prose_from + rest];
-                if String::from_utf8_lossy(line).contains("or -polling") {
+                let line = String::from_utf8_lossy(line);
+                if line.contains("or -polling") {
                     walk.switch(None, None, false, place);
                 }
+                walk.typed_on(&line, place);
                 walk.prose_from += rest;
             }
         })?;
@@ -164,6 +192,38 @@ impl<'a> Walk<'a> {
 
     fn place(&self, anchor: &Anchor) -> SourcePlace {
         self.place_of(&anchor.at)
+    }
+
+    /// Takes a command at a bare prompt for typed on the hosts in brackets behind it: `(oak and elm)`.
+    fn typed_on(&mut self, rest: &str, place: SourcePlace) {
+        let Some(inner) = rest
+            .trim()
+            .strip_prefix('(')
+            .and_then(|it| it.strip_suffix(')'))
+        else {
+            return;
+        };
+        let (words, _) = prose::words_of(inner);
+        let named: Vec<String> = self
+            .out
+            .hosts
+            .named_in(&words)
+            .into_iter()
+            .map(String::from)
+            .collect();
+        let is_here = |it: &PollingSwitch| it.place == place && it.scope == SwitchScope::All;
+        let own: Vec<PollingSwitch> = self
+            .out
+            .switches
+            .extract_if(.., |it| !named.is_empty() && is_here(it))
+            .collect();
+        for host in named {
+            let of = |it: &PollingSwitch| PollingSwitch {
+                scope: SwitchScope::Host(host.clone()),
+                ..it.clone()
+            };
+            self.out.switches.extend(own.iter().map(of));
+        }
     }
 
     /// Whether a command stands in a sentence, which then says where and when.
@@ -194,7 +254,9 @@ impl<'a> Walk<'a> {
         let text = String::from_utf8_lossy(&self.plain.bytes[from.min(end)..end]);
         let is_near = from == self.prose_from;
         self.authors(&text, from);
-        for (range, mut mark) in layout::sentences(&text, from == 0) {
+        let plain = self.plain;
+        let is_said = |at: usize| plain.speaker(from + at).is_some();
+        for (range, mut mark) in layout::sentences(&text, from == 0, is_said) {
             let of = &text[range.clone()];
             let last = self.out.statements.last().map(|it| it.place);
             let is_after_output = is_near && self.output.is_some() && last < self.output;
@@ -275,21 +337,59 @@ impl<'a> Walk<'a> {
             let is_posted = line.starts_with("Posted: ") && !above.trim().is_empty();
             if let Some(name) = Some(above.trim())
                 .filter(|_| is_posted)
-                .or(layout::author(line))
+                .or(self.plain.speaker(at).filter(|it| self.shows.contains(it)))
+                .or_else(|| layout::author(line))
             {
                 let place = self.place_of(&(at..at + line.trim_end().len()));
-                if self.out.authors.of(&place) != name {
-                    self.end_block();
-                    self.end_blast();
-                    self.blast_command = None;
-                    self.receiver = TerminalHost::default();
-                    self.servers = [None, None];
-                    self.host = TerminalHost::default();
-                    self.labelled = None;
-                }
-                self.out.authors.0.push((place, String::from(name)));
+                let name = String::from(name);
+                self.turn_to(name, place);
             }
             at += line.len();
+        }
+    }
+
+    /// Takes output in a chat for that of who shows it.
+    fn speaks(&mut self, anchor: &Anchor, place: SourcePlace) {
+        let speaker = self.plain.last_speaker(anchor.at.start);
+        if let Some(name) = speaker.filter(|it| self.shows.contains(it))
+            && self.out.authors.of(&place) != name
+        {
+            self.turn_to(String::from(name), place);
+        }
+    }
+
+    /// Takes what follows for this author's.
+    fn turn_to(&mut self, name: String, place: SourcePlace) {
+        let last = self.out.authors.of(&place);
+        if last != name {
+            let last = String::from(last);
+            self.end_block();
+            self.end_blast();
+            // Who goes on in a chat is where he was.
+            let next = self.terminals.remove(&name).unwrap_or_default();
+            let left = self.terminal(next);
+            if !self.shows.is_empty() {
+                self.terminals.insert(last, left);
+            }
+        }
+        self.out.authors.0.push((place, name));
+    }
+
+    /// Goes to another terminal; returns the one that is left.
+    fn terminal(&mut self, next: Terminal) -> Terminal {
+        let Terminal {
+            host,
+            blast_command,
+            receiver,
+            servers,
+            labelled,
+        } = next;
+        Terminal {
+            host: std::mem::replace(&mut self.host, host),
+            blast_command: std::mem::replace(&mut self.blast_command, blast_command),
+            receiver: std::mem::replace(&mut self.receiver, receiver),
+            servers: std::mem::replace(&mut self.servers, servers),
+            labelled: std::mem::replace(&mut self.labelled, labelled),
         }
     }
 
@@ -511,7 +611,7 @@ impl<'a> Walk<'a> {
         self.seen(anchor, place);
         match anchor.seen {
             Seen::Command(_) => self.is_new_scene = true,
-            Seen::Loose(..) | Seen::Uptime(..) | Seen::Heads => {}
+            Seen::Loose(..) | Seen::Uptime(..) | Seen::Heads(_) => {}
             _ => {
                 self.output = Some(place);
                 self.is_fresh_label = false;
@@ -785,7 +885,10 @@ impl<'a> Walk<'a> {
         match command.tool {
             Tool::Iperf | Tool::Ttcp => {
                 self.end_block();
-                self.block = Some(ToolBlock::new(place, host, Some(Rc::new(command.clone()))));
+                let is_quoted = self.is_quoted(&place);
+                let mut block = ToolBlock::new(place, host, Some(Rc::new(command.clone())));
+                block.is_quoted = is_quoted;
+                self.block = Some(block);
             }
             Tool::Netblast | Tool::Netsend => {
                 self.end_blast();
@@ -1002,6 +1105,12 @@ impl<'a> Walk<'a> {
     fn end_stretch(&mut self) {
         self.out.stretches.extend(self.stretch.take());
     }
+}
+
+/// Whether a line looks like a tool's.
+fn is_output(line: &str) -> bool {
+    const OUTPUT: &str = "bits/sec|real seconds|send rate|pkts in|% idle|% user|id,";
+    OUTPUT.split('|').any(|it| line.contains(it))
 }
 
 /// Adds a line to a run, or starts one with it.
