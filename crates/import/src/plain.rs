@@ -66,6 +66,11 @@ impl<'s> Plain<'s> {
         found.ok().map(|at| self.spoken[at].1)
     }
 
+    /// A line without the time and the speaker of a chat.
+    pub fn said(line: &str) -> &str {
+        &line[speaker(line).map_or(0, |it| it.0)..]
+    }
+
     /// Who speaks last before a place, or at it.
     pub fn last_speaker(&self, here: usize) -> Option<&'s str> {
         let after = self.spoken.partition_point(|it| it.0 <= here);
@@ -138,7 +143,7 @@ fn letters(source: &str, mut last: u8) -> impl Iterator<Item = (usize, u8)> {
                     next += usize::from(bytes.get(next) == Some(&b' '));
                     None
                 }
-                b'&' | b'<' => {
+                b'&' | b'<' | b'[' => {
                     let (name, byte) = entity(&source[at..]).unwrap_or(("&", first));
                     next = at + name.len();
                     Some(byte)
@@ -228,8 +233,8 @@ fn escape_end(text: &[u8]) -> usize {
 
 /// Matches an HTML entity, or a tag that only says how text looks; returns it and the character it stands for.
 fn entity(text: &str) -> Option<(&'static str, u8)> {
-    const TAGS: &str =
-        "<code> </code> <pre> </pre> <tt> </tt> <b> </b> <i> </i> <em> </em> <strong> </strong>";
+    const TAGS: &str = "<code> </code> <pre> </pre> <tt> </tt> <b> </b> <i> </i> <em> </em> <strong> </strong> \
+        [code] [/code] [CODE] [/CODE]";
     const ENTITIES: [(&str, u8); 6] = [
         ("&nbsp;", b' '),
         ("&lt;", b'<'),

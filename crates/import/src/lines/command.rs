@@ -74,6 +74,8 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     if cursor.bytes[mark] == b':' && !(text.starts_with(b"[") && text.contains(&b'@')) {
         return None;
     }
+    // `[CMD="oak#"]iperf -s[/CMD]`
+    let _ = cursor.words("\"]");
     let known = cursor.attempt(|cursor| command(cursor.spaces()));
     // Of another command the prompt says whose terminal it is.
     let other = || {

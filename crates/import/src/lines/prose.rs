@@ -288,6 +288,15 @@ impl ClauseMode {
         if has("it them") && has("ticked unticked") {
             return Some(has("ticked"));
         }
+        // `took it off on oak`, `left it on at elm`
+        let mut told = words
+            .windows(3)
+            .filter(|it| is_in(it[0], "took left leave kept") && it[1] == "it");
+        if let Some([_, _, state]) = told.next()
+            && is_in(state, "on off away")
+        {
+            return Some(*state == "on");
+        }
         if is_topic && (words == ["on"] || clause.contains(" left in place ")) {
             return Some(true);
         }
@@ -486,8 +495,18 @@ impl Sentence {
 
     /// The words by which it says that the text calls polling: `Timer mode means that the card is polled`.
     pub fn calls_polling(&self) -> Option<String> {
+        // Words that stand for something else where they are on or off.
+        const OTHERS: &str =
+            "polling poll tso lro gro rx tx flow rss offload offloads jumbo it this that ours";
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
+        // `"bp on" means: net.core.busy_read=50`
+        if let [name, "on", "means", ..] = words[..]
+            && (self.introduces || has("netcorebusypoll netcorebusyread"))
+            && !is_in(name, OTHERS)
+        {
+            return Some(String::from(name));
+        }
         let means = words.iter().position(|it| is_in(it, "means mean"));
         let means = means.filter(|_| has(POLLS) || has("deferred"));
         let named = means.map(|at| {
@@ -662,8 +681,13 @@ impl Sentence {
 
     /// Whether it says that a variable that turns polling on is 0 or 1.
     pub fn tells_values(&self) -> bool {
+        self.names_variable() && self.has_any("0 or 1|1 or 0")
+    }
+
+    /// Whether it names a variable that turns polling on.
+    pub fn names_variable(&self) -> bool {
         let is_variable = |it: &str| SWITCH_WORDS.iter().any(|end| it.ends_with(end));
-        self.words.split(' ').any(is_variable) && self.has_any("0 or 1|1 or 0")
+        self.words.split(' ').any(is_variable)
     }
 
     /// Whether it says that something holds in all tests.
@@ -699,6 +723,7 @@ impl Sentence {
     pub fn defines(&self) -> bool {
         self.has_any("is switched with|is switched by|is turned on with|is turned on by|is enabled with|is enabled by|stands for|stand for")
             || self.is_how()
+            || ["check that", "note that", "make sure", "remember that"].iter().any(|it| self.find(it) == Some(0))
             || self.has("means mean") && (self.has("ifconfig sysctl") || self.has_any("on and off|off and on"))
     }
 
@@ -848,7 +873,7 @@ pub fn parts(text: &str) -> NamedParts {
         let is_group = is_in(word, "all two each every pair") && (is_in(next, MACHINES) || is_them);
         let is_value = next.bytes().all(|it| it.is_ascii_digit()) && !next.is_empty();
         let is_none = *word == "nothing" && is_in(near(1), POLLS);
-        let is_here = *word == "here" && near(1) == "and" && near(2) == "there";
+        let is_here = *word == "here" && is_in(near(1), "and or") && near(2) == "there";
         is_group || is_none || is_here || is_in(word, ALL) && !is_in(next, NOT_HOSTS) && !is_value
     });
     NamedParts {
@@ -862,7 +887,7 @@ pub fn parts(text: &str) -> NamedParts {
 /// What `1 on oak`, `oak stays at 0` and `both at 50` set, where the text says what a variable is.
 pub fn value_set(clause: &str) -> Option<bool> {
     const BETWEEN: &str =
-        "with and then now is are was were stays stay remains set goes back still";
+        "with and then now really is are was were stays stay remains set goes back still";
     let words = clause.split_whitespace().filter(|it| !is_in(it, BETWEEN));
     let value = match &words.collect::<Vec<&str>>()[..] {
         [value, "on", _, ..] | [_, "at" | "to", value] | [_, value] => *value,

@@ -92,7 +92,7 @@ fn is_left_alone(clause: &str) -> bool {
 /// Whether a sentence is of several tests, each with a setting of its own.
 pub fn is_series(sentence: &Sentence) -> bool {
     let begins = sentence.has_any("first with|first without|first still");
-    sentence.has_any(SERIES) || begins && sentence.has("then second next after")
+    sentence.has_any(SERIES) || begins && sentence.has("then second next afterwards")
 }
 
 /// Whether a clause says which way a test runs: `oak to elm`.

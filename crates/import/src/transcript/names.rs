@@ -557,8 +557,7 @@ fn direction(
 ) -> Option<[Option<String>; 2]> {
     const SENDS: &str = "sends send sending sent transmits transmitting pushes pushing blasts blasting blast talks generates offered \
         offers uploads shoots shooting fires pumps pumping floods feeds";
-    const RECEIVES: &str =
-        "receives receive received receiving listens swallows swallowing eats takes took";
+    const RECEIVES: &str = "receives receive received receiving listens swallows swallowing eats";
     const ADVERBS: &str = "now then again always still has have only";
     let text = with_whole_names(sentence, hosts);
     let words: Vec<&str> = text.split_whitespace().collect();

@@ -81,7 +81,9 @@ pub fn told(
     let reader = Reader::of(&found.hosts, tested, alone);
     let knows_polling = statements.iter().any(|it| it.sentence.names_polling());
     let is_variable = |it: &ToolSetting| LINUX_POLLING.iter().any(|name| it.name.ends_with(name));
-    let knows = (knows_polling, found.knobs.iter().any(is_variable));
+    let sets_values = found.knobs.iter().any(is_variable)
+        || statements.iter().any(|it| it.sentence.names_variable());
+    let knows = (knows_polling, sets_values);
     teller.tell(&reader.turn(turned.map(|it| it.scope.clone()), knows));
     (teller.found, teller.single)
 }
@@ -653,7 +655,8 @@ fn is_label(sentence: &Sentence) -> bool {
 
 /// The test before that a sentence in the past tense names: `the second run was with polling off`.
 fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
-    let is_past = sentence.has("was were had above polled");
+    let is_past =
+        sentence.has("was were had above polled") || sentence.has_any("please read|read my");
     let is_now = sentence.introduces || sentence.has("now");
     if is_now || sentence.kind == SentenceKind::Heading || !is_past {
         return None;

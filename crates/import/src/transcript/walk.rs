@@ -734,7 +734,7 @@ impl<'a> Walk<'a> {
     fn is_quoted(&self, place: &SourcePlace) -> bool {
         let before = self.plain.before(place.start_byte as usize);
         let mut lines = before.rsplit('\n');
-        let line = lines.next().unwrap_or(before);
+        let line = Plain::said(lines.next().unwrap_or(before));
         let above = lines.take(3).find(|it| !it.trim().is_empty());
         let is_within = before.rfind("[quote") > before.rfind("[/quote]");
         is_within
