@@ -44,6 +44,34 @@ fn an_import_is_stored_shown_compared_and_exported_and_said_to_be_one() {
 }
 
 #[test]
+fn cpu_states_of_vmstat_are_shown_without_a_share_of_interrupts() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes.txt");
+    let lines = [
+        "oak# netblast 10.0.0.2 9 64 60",
+        "start:             1145011571.000000000",
+        "finish:            1145011631.000000158",
+        "send calls:        30196920",
+        "send errors:       3148",
+        "approx send rate:  503229",
+        "approx error rate: 0",
+        "oak# vmstat 5",
+        " r b w     avm    fre  flt  re  pi  po  fr  sr ad0   in   sy   cs us sy id",
+        " 0 0 0   38204  201336    3   0   0   0   2   0   0    9  102  230  0  1 99",
+        " 1 0 0   38204  201336    0   0   0   0   0   0   0 8611 7702 1753  1 57 42",
+    ];
+    std::fs::write(&notes, lines.join("\n")).unwrap();
+    let shown = study(
+        folder.path(),
+        &["import", notes.to_str().unwrap(), "--dry-run"],
+    );
+    assert_code(&shown, 0);
+    // The first row is the mean since boot.
+    assert_has(text(&shown), " 58.0 %");
+    assert!(!text(&shown).contains("irq "), "{}", text(&shown));
+}
+
+#[test]
 fn a_text_without_a_test_is_stored_as_facts_of_hosts_when_that_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let blog = folder.path().join("blog.md");

@@ -252,16 +252,16 @@ fn plot(
     ))
 }
 
-/// Formats busy time, and the part in interrupts.
+/// Formats busy time, and the part in interrupts if the program tells it: vmstat does not.
 fn cpu(trial: &ImportedTrial, side: Side) -> String {
-    let idle = imported_figure(trial, side, "cpu_idle_ratio");
-    let interrupt = imported_figure(trial, side, "cpu_interrupt_ratio");
-    match idle.zip(interrupt) {
-        Some((idle, interrupt)) => {
-            let percent = |share: f64| figure((share * 1000.0).round() / 10.0);
+    let percent = |share: f64| figure((share * 1000.0).round() / 10.0);
+    let of = |name| imported_figure(trial, side, name);
+    match (of("cpu_idle_ratio"), of("cpu_interrupt_ratio")) {
+        (Some(idle), Some(interrupt)) => {
             format!("{}, irq {} %", percent(1.0 - idle), percent(interrupt))
         }
-        None => String::from(MISSING),
+        (Some(idle), None) => format!("{} %", percent(1.0 - idle)),
+        (None, _) => String::from(MISSING),
     }
 }
 
