@@ -29,11 +29,17 @@ pub fn defined(line: &str) -> Option<&str> {
     let end = line.find(|it: char| !it.is_ascii_alphanumeric() && it != '-')?;
     let (name, rest) = line.split_at(end);
     let rest = rest.trim_start_matches(['*', '`', '\'', '_']);
-    let apart = ["  ", ": ", " - ", " -- ", " (", " |", ", ", "\t", " : "];
+    let apart = [
+        "  ", ": ", " - ", " -- ", " (", " |", ", ", "\t", " : ", " = ",
+    ];
     let is_apart = apart.iter().any(|it| rest.starts_with(it));
     let small = name.to_ascii_lowercase();
-    let is_name =
-        address::is_name(name) && !is_common(&small) && !is_in(&small, NONE) && !is_made(&small);
+    // `nas = C3 800, re0`
+    let is_kind = is_in(&small, KINDS) && rest.starts_with(" = ");
+    let is_name = address::is_name(name)
+        && (!is_common(&small) || is_kind)
+        && !is_in(&small, NONE)
+        && !is_made(&small);
     (is_apart && is_made(rest) && is_name).then_some(name)
 }
 

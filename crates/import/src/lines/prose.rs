@@ -6,6 +6,8 @@ use crate::lines::seen::Seen;
 /// Reads a figure: a number with its unit.
 pub fn figure(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
+    // `pc07%` is a prompt.
+    (!cursor.behind().is_ascii_alphabetic()).then_some(())?;
     let figure = measured(cursor).filter(|it| it.unit != MeasuredUnit::Bytes)?;
     Some(Seen::Loose(figure.value, figure.unit))
 }
@@ -218,8 +220,8 @@ impl ClauseMode {
         };
         let polls: Vec<usize> = (0..words.len()).filter(is_poll).collect();
         // Support for polling in a kernel is no setting.
-        let is_built =
-            has("compiled built support supports options") || has("knows know") && !has("no not");
+        let is_built = has("compiled built support supports options") && !has("ifconfig")
+            || has("knows know") && !has("no not");
         let is_interrupt = |at: &usize| {
             let (before, after) = (word(at.checked_sub(1)), word(Some(at + 1)));
             let is_mode = is_in(before, BEFORE_INTERRUPTS)
@@ -478,6 +480,7 @@ impl Sentence {
             "mode",
             "no",
             "nr",
+            "number",
         ]);
         first == label && !is_number
             || kinds.any(|it| self.find(&format!("{it} {label}")).is_some())
@@ -714,6 +717,11 @@ impl Sentence {
             && first.any(|it| is_in(it.trim(), ADVICE))
     }
 
+    /// Whether it is a row of a letter and what that stands for: `(a) polling off on both`.
+    pub fn is_case(&self) -> bool {
+        self.cells.len() == 2 && self.cells[0].len() == 1
+    }
+
     /// Whether it says what `on` or `off` stands for.
     pub fn defines_states(&self) -> bool {
         self.has_any("on means|off means|on always means|off always means|on on this page means")
@@ -724,7 +732,9 @@ impl Sentence {
         self.has_any("is switched with|is switched by|is turned on with|is turned on by|is enabled with|is enabled by|stands for|stand for")
             || self.is_how()
             || ["check that", "note that", "make sure", "remember that"].iter().any(|it| self.find(it) == Some(0))
-            || self.has("means mean") && (self.has("ifconfig sysctl") || self.has_any("on and off|off and on"))
+            || self.has("means mean")
+                && !self.has_any("which means|that means|this means|it means")
+                && (self.has("ifconfig sysctl") || self.has_any("on and off|off and on"))
     }
 
     /// Whether its writer does not know something: `the file does not tell in which state it was`.

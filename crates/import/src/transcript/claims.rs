@@ -7,7 +7,7 @@ use nicpoll_model::Side;
 
 use crate::lines::prose::{
     ALL_UNTOUCHED, CANNOT, ClauseMode, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED,
-    is_in, parts, state_alone, value_set,
+    is_in, parts, state_alone, value_set, words_of,
 };
 use crate::transcript::found::{HostNames, SwitchScope};
 
@@ -461,9 +461,7 @@ impl<'a> Reader<'a> {
 
     /// Whether a cell is the name of a host.
     pub fn is_host(&self, cell: &str) -> bool {
-        let named = self
-            .hosts
-            .named_in(&format!(" {} ", cell.to_ascii_lowercase()));
+        let named = self.hosts.named_in(&words_of(cell).0);
         named.iter().any(|it| it.eq_ignore_ascii_case(cell))
     }
 
@@ -660,7 +658,8 @@ impl<'a> Reader<'a> {
             .chain(said)
             .all(|it| it == polls);
         // `My desktop ryzen: no busy polling, plain interrupts for the whole evening`
-        let lasting = reading.sentence.has_any(LASTING) && reading.subject.len() == 1;
+        let lasts = reading.sentence.has_any(LASTING) || reading.sentence.lasts_always();
+        let lasting = lasts && reading.subject.len() == 1;
         if is_one && reading.claims.is_empty() && lasting {
             return reading.subject.into_iter().map(|it| (it, polls)).collect();
         }

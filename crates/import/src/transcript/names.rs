@@ -395,7 +395,8 @@ fn leading<'s>(
     let is_since =
         move |it: &&Statement| it.place > since && it.place.end_byte + LEAD_BYTES >= start;
     let lead = near.take(LEAD).take_while(is_since).chain(heading);
-    lead.filter(|it| it.sentence.cells.is_empty() && !it.sentence.asks)
+    let is_told = |it: &Sentence| it.cells.is_empty() || it.is_case();
+    lead.filter(move |it| is_told(&it.sentence) && !it.sentence.asks)
 }
 
 /// Which way a test ran by the last sentence on all tests of its author.

@@ -199,9 +199,9 @@ impl Cases {
             let is = |words: &str| is_topic && is_in(&word, words);
             let is_value = |it: &u32| is_host || prose::setting(head) == Some(true) && *it < 2;
             let value = word.parse::<u32>().ok().filter(is_value);
-            is("on yes x")
+            is("on yes x deferred deferral polled")
                 .then_some(true)
-                .or(is("off no -").then_some(false))
+                .or(is("off no - normal stock default defaults").then_some(false))
                 .or(value.map(|it| it > 0))
         })
     }
@@ -281,7 +281,7 @@ impl<'a> Teller<'a> {
             }
             let reader = readers.entry(self.authors.of(place));
             let reader = reader.or_insert_with(|| fresh.clone());
-            if !sentence.cells.is_empty() {
+            if !sentence.cells.is_empty() && !self.heads_test(index) {
                 continue;
             }
             let is_conclusion = sentence.kind == SentenceKind::Conclusion;
@@ -336,6 +336,22 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// Whether a case, `(a) polling off on both`, is the head of the test that follows.
+    fn heads_test(&self, index: usize) -> bool {
+        let Statement {
+            place, sentence, ..
+        } = &self.statements[index];
+        let first = self.trials.partition_point(|it| it.place < *place);
+        let next = self.trials.get(first).filter(|_| sentence.is_case());
+        let mut between = self.statements[index + 1..].iter();
+        next.is_some_and(|trial| {
+            between.all(|it| {
+                it.place > trial.place
+                    || it.sentence.cells.is_empty() && it.sentence.kind != SentenceKind::Heading
+            })
+        })
+    }
+
     /// Takes the cases of all tables: one at the end tells of runs above, too.
     fn take_cases(&mut self, fresh: &Reader<'a>) {
         let rows = self.statements.iter().map(|it| &it.sentence.cells);
@@ -357,7 +373,7 @@ impl<'a> Teller<'a> {
         let read = reader.read(sentence, is_single, self.leads(index, before));
         let begins = sentence.words.split_whitespace().next().unwrap_or_default();
         let is_named = sentence.has("configuration config cfg")
-            || is_in(begins, "run test case experiment no nr");
+            || is_in(begins, "run test case experiment no nr number");
         let leads = || is_named && self.leads(index, before);
         let of_case = self.cases.named(sentence, leads);
         let is_other = of_case.is_some() || sentence.same_as().is_some();

@@ -1062,9 +1062,22 @@ impl<'a> Walk<'a> {
         // What the writer does not know is of no command before.
         let since = self.out.statements.iter().rev();
         let mut since = since.take_while(|it| Some(it.place) > self.output);
+        let own = self.blast_command.as_ref().and_then(|it| it.host.clone());
+        let hosts = &self.out.hosts;
+        // `pc07 sends again to pc11`
+        let is_anothers = |it: &&str| own.as_deref().is_some_and(|own| own != *it);
         let is_other = |it: &Statement| {
             let sentence = &it.sentence;
-            sentence.doubts() || sentence.may_turn() || sentence.is_mine()
+            let sends = |it: &str| {
+                sentence
+                    .find(&format!("{} sends", it.to_ascii_lowercase()))
+                    .is_some()
+            };
+            let mut others = hosts
+                .named_in(&sentence.words)
+                .into_iter()
+                .filter(is_anothers);
+            sentence.doubts() || sentence.may_turn() || sentence.is_mine() || others.any(sends)
         };
         if self.blast.is_none() && self.has_blasted && since.any(is_other) {
             (self.blast_command, host) = (None, TerminalHost::default());
