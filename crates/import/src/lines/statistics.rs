@@ -189,7 +189,7 @@ const TRAFFIC: &str = "packets errs idrops bytes packets errs bytes colls drops"
 const OF_CPU: &str = "in sy cs us sy id wa st gu";
 /// The columns of `mpstat`.
 const PROCESSORS: [&str; 13] = [
-    "%usr", "%user", "%nice", "%sys", "%system", "%iowait", "%irq", "%soft", "%steal", "%guest",
+    "%usr", "%user", "%nice", "%system", "%sys", "%iowait", "%irq", "%soft", "%steal", "%guest",
     "%gnice", "%idle", "intr/s",
 ];
 /// Columns with a share of CPU time, and the index of its state as in [`Seen::Cpu`]. What a hypervisor takes is none.

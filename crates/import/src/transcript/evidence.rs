@@ -38,6 +38,8 @@ const BEFORE: i32 = 4;
 const AFTER: i32 = 2;
 /// Weight of a word that fits a test or its setting; one that does not weighs twice as much against it.
 const WORD: i32 = 3;
+/// Most sentences between a heading and what it is of.
+const HEADING_REACH: usize = 64;
 /// Most tests before and after a screen that are weighed without a clock.
 const REACH: usize = 8;
 /// Most screens in a row.
@@ -221,7 +223,7 @@ impl Context<'_> {
     /// The heading above a place.
     fn heading(&self, place: &SourcePlace) -> Option<&Statement> {
         let before = self.statements.partition_point(|it| it.place < *place);
-        let above = self.statements[..before].iter().rev().take(64);
+        let above = self.statements[..before].iter().rev().take(HEADING_REACH);
         let mut above = above.filter(|it| it.place.file == place.file);
         above.find(|it| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces)
     }
@@ -233,13 +235,15 @@ impl Context<'_> {
         let until = self
             .statements
             .partition_point(|it| it.place <= heading.place);
-        let next = self.statements[until..].iter().take(64).find(is_heading);
+        let mut after = self.statements[until..].iter().take(HEADING_REACH);
+        let next = after.find(is_heading);
         let from = self.trials.partition_point(|it| *it < heading.place);
         let first = self.trials.get(from);
         let has_test = first.is_some_and(|it| next.is_none_or(|next| *it < next.place));
         let since = self.statements.partition_point(|it| it.place < *trial);
         let between = self.statements.get(since..until).unwrap_or_default();
-        !has_test && between.iter().filter(is_heading).count() == 1
+        let is_near = between.len() <= HEADING_REACH;
+        is_near && !has_test && between.iter().filter(is_heading).count() == 1
     }
 
     /// What speaks for each host that a screen may show.

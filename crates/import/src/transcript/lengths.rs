@@ -26,7 +26,7 @@ const TRIES: usize = 4;
 /// A kind of text: its name, and its piece with this number, of this many.
 type TextKind = (&'static str, fn(usize, usize) -> String);
 
-const KINDS: [TextKind; 16] = [
+const KINDS: [TextKind; 19] = [
     ("prompts, each of another host", |i, _| {
         format!("h{i}:/# iperf -s\n")
     }),
@@ -100,6 +100,27 @@ const KINDS: [TextKind; 16] = [
     ("counters before and after tests", |i, _| {
         let test = "[  3]  0.0-10.0 sec  12.5 MBytes  10.5 Mbits/sec\n";
         format!("udp:\n\t{i} datagrams received\n\t{i} dropped due to full socket buffers\n{test}")
+    }),
+    ("lines of a chat, each of another speaker", |i, _| {
+        format!(
+            "20:37 <n{i}> [  3]  0.0-10.0 sec  12.5 MBytes  10.5 Mbits/sec\n20:38 <n{i}> oak polls\n"
+        )
+    }),
+    ("cases and ways, then tests", |i, of| match i < of / 2 {
+        true => format!("(a) {i}: polling off on both\nOak sends to elm. Swapped.\n"),
+        false => format!(
+            "# sysctl net.core.busy_poll={i} (oak and elm)\n[  3]  0.0-10.0 sec  12.5 MBytes  10.5 Mbits/sec\n"
+        ),
+    }),
+    ("rows of mpstat below headings", |i, _| {
+        let heads = "CPU %usr %nice %sys %iowait %irq %soft %steal %guest %gnice %idle\n";
+        let test = "[  3]  0.0-10.0 sec  12.5 MBytes  10.5 Mbits/sec\n";
+        let row = format!(
+            "all {}.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 {}.00\n",
+            i % 90,
+            100 - i % 90
+        );
+        format!("{test}\n== Again ==\n\n{heads}{row}{row}")
     }),
     ("lines that are nearly a table of interrupts", |_, _| {
         String::from("interrupt total rate irq1: 7\n top of #  [ 3] 0.0-")

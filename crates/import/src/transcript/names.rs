@@ -411,6 +411,26 @@ fn of_all(
     Some(known.1.clone().map(Some))
 }
 
+/// What a file's sentences say of the way its tests run.
+#[derive(Default)]
+struct Setup<'a> {
+    first: Option<SourcePlace>,
+    /// The addresses to which tests send: a third host has one of its own.
+    goals: HashSet<&'a String>,
+    /// The ways that sentences tell, and whether one may turn a test round.
+    ways: HashSet<&'a [String; 2]>,
+    may_turn: bool,
+}
+
+impl Setup<'_> {
+    /// Whether a sentence before the first test tells the way of all.
+    fn tells(&self, statement: &Statement) -> bool {
+        let is_one = self.goals.len() < 2 && self.ways.len() == 1 && !self.may_turn;
+        let is_before = self.first.is_some_and(|it| statement.place < it);
+        is_one && is_before && statement.sentence.is_whole
+    }
+}
+
 /// Which way all tests of an author run from a place on: by a sentence that says so; or by one before any test, if none
 /// says that another ran the other way.
 fn standing(
@@ -427,33 +447,27 @@ fn standing(
             _ => None,
         }
     };
-    let turns = |statement: &Statement, of: &[String; 2]| {
-        let [one, other] = of;
-        let is_back = way(statement).is_some_and(|it| [&it[1], &it[0]] == [one, other]);
-        is_back || statement.sentence.may_turn()
+    let ways: Vec<Option<[String; 2]>> = statements.iter().map(way).collect();
+    let mut files: HashMap<u32, Setup> = HashMap::new();
+    for (statement, way) in statements.iter().zip(&ways) {
+        let file = files.entry(statement.place.file).or_default();
+        file.may_turn |= statement.sentence.may_turn();
+        file.ways.extend(way);
+    }
+    for trial in trials {
+        let file = files.entry(trial.place.file).or_default();
+        file.first.get_or_insert(trial.place);
+        file.goals
+            .extend(trial.receiver.as_ref().filter(|it| is_address(it)));
+    }
+    let of = |(statement, way): (&Statement, &Option<[String; 2]>)| {
+        let (sentence, way) = (&statement.sentence, way.clone()?);
+        let is_told = !sentence.asks && !sentence.has(OTHERS);
+        let is_setup = files[&statement.place.file].tells(statement) && hosts.count() == 2;
+        let is_one = is_told && (sentence.has(STANDING) || is_setup);
+        is_one.then_some((statement.place, way))
     };
-    let of = |statement: &Statement| {
-        let sentence = &statement.sentence;
-        if sentence.asks || sentence.has(OTHERS) {
-            return None;
-        }
-        let of = way(statement)?;
-        let file = statement.place.file;
-        let first = trials.iter().find(|it| it.place.file == file);
-        let is_setup = first.is_some_and(|it| statement.place < it.place) && sentence.is_whole;
-        let mut all = statements.iter().filter(|it| it.place.file == file);
-        // A third host has an address of its own.
-        let own = trials.iter().filter(|it| it.place.file == file);
-        let goals: HashSet<&String> = own
-            .filter_map(|it| it.receiver.as_ref())
-            .filter(|it| is_address(it))
-            .collect();
-        let is_setup = is_setup && goals.len() < 2 && hosts.count() == 2;
-        let is_one = sentence.has(STANDING) || is_setup && !all.any(|it| turns(it, &of));
-        is_one.then_some((statement.place, of))
-    };
-    let known = statements.iter().filter_map(of);
-    known.take(LEARNT_MAX).collect()
+    statements.iter().zip(&ways).filter_map(of).collect()
 }
 
 /// Whether what leads to a test says that it is another's, that the writer does not know, or that it is of no test.

@@ -343,12 +343,11 @@ impl<'a> Teller<'a> {
         } = &self.statements[index];
         let first = self.trials.partition_point(|it| it.place < *place);
         let next = self.trials.get(first).filter(|_| sentence.is_case());
-        let mut between = self.statements[index + 1..].iter();
         next.is_some_and(|trial| {
-            between.all(|it| {
-                it.place > trial.place
-                    || it.sentence.cells.is_empty() && it.sentence.kind != SentenceKind::Heading
-            })
+            let after = self.statements[index + 1..].iter();
+            let mut between = after.take_while(|it| it.place < trial.place);
+            between
+                .all(|it| it.sentence.cells.is_empty() && it.sentence.kind != SentenceKind::Heading)
         })
     }
 

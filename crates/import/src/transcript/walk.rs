@@ -211,12 +211,11 @@ impl<'a> Walk<'a> {
             .into_iter()
             .map(String::from)
             .collect();
-        let is_here = |it: &PollingSwitch| it.place == place && it.scope == SwitchScope::All;
-        let own: Vec<PollingSwitch> = self
-            .out
-            .switches
-            .extract_if(.., |it| !named.is_empty() && is_here(it))
-            .collect();
+        let switches = &mut self.out.switches;
+        let before = switches.iter().rposition(|it| it.place != place);
+        let is_bare = |it: &mut PollingSwitch| !named.is_empty() && it.scope == SwitchScope::All;
+        let own = switches.extract_if(before.map_or(0, |it| it + 1).., is_bare);
+        let own: Vec<PollingSwitch> = own.collect();
         for host in named {
             let of = |it: &PollingSwitch| PollingSwitch {
                 scope: SwitchScope::Host(host.clone()),
