@@ -370,8 +370,9 @@ const BUDGET: libc::c_int = 64;
 
 /// Bytes at the start of each frame's memory that the kernel reserves for XDP programs (`XDP_PACKET_HEADROOM`).
 const HEADROOM_BYTES: u32 = 256;
-/// A queue is still busy for about 45 ms after its previous socket was closed.
-const BUSY_MAX: Duration = Duration::from_secs(1);
+/// A queue is still busy for about 45 ms after its previous socket was closed, on a busy machine for more than a second:
+/// the kernel lets go of it in a worker of its own.
+const BUSY_MAX: Duration = Duration::from_secs(5);
 const TRY_AGAIN: Duration = Duration::from_millis(5);
 /// The kernel requires a completion ring even if nothing is sent, and a fill ring even if nothing is received.
 const ENTRIES_MIN: u32 = 2;
@@ -428,7 +429,7 @@ unsafe impl Send for XdpSocket {}
 
 impl XdpSocket {
     /// Makes a socket and binds it to a queue: zero-copy if the driver can, else with a copy of each frame. A busy
-    /// queue is retried for a second.
+    /// queue is retried for five seconds.
     ///
     /// # Errors
     /// `EINVAL` if the interface has no such queue; `EBUSY` if another program has it; `EPERM` without CAP_NET_RAW;
