@@ -682,9 +682,15 @@ impl Sentence {
         phrases.split('|').any(|it| self.find(it).is_some())
     }
 
-    /// Whether it says that a variable that turns polling on is 0 or 1.
-    pub fn tells_values(&self) -> bool {
-        self.names_variable() && self.has_any("0 or 1|1 or 0")
+    /// The numbers that a variable that turns polling on has by a sentence that names one: those in it, 0 and 1.
+    pub fn values(&self) -> impl Iterator<Item = u32> {
+        let numbers = self.words.split(' ').filter_map(|it| it.parse().ok());
+        numbers.chain([0, 1]).filter(|_| self.names_variable())
+    }
+
+    /// Whether it is of numbers that hosts have of something else: `MTU: both at 1500`.
+    pub fn counts_others(&self) -> bool {
+        self.has("mtu threads streams rings ring queues queue loss lost drops drop dropped errors collisions")
     }
 
     /// Whether it names a variable that turns polling on.
@@ -894,8 +900,8 @@ pub fn parts(text: &str) -> NamedParts {
     }
 }
 
-/// What `1 on oak`, `oak stays at 0` and `both at 50` set, where the text says what a variable is.
-pub fn value_set(clause: &str) -> Option<bool> {
+/// The number that `1 on oak`, `oak stays at 0` and `both at 50` set, where the text says what a variable is.
+pub fn value_set(clause: &str) -> Option<u32> {
     const BETWEEN: &str =
         "with and then now really is are was were stays stay remains set goes back still";
     let words = clause.split_whitespace().filter(|it| !is_in(it, BETWEEN));
@@ -905,8 +911,8 @@ pub fn value_set(clause: &str) -> Option<bool> {
         _ => return None,
     };
     match value {
-        "zero" | "zeros" | "zeroes" => Some(false),
-        value => value.parse::<u32>().ok().map(|it| it > 0),
+        "zero" | "zeros" | "zeroes" => Some(0),
+        value => value.parse().ok(),
     }
 }
 

@@ -37,9 +37,8 @@ pub struct Reader<'a> {
     is_only: bool,
     /// The only host that polls, by commands and screens.
     alone: Option<SwitchScope>,
-    /// Whether a variable is said to be 0 or 1, so that `1 on oak` sets it, and whether commands set it to a number.
-    has_values: bool,
-    sets_values: bool,
+    /// The numbers that a variable may have, so that `1 on oak` sets it.
+    values: Rc<BTreeSet<u32>>,
     /// Whether it says what `on` or `off` stands for.
     tells_states: bool,
     /// The ends that `on/off` is of, if the text says so.
@@ -214,8 +213,7 @@ impl<'a> Reader<'a> {
             whose: tested.map_or(SwitchScope::All, host),
             is_only: false,
             alone: alone.map(host),
-            has_values: false,
-            sets_values: false,
+            values: Rc::default(),
             tells_states: false,
             ends_told: None,
             last: Vec::new(),
@@ -230,15 +228,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes the hosts that commands turn to polling anywhere: `left as it was` does not say that they use interrupts. In
-    /// a text that does not name polling (`knows_polling`), `oak off` is of something else; in one that sets a variable to a
-    /// number (`sets_values`), `oak at 50` is of that.
+    /// a text that does not name polling (`knows_polling`), `oak off` is of something else; in one that sets a variable to
+    /// 50 (`values`), `oak at 50` is of that.
     pub fn turn(
         mut self,
         hosts: impl Iterator<Item = SwitchScope>,
-        (knows_polling, sets_values): (bool, bool),
+        (knows_polling, values): (bool, BTreeSet<u32>),
     ) -> Self {
         self.turned = Rc::new(hosts.collect());
-        self.sets_values = sets_values;
+        self.values = Rc::new(values);
         self.knows_polling = knows_polling;
         self
     }
@@ -251,7 +249,6 @@ impl<'a> Reader<'a> {
         is_single: bool,
         leads: bool,
     ) -> Option<Vec<Claim>> {
-        self.has_values |= sentence.tells_values();
         self.tells_states |= sentence.defines_states();
         if let Some(said) = self.by_notation(sentence) {
             return said;
@@ -262,7 +259,7 @@ impl<'a> Reader<'a> {
             self.clause(&mut reading, clause);
         }
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
-        let is_short = self.has_values || sentence.words.len() <= SHORT_MAX;
+        let is_short = !self.values.is_empty() || sentence.words.len() <= SHORT_MAX;
         let is_label = reading.is_label && is_short;
         let is_lasting = sentence.lasts_always();
         let is_told = leads && !reading.claims.is_empty();
@@ -625,8 +622,9 @@ impl<'a> Reader<'a> {
         let like = last.filter(|_| (is_also || is_same) && is_added || is_negated);
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
-        let has_values = self.has_values || self.sets_values;
-        let value = value_set(clause).filter(|_| has_values && !scopes.is_empty());
+        let is_value = |it: &u32| self.values.contains(it) && !sentence.counts_others();
+        let value = value_set(clause).filter(|it| !scopes.is_empty() && is_value(it));
+        let value = value.map(|it| it > 0);
         state.or(like).or(value).or_else(|| {
             ClauseMode::elliptic(&bare, reading.is_topic, is_label).filter(|_| is_any && !is_other)
         })
@@ -771,7 +769,8 @@ mod tests {
     fn told_by(text: &str) -> String {
         let mut hosts = HostNames::default();
         ["gen", "sink"].iter().for_each(|it| hosts.add(it));
-        let mut reader = Reader::of(&hosts, None, None).turn(std::iter::empty(), (true, false));
+        let knows = (true, BTreeSet::from([50, 60]));
+        let mut reader = Reader::of(&hosts, None, None).turn(std::iter::empty(), knows);
         let mark = match text.strip_prefix("== ") {
             Some(_) => SentenceMark::Heading,
             None => SentenceMark::None,

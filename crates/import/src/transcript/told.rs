@@ -81,9 +81,10 @@ pub fn told(
     let reader = Reader::of(&found.hosts, tested, alone);
     let knows_polling = statements.iter().any(|it| it.sentence.names_polling());
     let is_variable = |it: &ToolSetting| LINUX_POLLING.iter().any(|name| it.name.ends_with(name));
-    let sets_values = found.knobs.iter().any(is_variable)
-        || statements.iter().any(|it| it.sentence.names_variable());
-    let knows = (knows_polling, sets_values);
+    let set = found.knobs.iter().filter(|it| is_variable(it));
+    let set = set.flat_map(|it| it.value.parse().into_iter().chain([0, 1]));
+    let said = statements.iter().flat_map(|it| it.sentence.values());
+    let knows = (knows_polling, set.chain(said).collect());
     teller.tell(&reader.turn(turned.map(|it| it.scope.clone()), knows));
     (teller.found, teller.single)
 }

@@ -204,13 +204,8 @@ impl<'a> Walk<'a> {
             return;
         };
         let (words, _) = prose::words_of(inner);
-        let named: Vec<String> = self
-            .out
-            .hosts
-            .named_in(&words)
-            .into_iter()
-            .map(String::from)
-            .collect();
+        let named = self.out.hosts.named_in(&words).into_iter();
+        let named: Vec<String> = named.map(String::from).collect();
         let switches = &mut self.out.switches;
         let before = switches.iter().rposition(|it| it.place != place);
         let is_bare = |it: &mut PollingSwitch| !named.is_empty() && it.scope == SwitchScope::All;
