@@ -109,6 +109,28 @@ pub fn bare(cursor: &mut Cursor) -> Option<Seen> {
     command(cursor).map(Seen::Command)
 }
 
+/// Reads `Linux 6.1.0-13-amd64 (oak) 11/14/23 _x86_64_ (4 CPU)`, with which mpstat and its like say where they ran: as much as a
+/// prompt does.
+pub fn ran_on(cursor: &mut Cursor) -> Option<Seen> {
+    (!cursor.behind().is_ascii_alphanumeric()).then_some(())?;
+    cursor.words("Linux ")?;
+    let release = cursor.word(64, |it| it.is_ascii_graphic() && it != b'(')?;
+    release
+        .starts_with(|it: char| it.is_ascii_digit())
+        .then_some(())?;
+    cursor.spaces().byte(b'(')?;
+    let host = cursor.word(64, |it| it.is_ascii_alphanumeric() || b"._-".contains(&it))?;
+    cursor.byte(b')')?;
+    let rest = cursor.word(80, |it| it != b'\n')?;
+    let host = host.split('.').next().map(String::from);
+    rest.contains("CPU)").then_some(Seen::Command(ToolCommand {
+        tool: Tool::Look,
+        host,
+        is_prompted: true,
+        words: Vec::new(),
+    }))
+}
+
 /// Reads `echo 200000 > /sys/class/net/em0/gro_flush_timeout` as a command of sysctl.
 fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
     cursor.words("echo ")?;

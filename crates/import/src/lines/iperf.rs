@@ -81,7 +81,22 @@ fn id(cursor: &mut Cursor) -> Option<Id> {
         byte.is_ascii_digit() || matches!(byte, b'S' | b'U' | b'M' | b'*' | b'-')
     })?;
     cursor.gap().byte(b']')?;
-    Some(String::from(id))
+    // Of both ways at once iperf3 says which: [  7][RX-C].
+    let role = cursor.attempt(|it| {
+        it.byte(b'[')?;
+        let role = it.any(ROLES)?;
+        it.byte(b']').map(|()| role)
+    });
+    Some(format!("{id}{}", role.unwrap_or_default()))
+}
+
+/// What an end does in a stream, as iperf3's client and server print it behind the stream's number.
+const ROLES: [&str; 4] = ["TX-C", "RX-C", "TX-S", "RX-S"];
+
+/// The number of a stream without the end's role, and whether the end sends.
+pub fn role(id: &str) -> Option<(&str, bool)> {
+    let role = ROLES.into_iter().find(|it| id.ends_with(it))?;
+    Some((id.strip_suffix(role)?, role.starts_with('T')))
 }
 
 fn connected(cursor: &mut Cursor, id: Id) -> Option<ConnectedLine> {
@@ -154,7 +169,14 @@ fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
     line.is_receivers = cursor.attempt(|cursor| {
         // A sender's retransmissions come before the word.
         let _ = cursor.spaces().count(false);
-        Some(cursor.spaces().any(["receiver", "sender"])? == "receiver")
+        cursor.spaces();
+        // A folded line leaves the word to the next one.
+        if cursor.byte(b'\n').is_some() {
+            let mut next = cursor.spaces().clone();
+            next.word(10, |it| it.is_ascii_lowercase())?;
+            matches!(next.peek(), b'\n' | 0).then_some(())?;
+        }
+        Some(cursor.any(["receiver", "sender"])? == "receiver")
     });
     // Retransmissions and the congestion window, which are no prose.
     let _ = cursor.attempt(|cursor| {

@@ -59,7 +59,7 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 28] = [
+static RECOGNISERS: [(&[u8], Recogniser); 31] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (
@@ -70,6 +70,7 @@ static RECOGNISERS: [(&[u8], Recogniser); 28] = [
     (b"TUSR", One(iperf::size)),
     (b"#$%>:", Several(command::prompted)),
     (b"eins./", One(command::bare)),
+    (b"L", One(command::ran_on)),
     (b"t", One(ttcp::line)),
     (b"u", One(host::uptime)),
     (b"sfat", One(netrate::blast_line)),
@@ -83,10 +84,12 @@ static RECOGNISERS: [(&[u8], Recogniser); 28] = [
     (b"C", Several(statistics::mpstat_rows)),
     (b"A", Several(statistics::mpstat_mean)),
     (b"ic", One(statistics::interrupt_row)),
+    (b"ITU", One(statistics::kernel_counter)),
     (DIGITS, One(statistics::counter)),
     (DIGITS, One(statistics::buffers)),
     (b"io", Several(statistics::traffic_row)),
     (b"khnd", Several(host::variable)),
+    (LETTERS, Several(statistics::card_counters)),
     (LETTERS, One(host::interface_head)),
     (b"io", One(host::interface_body)),
     (b"CraFLmipf", One(host::identity)),

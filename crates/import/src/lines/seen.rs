@@ -132,6 +132,16 @@ impl ToolCommand {
         }
     }
 
+    /// Whether it prints what a host says of itself.
+    pub fn looks(&self) -> bool {
+        match self.tool {
+            Tool::Look | Tool::Sysctl | Tool::Ifconfig => true,
+            // It sets something else.
+            Tool::Ethtool => self.has('S'),
+            _ => false,
+        }
+    }
+
     /// Whether a flag is given.
     pub fn has(&self, letter: char) -> bool {
         // Flags may share a dash: -us.

@@ -223,8 +223,6 @@ struct Row<'a> {
     at: Range<usize>,
     /// The processor, where rows are of one each.
     cpu: &'a str,
-    /// Whether it is the mean of the rows above.
-    is_mean: bool,
     values: Vec<&'a str>,
 }
 
@@ -233,9 +231,9 @@ impl Heads {
     fn row<'a>(&self, cursor: &mut Cursor<'a>) -> Option<Row<'a>> {
         cursor.gap();
         let began = cursor.at;
-        let (mut cpu, mut is_mean) = ("", false);
+        let mut cpu = "";
         if self.of == RowsOf::Mpstat {
-            is_mean = cursor.words("Average:").is_some();
+            let _ = cursor.words("Average:");
             let time = cursor.attempt(|it| {
                 it.word(8, |it| it.is_ascii_digit() || it == b':')?
                     .contains(':')
@@ -255,12 +253,7 @@ impl Heads {
         };
         let values: Vec<&str> = (0..self.columns.len()).map_while(|_| value()).collect();
         let at = began..cursor.at;
-        (values.len() == self.columns.len()).then_some(Row {
-            at,
-            cpu,
-            is_mean,
-            values,
-        })
+        (values.len() == self.columns.len()).then_some(Row { at, cpu, values })
     }
 
     /// Reads a row that is a whole line.
@@ -286,8 +279,7 @@ impl Heads {
             };
             found.extend(self.reading(row).map(anchor));
             let is_told = !has_all || row.cpu == "all";
-            let is_mean = row.is_mean && rows.iter().any(|it| !it.is_mean);
-            if is_told && !is_mean && !(is_since_boot && index == 0) {
+            if is_told && !(is_since_boot && index == 0) {
                 found.extend(self.shares(row).map(Seen::Cpu).map(anchor));
             }
         }
@@ -503,6 +495,11 @@ tcp: window probe packets
 tcp: window update packets
 tcp: control packets
 tcp: retransmit timeouts
+tcp: out-of-order packets
+tcp: segments received
+tcp: segments sent out
+tcp: segments retransmitted
+tcp: retransmitted
 packets received
 packets sent";
 
@@ -520,6 +517,7 @@ static COUNTER_ROWS: LazyLock<Vec<Vec<CounterName>>> = LazyLock::new(|| {
         let (words, name) = words.split_once('=').unwrap_or((words, words));
         let one = words.replace("datagrams", "datagram");
         let one = one.replace("packets", "packet");
+        let one = one.replace("timeouts", "timeout");
         let counter = (protocol + name, [String::from(words), one]);
         by_first[usize::from(words.as_bytes()[0])].push(counter);
     }
@@ -545,9 +543,55 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
         it.count(true)?;
         it.spaces().any(["bytes)", "byte)", "delayed)"])
     });
-    let again = cursor.words(" retransmitted");
-    let again = again.map_or("", |()| " retransmitted");
+    let again = [" retransmitted", " received in-sequence"];
+    let again = cursor.any(again).unwrap_or_default();
     Some(reading(format!("{name}{again}"), count, true))
+}
+
+/// Reads the counters of a card that `ethtool -S` prints, one a line: `rx_missed_errors: 212`.
+pub fn card_counters(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    /// The name of the first one has such a part: `rx_packets` has, `note` in a sentence has not.
+    const PARTS: [&str; 3] = ["_", "rx", "tx"];
+    let mut before = cursor.bytes[..cursor.at].iter().rev();
+    let before = before.find(|it| **it != b' ');
+    before.is_none_or(|it| *it == b'\n').then_some(())?;
+    let mut found = Vec::new();
+    while found.len() < ROWS_MAX
+        && let Some((name, row)) = cursor.attempt(|it| card_counter(it.gap()))
+    {
+        if found.is_empty() && !PARTS.iter().any(|it| name.contains(it)) {
+            return None;
+        }
+        found.push(row);
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// Reads one of them, and its name.
+fn card_counter<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a str, Anchor)> {
+    let began = cursor.at;
+    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
+    let name = cursor.word(48, is_of_name)?;
+    cursor.byte(b':')?;
+    let count = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
+    matches!(cursor.peek(), b'\n' | 0).then(|| {
+        let seen = reading(String::from(name), count, true);
+        let at = began..cursor.at;
+        (name, Anchor { at, seen })
+    })
+}
+
+/// Reads a counter of `nstat`: `UdpRcvbufErrors 524388 0.0`.
+pub fn kernel_counter(cursor: &mut Cursor) -> Option<Seen> {
+    (!cursor.behind().is_ascii_alphanumeric()).then_some(())?;
+    let name = cursor.word(48, |it| it.is_ascii_alphanumeric())?;
+    ["Ip", "Icmp", "Tcp", "Udp"]
+        .iter()
+        .any(|it| name.starts_with(it))
+        .then_some(())?;
+    let count = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
+    (cursor.spaces().words("0.0").is_some() && matches!(cursor.peek(), b'\n' | 0))
+        .then(|| reading(String::from(name), count, true))
 }
 
 /// Buffer lines of `netstat -m`: the words after the numbers, and what the numbers are.

@@ -178,8 +178,9 @@ impl Context<'_> {
         next.find(|it| it.sentence.kind == SentenceKind::Conclusion)
     }
 
-    /// The host of a screen in a row, by a sentence right before or after them: `kestrel first, then heron`.
-    fn listed(&self, place: &SourcePlace) -> Option<(Shown, SourcePlace)> {
+    /// The host of a screen in a row, by a sentence right before or after them: `kestrel first, then heron`. What a prompt
+    /// asked for (`is_asked`) is of its host if the sentence tells no order.
+    fn listed(&self, place: &SourcePlace, is_asked: bool) -> Option<(Shown, SourcePlace)> {
         const ORDER: &str = "first second then last upper lower above below respectively resp";
         let is_apart = |one: &SourcePlace, other: &SourcePlace| {
             let at = |place: &SourcePlace| self.statements.partition_point(|it| it.place < *place);
@@ -215,7 +216,7 @@ impl Context<'_> {
             }
             named.sort_by_key(|it| it.0);
             let is_list = named.len() > 1 && named.len() == before + after;
-            let is_ordered = sentence.has(ORDER) || sentence.introduces;
+            let is_ordered = sentence.has(ORDER) || sentence.introduces && !is_asked;
             (is_list && is_ordered).then(|| (named.swap_remove(before).1, statement.place))
         })
     }
@@ -250,7 +251,8 @@ impl Context<'_> {
     fn hosts_of(&self, scene: &Scene, place: &SourcePlace) -> Vec<(Shown, Reason)> {
         let mut found = Vec::new();
         let mut weight = if scene.is_asked { EARLIER } else { SENTENCE };
-        let listed = self.listed(place);
+        let is_asked = scene.is_asked && scene.host.name.is_some();
+        let listed = self.listed(place, is_asked);
         let is_list = |it: &&Statement| listed.as_ref().is_some_and(|list| list.1 == it.place);
         for statement in self.before(scene, place).filter(|it| !is_list(it)) {
             if let Some(shown) = self.about(&statement.sentence) {
@@ -726,7 +728,10 @@ pub fn book(
         let place = line.states.place;
         let is_figure = |it: &char| it.is_ascii_digit() || *it == '.';
         let figures = line.states.printed.chars().filter(is_figure).collect();
-        if let Some(first) = known.insert(figures, place.line).filter(|_| !line.idles()) {
+        // The mean of a single row stands right below that.
+        let again = known.insert(figures, place.line);
+        let again = again.filter(|it| !line.idles() && it + 1 < place.line);
+        if let Some(first) = again {
             let why = format!("line {first} says the same: it is quoted again");
             left.push(unplaced(&line.states.printed, &why, place));
             continue;

@@ -16,7 +16,7 @@ use crate::lines::prose::{
     self, BOXES, KINDS, MACHINES, POLLS, RECEIVERS, SENDERS, Sentence, is_in,
 };
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
-use crate::lines::ttcp;
+use crate::lines::{iperf, ttcp};
 
 /// A value, its text, and its place.
 #[derive(Clone, Debug)]
@@ -893,7 +893,17 @@ impl ToolBlock {
             self.stream(&id).report = Some(line);
             return LineTaken::Yes;
         }
-        let (is_server, reverses) = (self.is_server == Some(true), self.reverses());
+        let is_server = self.is_server == Some(true);
+        let reverses = match iperf::role(&id) {
+            Some((_, sends)) => !sends && !is_server,
+            None => self.reverses(),
+        };
+        // The connection has the number alone.
+        if let Some((number, _)) = iperf::role(&id)
+            && let Some(stream) = self.streams.iter_mut().find(|it| it.id == number)
+        {
+            stream.id.clone_from(&id);
+        }
         // A client that receives prints the other end's line first.
         if reverses && line.value.is_receivers == Some(false) {
             self.stream(&id).report = Some(line);
@@ -951,6 +961,9 @@ impl ToolBlock {
     pub fn sends(&self, stream: &StreamLines) -> Option<bool> {
         if stream.id.starts_with("ttcp") {
             return Some(stream.id == ttcp::SENDER);
+        }
+        if let Some((_, sends)) = iperf::role(&stream.id) {
+            return Some(sends);
         }
         // A server whose total is that of the sender was asked to send.
         let total = stream.total().and_then(|it| it.value.is_receivers);

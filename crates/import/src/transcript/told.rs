@@ -593,8 +593,10 @@ impl<'a> Teller<'a> {
         // `I can't tell which state this was in`, right after a test.
         let above = index.checked_sub(2).map(|at| self.statements[at].place);
         let last = self.trials[..before].last();
-        let is_of_it =
-            !statement.sentence.introduces && statement.sentence.has("this that it these those");
+        // `CPU was not recorded in this run`
+        let is_of_it = !statement.sentence.introduces
+            && statement.sentence.has("this that it these those")
+            && !statement.sentence.has("cpu mpstat vmstat");
         if let Some(last) = last.filter(|it| is_of_it && Some(it.place) > above) {
             let all = switch((SwitchScope::All, false), statement, near);
             self.single.push((last.place, open(all)));

@@ -65,19 +65,25 @@ impl PrintedEnd<'_> {
         line.value.datagrams.filter(|[_, total]| *total > 0.0)
     }
 
-    fn print(&self) -> Option<[u64; 4]> {
-        if let Some([lost, total]) = self.datagrams() {
-            return Some([u64::MAX, lost.to_bits(), total.to_bits(), 0]);
+    /// What tells its result from others, and the same of what it says of the other end: a quotation may have either.
+    fn prints(&self) -> Vec<[u64; 4]> {
+        let counted = self
+            .datagrams()
+            .map(|[lost, total]| [u64::MAX, lost.to_bits(), total.to_bits(), 0]);
+        let of = |line: &IntervalLine| {
+            let figures = &line.value;
+            [
+                figures.end.to_bits(),
+                figures.bytes.to_bits(),
+                figures.bits_per_second.to_bits(),
+                u64::from(self.is_udp),
+            ]
+        };
+        let printed = self.stream.total().into_iter().chain(&self.stream.report);
+        match counted {
+            Some(counted) => vec![counted],
+            None => printed.map(of).collect(),
         }
-        let total: &IntervalLine = self.stream.total()?;
-        let figures = &total.value;
-        let rate = figures.bits_per_second.to_bits();
-        Some([
-            figures.end.to_bits(),
-            figures.bytes.to_bits(),
-            rate,
-            u64::from(self.is_udp),
-        ])
     }
 }
 
@@ -133,17 +139,10 @@ pub fn once(ends: Vec<PrintedEnd<'_>>) -> Vec<PrintedEnd<'_>> {
     let mut known: HashMap<[u64; 4], Vec<usize>> = HashMap::new();
     let mut kept: Vec<PrintedEnd> = Vec::new();
     for end in ends {
-        let Some(print) = end.print() else {
-            kept.push(end);
-            continue;
-        };
-        let alike = known.entry(print).or_default();
-        let same = alike
-            .iter()
-            .rev()
-            .take(8)
-            .copied()
-            .find(|at| is_told_again(&kept[*at], &end));
+        let prints = end.prints();
+        let alike = prints.first().and_then(|it| known.get(it));
+        let mut alike = alike.into_iter().flatten().rev().take(8).copied();
+        let same = alike.find(|at| is_told_again(&kept[*at], &end));
         match same {
             Some(at) => {
                 let mut other = end.place;
@@ -155,7 +154,9 @@ pub fn once(ends: Vec<PrintedEnd<'_>>) -> Vec<PrintedEnd<'_>> {
                 kept[at].again.push(other);
             }
             None => {
-                alike.push(kept.len());
+                for print in prints {
+                    known.entry(print).or_default().push(kept.len());
+                }
                 kept.push(end);
             }
         }

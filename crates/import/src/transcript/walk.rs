@@ -844,7 +844,7 @@ impl<'a> Walk<'a> {
     fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
             self.prompt = Some(place);
-            self.looks = matches!(command.tool, Tool::Look | Tool::Sysctl | Tool::Ifconfig);
+            self.looks = command.looks();
             self.tests_nothing = self.looks || command.tool == Tool::Ethtool;
             self.host = TerminalHost {
                 name: command.host.clone(),
