@@ -505,7 +505,7 @@ impl Sentence {
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
         // `"bp on" means: net.core.busy_read=50`
         if let [name, "on", "means", ..] = words[..]
-            && (self.introduces || has("netcorebusypoll netcorebusyread"))
+            && (self.introduces || has("netcorebusypoll netcorebusyread polling"))
             && !is_in(name, OTHERS)
         {
             return Some(String::from(name));
@@ -562,8 +562,7 @@ impl Sentence {
 
     /// The number of the test whose setting it says to be the same: `settings as in run 4`, `same as section 3`.
     pub fn same_as(&self) -> Option<&str> {
-        const BETWEEN: &str =
-            "in for of from run test experiment section round case it was is they were are";
+        const BETWEEN: &str = "in for of from run test experiment section round case entry step it was is they were are";
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let as_in = words.iter().position(|it| is_in(it, "as like"))?;
         let mut rest = words[as_in + 1..]
@@ -594,7 +593,8 @@ impl Sentence {
 
     /// Whether it says that something is the other way round.
     pub fn turns_round(&self) -> bool {
-        self.has_any("other way|other way round|other way around|other direction|opposite direction|reverse direction|turned round|turned around")
+        self.has("reversed backwards")
+            || self.has_any("other way|other way round|other way around|other direction|opposite direction|reverse direction|turned round|turned around")
     }
 
     /// Whether it may say in words that are not understood that the next test runs another way.
@@ -622,8 +622,8 @@ impl Sentence {
             || self.has_any("mine at|mine for|mine from|worth mine|here is mine|mine are")
     }
 
-    /// Whether settings may be others from here on.
-    pub fn moves(&self) -> bool {
+    /// Whether settings may be others from here on; `are_alike` if those of all hosts are.
+    pub fn moves(&self, are_alike: bool) -> bool {
         const STOCK: &str = "stock default defaults baseline standard vanilla";
         const NUMBERS: &str = "i ii iii iv v vi 1 2 3 4 5 6 7 8 9";
         let is_stock = |it: &String| is_in(it.trim(), STOCK);
@@ -634,8 +634,11 @@ impl Sentence {
         let is_like = is_numbered || self.has_any("same as in|like in|as in") && !is_drawn;
         is_like
             || self.has_any(MOVES)
-            || self.turns_round()
-                && !self.has("sends send sending receives direction pushes traffic client server")
+            || !are_alike
+                && self.turns_round()
+                && !self.has(
+                    "sends send sending receives direction pushes traffic client server same r",
+                )
             || self.introduces && self.clauses.iter().any(is_stock)
     }
 
@@ -730,7 +733,10 @@ impl Sentence {
 
     /// Whether it says what `on` or `off` stands for.
     pub fn defines_states(&self) -> bool {
-        self.has_any("on means|off means|on always means|off always means|on on this page means")
+        let words: Vec<&str> = self.words.split_whitespace().collect();
+        let means = words.iter().position(|it| *it == "means");
+        let before = means.map(|at| &words[at.saturating_sub(4)..at]);
+        before.is_some_and(|it| it.iter().any(|it| is_in(it, "on off")))
     }
 
     /// Whether it says what words mean or how something is done, and not what was done.
@@ -889,7 +895,8 @@ pub fn parts(text: &str) -> NamedParts {
         let is_group = is_in(word, "all two each every pair") && (is_in(next, MACHINES) || is_them);
         let is_value = next.bytes().all(|it| it.is_ascii_digit()) && !next.is_empty();
         let is_none = *word == "nothing" && is_in(near(1), POLLS);
-        let is_here = *word == "here" && is_in(near(1), "and or") && near(2) == "there";
+        let is_here = *word == "here" && is_in(near(1), "and or") && near(2) == "there"
+            || *word == "any" && near(1) == "place";
         is_group || is_none || is_here || is_in(word, ALL) && !is_in(next, NOT_HOSTS) && !is_value
     });
     NamedParts {

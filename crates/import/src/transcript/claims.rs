@@ -299,7 +299,8 @@ impl<'a> Reader<'a> {
         }
         // A reboot turns nothing on.
         let is_off = self.last == [(SwitchScope::All, false)];
-        let moves = sentence.moves() && !(is_off && sentence.has("rebooted"));
+        let are_alike = matches!(self.last[..], [(SwitchScope::All, _)]);
+        let moves = sentence.moves(are_alike) && !(is_off && sentence.has("rebooted"));
         let is_open = claims.is_empty() && !keeps && (is_topic || moves);
         (!is_open).then_some(claims)
     }
@@ -317,7 +318,11 @@ impl<'a> Reader<'a> {
         let all = || (modes[0] == modes[1]).then(|| vec![(SwitchScope::All, modes[0])]);
         let ends = self.ends_told.clone();
         let claims = ends.map(|ends| ends.into_iter().zip(modes).collect());
-        Some(claims.or_else(all))
+        let claims: Option<Vec<Claim>> = claims.or_else(all);
+        if let Some(claims) = &claims {
+            self.last.clone_from(claims);
+        }
+        Some(claims)
     }
 
     /// Keeps the only host that a sentence names; `it` in the next one is that.
@@ -586,8 +591,9 @@ impl<'a> Reader<'a> {
         let sentence = reading.sentence;
         let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
         let bare = self.without_hosts(clause);
-        let is_bare =
-            is_label && self.knows_polling && (self.tells_states || self.is_of_states(sentence));
+        let is_of_states = self.is_of_states(sentence);
+        let is_bare = self.knows_polling
+            && (self.tells_states && (is_label || is_of_states) || is_label && is_of_states);
         // `so now it's on at the two ends`
         let is_it = self.knows_polling
             && clause

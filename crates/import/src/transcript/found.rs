@@ -257,10 +257,19 @@ impl HostNames {
             if self.looked_for.len() < Self::LOOKED_FOR_MAX {
                 // As words of a sentence are.
                 let small = name.to_ascii_lowercase();
-                let parts: Vec<&str> = small
-                    .split(|it: char| !it.is_ascii_alphanumeric())
-                    .filter(|it| !it.is_empty())
-                    .collect();
+                let parts = small.split(|it: char| !it.is_ascii_alphanumeric());
+                let parts: Vec<&str> = parts.filter(|it| !it.is_empty()).collect();
+                // `f1` is sin-f1, if no other name ends so.
+                if let [.., _, short] = parts[..]
+                    && is_short_name(short)
+                {
+                    let ends = |it: &&String| it.ends_with(&format!("-{short}"));
+                    if self.small.iter().filter(ends).count() == 1 {
+                        self.call(short, name);
+                    } else {
+                        self.looked_for.retain(|it| it.0 != short);
+                    }
+                }
                 self.looked_for.push((parts.join(" "), String::from(name)));
             }
         }
@@ -597,6 +606,12 @@ impl HostNames {
                 .push((String::from(kind), String::from(name)));
         }
     }
+}
+
+/// Whether the end of a name may stand for the name: it has a letter and a number.
+fn is_short_name(end: &str) -> bool {
+    end.starts_with(|it: char| it.is_ascii_alphabetic())
+        && end.ends_with(|it: char| it.is_ascii_digit())
 }
 
 /// An empty trial of a tool.

@@ -331,6 +331,10 @@ fn by_direction(
         let other = |it: &String| other_of(it, author);
         let way = leading(statements, &trial.place, told).find_map(|it| {
             let way = direction(&it.sentence, hosts, &other);
+            // `Forward direction again:`
+            let is_new = before.last().is_none_or(|last| last.place < it.place);
+            let is_forward = is_new && it.sentence.has("forward forwards");
+            let way = way.or_else(|| first_way(before, author, authors).filter(|_| is_forward));
             way.or_else(|| {
                 let last = last.filter(|_| it.sentence.turns_round())?;
                 is_turned = true;
@@ -377,6 +381,17 @@ fn by_direction(
             end.clone_from(name);
         }
     }
+}
+
+/// Which way an author's first test ran that names both ends.
+fn first_way(
+    before: &[ImportedTrial],
+    author: &str,
+    authors: &Authors,
+) -> Option<[Option<String>; 2]> {
+    let mut own = before.iter().filter(|it| authors.of(&it.place) == author);
+    let first = own.find(|it| !is_open(&it.sender) && !is_open(&it.receiver))?;
+    Some([first.sender.clone(), first.receiver.clone()])
 }
 
 /// The sentences since a place that lead to a test, the nearest first, then the heading above it.
@@ -503,7 +518,11 @@ fn by_repetition(
             let sentence = &it.sentence;
             let mut named = hosts.named_in(&sentence.words).into_iter();
             let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
-            is_other || sentence.may_turn() || sentence.run_number().is_some()
+            // `So I repeated run 2`
+            let is_head = sentence.kind == SentenceKind::Heading
+                || sentence.kind == SentenceKind::Plain && sentence.names_run();
+            let is_of_other = sentence.run_number().is_some() && !is_head;
+            is_other || is_of_other || sentence.may_turn()
         };
         let mut lead = statements[from..until].iter().rev().take(LEAD);
         if !lead.any(parts) && !is_foreign(statements, trial) {

@@ -397,7 +397,8 @@ impl<'a> Teller<'a> {
             let mut words = it.sentence.words.split_whitespace();
             let is_one = |it: Option<&str>| it == Some(number);
             let first = words.next();
-            let is_run = first.is_some_and(|it| is_in(it, "run test round section case"));
+            let is_run =
+                first.is_some_and(|it| is_in(it, "run test round section case entry step"));
             let next = words.next();
             // `2) oak polls`, and not `2.4 Run 7`.
             let is_part = next.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
@@ -510,7 +511,8 @@ impl<'a> Teller<'a> {
         let next = self.trials.get(before).map(|it| it.place);
         let set = self.commands.partition_point(|it| it < place);
         let set = self.commands.get(set).zip(next.as_ref());
-        let is_set = sentence.introduces && !sentence.moves() && set.is_some_and(|it| it.0 < it.1);
+        let is_set =
+            sentence.introduces && !sentence.moves(false) && set.is_some_and(|it| it.0 < it.1);
         let after = self.statements.get(index + LEAD);
         let is_last = after.is_none_or(|it| next.is_some_and(|next| it.place > next));
         let is_head = sentence.introduces || sentence.kind == SentenceKind::Heading;
@@ -519,7 +521,9 @@ impl<'a> Teller<'a> {
 
     /// Leaves the tests before open if a sentence takes back what is said of them, and not of which.
     fn retract(&mut self, statement: &Statement, before: usize, is_of_any: bool) {
-        let is_of_any = is_of_any && !statement.sentence.retracts_screens();
+        let is_of_any = is_of_any
+            && !statement.sentence.retracts_screens()
+            && !statement.sentence.has_any("correction below");
         if is_of_any && statement.sentence.has_any(RETRACTS) {
             // Of the tests since the last command.
             let last = self.commands.partition_point(|it| *it < statement.place);
@@ -536,8 +540,23 @@ impl<'a> Teller<'a> {
                 (it.place, open(all))
             };
             let file = file.filter(|it| is_own(it));
+            // `I typed em1, the wrong interface. So oak was polling in test 5.`
+            let named = self
+                .next_named(statement)
+                .and_then(|it| nth_test(self.trials, it));
+            let named = named.map(|at| self.trials[at].test);
+            let file = file.filter(|it| named.is_none_or(|named| it.test == named));
             self.single.extend(file.take(RETRACTED_MAX).map(open));
         }
+    }
+
+    /// The number of the test that a sentence or the next one names.
+    fn next_named(&self, statement: &Statement) -> Option<usize> {
+        let from = self
+            .statements
+            .partition_point(|it| it.place < statement.place);
+        let mut near = self.statements[from..].iter().take(LEAD);
+        near.find_map(|it| it.sentence.run_number().map(|it| it.0))
     }
 
     /// Leaves open the tests that a sentence tells of, each with another setting.
