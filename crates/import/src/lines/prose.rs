@@ -71,7 +71,7 @@ pub const RECEIVERS: &str = "receiver server receiving sink target rx listener r
 const ALL: &str = "both everywhere anywhere nobody neither either";
 /// Words after `all`, `two`, `each` and `every` that make them a group of hosts, and after `both` that do not.
 pub const MACHINES: &str = "machines machine boxes box boards board hosts host ends end sides side computers pcs nodes units unit devices";
-const NOT_HOSTS: &str = "sysctls variables knobs values settings directions streams interfaces ports cards runs tests cases protocols";
+const NOT_HOSTS: &str = "files sysctls variables knobs values settings directions streams interfaces ports cards runs tests cases protocols";
 /// Words after `all three` that leave it a group of hosts.
 const OF_GROUPS: &str = "on at with in of poll polled polling stay";
 /// Marks that end a clause, and words that begin one.
@@ -79,7 +79,7 @@ const CUTS: [char; 6] = [',', ';', ':', '(', ')', '/'];
 const JOINTS: &str = "and but while whereas so because";
 /// Phrases of a writer who does not know, either.
 pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
-    forgot to note|forgot to write|forgot to mark|did not note|didn t note|    nothing running|nobody knows|nobody remembers|where to where|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
+    without writing down|found out any more|forgot to note|forgot to write|forgot to mark|did not note|didn t note|    nothing running|nobody knows|nobody remembers|where to where|can not tell|cannot tell|can t tell|not remember|don t remember|do not ask me|\
     don t ask me|did not write|didn t write|did not say|tells neither|says neither|gives neither|no longer know|no longer sure|not certain|not recorded|lost track|\
     can t remember|cannot remember|not recall|t recall|not mention|t mention|not say which|not say what|not say how|\
     not say whether|not say where|can t assign|cannot assign|no word|not a word|without a word|without any word|without any words|keine ahnung|not noted|wasn t noted|\
@@ -101,8 +101,7 @@ pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong wind
     not really on|was not really|in fact|wrongly|after all|errata|erratum|in reality|was not polling|were not polling|\
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
 /// Phrases of the host that was shown last.
-pub const SAME_HOST: &str =
-    "of it|on it|same place|same box|same machine|same host|same window|same terminal|same shell";
+pub const SAME_HOST: &str = "of it|on it|top there|there at the same time|top there said|same place|same box|same machine|same host|same window|same terminal|same shell";
 /// Phrases of what holds in all tests, and those that make a sentence one that says so.
 pub const LASTING: &str = "ever|never|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
@@ -138,6 +137,9 @@ pub const BOXES: &str = "router gateway firewall bridge";
 pub const LISTINGS: &str = "listing figure fig table example output screen";
 /// Words before the number or the letter of a test.
 const RUNS: &str = "run runs test tests try case";
+
+/// Phrases of another test.
+pub const ONE_MORE: &str = "one more|another run|another test|another transfer|last one";
 
 /// Words after `on` that name no host.
 const NO_HOSTS: &str = "the it this that both all each linux freebsd netbsd openbsd debian ubuntu off one two side box \
@@ -348,7 +350,9 @@ impl Sentence {
         let asks = text.ends_with('?');
         let introduces = text.trim_end_matches([' ', '*', '_', '`']).ends_with(':');
         let bullet = text.trim_start_matches(['*', ' ']);
-        let is_marked = CONCLUSIONS.split(' ').any(|mark| bullet.starts_with(mark));
+        // `^ Run ^ Rate ^` is the head of a table.
+        let is_table = text.len() > 1 && text.starts_with('^') && text.ends_with('^');
+        let is_marked = CONCLUSIONS.split(' ').any(|mark| bullet.starts_with(mark)) && !is_table;
         let mut letters = text.split(|it: char| !it.is_ascii_alphabetic());
         let least = match mark {
             SentenceMark::Heading | SentenceMark::Row => 1,
@@ -493,7 +497,8 @@ impl Sentence {
 
     /// Whether it is of something that ran in no test of the text.
     pub fn is_elsewhere(&self) -> bool {
-        self.has_any(ELSEWHERE) || self.clauses.iter().any(|it| it == " idle ")
+        self.has_any(ELSEWHERE) && !self.has_any("same run|same test")
+            || self.clauses.iter().any(|it| it == " idle ")
     }
 
     /// The words by which it says that the text calls polling: `Timer mode means that the card is polled`.
@@ -593,7 +598,7 @@ impl Sentence {
 
     /// Whether it says that something is the other way round.
     pub fn turns_round(&self) -> bool {
-        self.has("reversed backwards")
+        self.has("reversed backward backwards")
             || self.has_any("other way|other way round|other way around|other direction|opposite direction|reverse direction|turned round|turned around")
     }
 
@@ -743,6 +748,7 @@ impl Sentence {
     pub fn defines(&self) -> bool {
         self.has_any("is switched with|is switched by|is turned on with|is turned on by|is enabled with|is enabled by|stands for|stand for")
             || self.is_how()
+            || self.has_any("is switched|is turned on|is enabled") && self.has_any("with sysctl|by sysctl|with ifconfig|by ifconfig")
             || ["check that", "note that", "make sure", "remember that"].iter().any(|it| self.find(it) == Some(0))
             || self.has("means mean")
                 && !self.has_any("which means|that means|this means|it means")
@@ -929,7 +935,8 @@ pub fn state_alone(clause: &str) -> Option<bool> {
     const PLAIN: &str = "and but now then so here test run case setup config has have had it its is are was were stays stay \
         stayed remains keeps kept left set value values knob knobs sysctl sysctls at to of in the two a both still again back also too as well does do did t only";
     const STATES: &str = "on yes with enabled enable active 1";
-    const NOT: &str = "off no without not doesn don isn wasn disabled disable inactive never 0";
+    const NOT: &str =
+        "off no nothing without not doesn don isn wasn disabled disable inactive never 0";
     let words: Vec<&str> = clause.split_whitespace().collect();
     let is_end = |it: &str| {
         it == "@"

@@ -152,6 +152,8 @@ struct Reading<'s> {
     is_known: bool,
     /// Whether it is of a test before.
     is_past: bool,
+    /// Whether it stands right before one.
+    leads: bool,
 }
 
 impl<'s> Reading<'s> {
@@ -172,6 +174,7 @@ impl<'s> Reading<'s> {
             is_label: true,
             is_known: true,
             is_past: false,
+            leads: false,
         }
     }
 
@@ -254,7 +257,7 @@ impl<'a> Reader<'a> {
             return said;
         }
         let mut reading = Reading::of(sentence, self.scopes(&sentence.words, "").0);
-        reading.is_past = is_single;
+        (reading.is_past, reading.leads) = (is_single, leads);
         for clause in &sentence.clauses {
             self.clause(&mut reading, clause);
         }
@@ -294,7 +297,9 @@ impl<'a> Reader<'a> {
         if !claims.is_empty() && !is_torn {
             self.last.clone_from(&claims);
         }
-        if (!claims.is_empty() || !is_topic) && !sentence.asks {
+        let is_of_one = self.hosts.named_in(&sentence.words).len() == 1;
+        let cannot = claims.is_empty() && is_of_one && sentence.has_any(CANNOT);
+        if (!claims.is_empty() || !is_topic || cannot) && !sentence.asks {
             self.add_untouched(sentence, &mut claims);
         }
         // A reboot turns nothing on.
@@ -354,6 +359,8 @@ impl<'a> Reader<'a> {
             [(scope, true)] if is_bare && Some(scope) == self.alone.as_ref() => {
                 Some(SwitchScope::All)
             }
+            // `oak without:`, and then `oak with:`
+            [(scope, true)] if self.last == [(scope.clone(), false)] => None,
             [(scope, true)] if !is_change => self
                 .other(scope)
                 .filter(|it| !self.is_kept(sentence, it))
@@ -404,6 +411,11 @@ impl<'a> Reader<'a> {
         let cannot = phrase.and_then(|at| {
             let before = &sentence.words[..=at];
             let named = self.hosts.named_in(before);
+            // `fed from the desktop that cannot poll`
+            let of = before.strip_suffix(" that ");
+            let own = of.and_then(|it| it.rsplit(' ').next());
+            let is_own = own.is_none_or(|it| !self.hosts.named_in(&format!(" {it} ")).is_empty());
+            is_own.then_some(())?;
             let last = named
                 .iter()
                 .max_by_key(|it| before.rfind(&it.to_ascii_lowercase()))?;
@@ -592,8 +604,11 @@ impl<'a> Reader<'a> {
         let is_label = sentence.introduces || sentence.kind == SentenceKind::Heading;
         let bare = self.without_hosts(clause);
         let is_of_states = self.is_of_states(sentence);
+        let is_number = |it: u8| it.is_ascii_digit();
+        let leads = reading.leads && !sentence.words.bytes().any(is_number);
         let is_bare = self.knows_polling
-            && (self.tells_states && (is_label || is_of_states) || is_label && is_of_states);
+            && (is_of_states && (self.tells_states || is_label || leads)
+                || self.tells_states && is_label);
         // `so now it's on at the two ends`
         let is_it = self.knows_polling
             && clause

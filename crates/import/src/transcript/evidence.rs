@@ -119,7 +119,15 @@ impl Context<'_> {
             phrases.extend(["s top", "during", "while"].map(|it| format!("{small} {it}")));
             phrases.iter().any(|it| sentence.find(it).is_some())
         };
-        let shown = named.iter().find(at).filter(|_| named.len() > 1);
+        // `oak in the first half (elm sends):`
+        let first = sentence.clauses.first().map_or("", String::as_str);
+        let is_one = sentence.introduces && !sentence.has("then both");
+        let begins = |it: &&&str| {
+            let name = format!(" {} ", it.to_ascii_lowercase());
+            is_one && first.starts_with(&name) && self.hosts.named_in(first) == [**it]
+        };
+        let shown = named.iter().find(at).or(named.iter().find(begins));
+        let shown = shown.filter(|_| named.len() > 1);
         match (&named[..], shown) {
             ([one], _) | ([_, _, ..], Some(one)) => Some(Shown::Host(String::from(*one))),
             ([_, _, ..], None) => None,
@@ -216,7 +224,8 @@ impl Context<'_> {
             }
             named.sort_by_key(|it| it.0);
             let is_list = named.len() > 1 && named.len() == before + after;
-            let is_ordered = sentence.has(ORDER) || sentence.introduces && !is_asked;
+            let is_ordered =
+                sentence.has(ORDER) || sentence.introduces && !is_asked && statement.place < *place;
             (is_list && is_ordered).then(|| (named.swap_remove(before).1, statement.place))
         })
     }
@@ -254,7 +263,9 @@ impl Context<'_> {
         let is_asked = scene.is_asked && scene.host.name.is_some();
         let listed = self.listed(place, is_asked);
         let is_list = |it: &&Statement| listed.as_ref().is_some_and(|list| list.1 == it.place);
-        for statement in self.before(scene, place).filter(|it| !is_list(it)) {
+        // `oak, before and with polling, in the same order`
+        let is_order = |it: &&Statement| is_list(it) || it.sentence.has("order");
+        for statement in self.before(scene, place).filter(|it| !is_order(it)) {
             if let Some(shown) = self.about(&statement.sentence) {
                 let text = "the text before it names the host";
                 found.push((shown, reason(weight, text, statement.place)));

@@ -873,7 +873,13 @@ impl ToolBlock {
         let mut known = self.streams.iter().filter_map(|it| it.connected.as_ref());
         let is_mirrored = known.any(|it| it.local == connected.peer && it.peer == connected.local);
         let is_full = self.streams.len() >= STREAMS_MAX;
-        is_mirrored || is_full || (self.is_over() && !self.takes_turns())
+        let ways: HashSet<bool> = self
+            .streams
+            .iter()
+            .filter_map(|it| self.sends(it))
+            .collect();
+        let is_done = !self.takes_turns() || ways.len() == 2;
+        is_mirrored || is_full || self.is_over() && is_done
     }
 
     pub fn connect(&mut self, connected: ConnectedLine) {

@@ -33,7 +33,7 @@ use nicpoll_model::{
 };
 use thiserror::Error;
 
-use crate::lines::prose::{KINDS, has_between, is_in};
+use crate::lines::prose::{self, KINDS, has_between, is_in};
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
@@ -158,7 +158,10 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
         let after = walked.statements.partition_point(|it| it.place <= *first);
         let between = walked.statements[after..].iter();
         let mut between = between.take_while(|it| it.place < *last);
-        let is_next = between.any(|it| it.sentence.names_run() || it.sentence.is_numbered());
+        let is_next = between.any(|it| {
+            let sentence = &it.sentence;
+            sentence.names_run() || sentence.is_numbered() || sentence.has_any(prose::ONE_MORE)
+        });
         let after = walked.switches.partition_point(|it| it.place <= *first);
         let set = walked.switches[after..].iter();
         let mut set = set.take_while(|it| it.place < *last);

@@ -334,7 +334,7 @@ fn by_direction(
             // `Forward direction again:`
             let is_new = before.last().is_none_or(|last| last.place < it.place);
             let is_forward = is_new && it.sentence.has("forward forwards");
-            let way = way.or_else(|| first_way(before, author, authors).filter(|_| is_forward));
+            let way = way.or_else(|| is_forward.then(|| first_way(before, author, authors))?);
             way.or_else(|| {
                 let last = last.filter(|_| it.sentence.turns_round())?;
                 is_turned = true;
@@ -389,7 +389,8 @@ fn first_way(
     author: &str,
     authors: &Authors,
 ) -> Option<[Option<String>; 2]> {
-    let mut own = before.iter().filter(|it| authors.of(&it.place) == author);
+    let own = before.iter().take(LEARNT_MAX);
+    let mut own = own.filter(|it| authors.of(&it.place) == author);
     let first = own.find(|it| !is_open(&it.sender) && !is_open(&it.receiver))?;
     Some([first.sender.clone(), first.receiver.clone()])
 }

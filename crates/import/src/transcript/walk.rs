@@ -170,12 +170,19 @@ impl<'a> Walk<'a> {
             }
             walk.speaks(&anchor, place);
             walk.step(&anchor, place);
-            if matches!(&anchor.seen, Seen::Command(command) if command.is_prompted) {
+            if let Seen::Command(command) = &anchor.seen
+                && command.is_prompted
+            {
                 // The rest of the line is the command's, such as `| head`.
                 let rest = plain.bytes[walk.prose_from..].iter();
                 let rest = rest.take_while(|it| **it != b'\n').count();
                 let line = &plain.bytes[walk.prose_from..walk.prose_from + rest];
                 let line = String::from_utf8_lossy(line);
+                // `now oak# ifconfig em0 polling, and elm stays on interrupts`
+                let sets = matches!(command.tool, Tool::Ifconfig | Tool::Sysctl);
+                if sets && line.starts_with([',', '.']) {
+                    return;
+                }
                 if line.contains("or -polling") {
                     walk.switch(None, None, false, place);
                 }
@@ -624,9 +631,10 @@ impl<'a> Walk<'a> {
                 }
             }
             Seen::Reverse => {
-                if let Some(block) = &mut self.block {
-                    block.is_reversed = true;
+                if self.block.as_ref().is_some_and(ToolBlock::is_over) {
+                    self.end_block();
                 }
+                self.open(place).is_reversed = true;
             }
             Seen::Connected(connected) => self.connected(connected, place),
             Seen::Report(id) => {
