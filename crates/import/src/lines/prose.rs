@@ -399,8 +399,6 @@ impl Sentence {
     pub fn run_number(&self) -> Option<(usize, bool)> {
         const ORDINALS: &str = "first second third fourth fifth sixth seventh eighth ninth";
         const OF: &str = "for in of during from";
-        // `the second one` may count from anywhere.
-        const NONE: &str = "one time place half window terminal shell tab minute minutes seconds column line screen";
         let words: Vec<&str> = self.words.split_whitespace().collect();
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         // `29 % less than in run 1` is of another.
@@ -416,8 +414,8 @@ impl Sentence {
             match ORDINALS.split(' ').position(|ordinal| ordinal == *it) {
                 Some(ordinal) => {
                     let is_of = word(at.checked_sub(1)) == "the" && is_of(at.checked_sub(2));
-                    // `the second of these two` counts from anywhere, too.
-                    let is_run = is_in(next, RUNS) || is_of && !is_in(next, NONE) && next != "of";
+                    // `the second one`, or `the second of these two`, counts from anywhere.
+                    let is_run = is_in(next, RUNS);
                     let number = if is_list { 0 } else { ordinal + 1 };
                     is_run.then_some((number, is_of))
                 }

@@ -404,7 +404,6 @@ impl HostNames {
         for (at, kind) in words.iter().enumerate().filter(|it| is_in(it.1, KINDS)) {
             let is_own = at > 0 && is_in(words[at - 1], "a my our");
             let mut after = words[at + 1..].iter();
-            let link = after.clone().next().is_some_and(|it| is_in(it, LINKS));
             let after = after.find(|it| !is_in(it, LINKS));
             let before = at.checked_sub(3).map(|at| &words[at]);
             // `rtr is our router`; `corsair, my ubuntu desktop` has one word more.
@@ -412,7 +411,7 @@ impl HostNames {
             let mut near = near.filter(|it| is_in(words[it + 1], "my our"));
             let before = before.filter(|_| is_own && words[at - 2] == "is");
             let before = before.or(near.next().map(|it| &words[it]));
-            if let Some(name) = name(after.filter(|_| is_own || link)).or(name(before)) {
+            if let Some(name) = name(after).or(name(before)) {
                 kinds.add(kind, name);
             }
         }

@@ -486,13 +486,13 @@ fn standing(
     statements.iter().zip(&ways).filter_map(of).collect()
 }
 
-/// Whether what leads to a test says that it is another's, that the writer does not know, or that it is of no test.
+/// Whether what leads to a test says that it is another's, or that the writer does not know.
 fn is_foreign(statements: &[Statement], trial: &ImportedTrial) -> bool {
     let until = statements.partition_point(|it| it.place < trial.place);
     let mut lead = statements[..until].iter().rev().take(LEAD).enumerate();
     lead.any(|(at, Statement { sentence, .. })| {
         let is_others = sentence.has(OTHERS) || sentence.is_mine();
-        at < NEAR && is_others || sentence.doubts() || sentence.is_elsewhere()
+        at < NEAR && is_others || sentence.doubts()
     })
 }
 

@@ -35,7 +35,6 @@ struct EndState {
     place: SourcePlace,
     is_said: bool,
     is_told: bool,
-    is_lasting: bool,
 }
 
 /// All settings in the text, by host.
@@ -149,7 +148,6 @@ impl<'a> HostSettings<'a> {
             place: switch.place,
             is_said: matches!(switch.scope, SwitchScope::Host(_)),
             is_told: switch.is_told && switch.scope != SwitchScope::All,
-            is_lasting: switch.is_lasting,
         };
         said.map(state).or_else(|| {
             let scope = scope?;
@@ -245,7 +243,6 @@ impl<'a> HostSettings<'a> {
             .iter()
             .flatten()
             .any(|it| it.is_polling != Some(false));
-        let is_none = is_any || ends.contains(&None);
         let is_unnamed = ends.contains(&None);
         // What was said of all before the box's own setting is of the box.
         let is_of_box = |at: SourcePlace| {
@@ -253,10 +250,10 @@ impl<'a> HostSettings<'a> {
             self.is_routed && !is_unnamed && ends.all(|it| !it.is_said && it.place < at)
         };
         match self.box_in_between(ends, place) {
-            Some((at, polls)) if is_of_box(at) || polls && !is_none && self.is_routed => {
+            Some((at, polls)) if is_of_box(at) || polls && !is_any && self.is_routed => {
                 return said(name(polls), false, at);
             }
-            Some((_, true)) if !is_none => return nothing,
+            Some((_, true)) if !is_any => return nothing,
             None if self.is_elsewhere(ends, place).is_some_and(is_of_box) => return nothing,
             _ => {}
         }
@@ -275,7 +272,6 @@ impl<'a> HostSettings<'a> {
                 // The text knows two ends, and does not tell it of the other one.
                 Some(true) if one.is_told || ends.iter().all(is_named) => nothing,
                 Some(was) if self.is_other_since(was, &one.place, place) => nothing,
-                Some(false) if one.is_lasting => nothing,
                 Some(is_polling) => said(name(is_polling), false, one.place),
                 None => nothing,
             },

@@ -174,12 +174,11 @@ fn is_told_again(known: &PrintedEnd, end: &PrintedEnd) -> bool {
     if hosts.0.is_some() && hosts.1.is_some() && hosts.0 != hosts.1 {
         return false;
     }
-    let is_next = known.place.file == end.place.file && end.index == known.index + 1;
     // A quotation may leave out the banner and the connection.
     let is_cut = end.block.banners.is_empty() && end.stream.connected.is_none();
     let words = |it: &PrintedEnd| it.block.command.as_ref().map(|it| it.words.clone());
     match (known.block.is_bare(), end.block.is_bare()) {
-        (false, false) => is_cut && (!is_next || end.block.is_quoted) && words(known) == words(end),
+        (false, false) => is_cut && end.block.is_quoted && words(known) == words(end),
         // Lines picked out of a text follow each other; a repetition is elsewhere.
         (true, true) => end.block.is_quoted,
         _ => end.block.is_quoted || known.block.is_bare(),
