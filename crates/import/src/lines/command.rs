@@ -253,6 +253,14 @@ fn arguments(cursor: &mut Cursor, tool: Tool, max: usize) -> Vec<String> {
             cursor.at = before;
             break;
         };
+        // A sentence ends behind `ifconfig em0 polling.`
+        if matches!(tool, Tool::Ifconfig | Tool::Sysctl)
+            && let Some(last) = word.strip_suffix('.')
+        {
+            words.push(String::from(last));
+            cursor.at -= 1;
+            break;
+        }
         words.push(word);
     }
     words

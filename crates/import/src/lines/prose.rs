@@ -720,6 +720,11 @@ impl Sentence {
         self.has_any("on and off is|on and off with|on and off by")
     }
 
+    /// Whether it says what a word means, or how something is done.
+    pub fn explains(&self) -> bool {
+        self.has("means mean") || self.is_how()
+    }
+
     /// Whether it begins a judgement of all tests, or advice.
     pub fn concludes(&self) -> bool {
         const ADVICE: &str = "decision conclusion conclusions summary recommendation recommendations advice lesson verdict";

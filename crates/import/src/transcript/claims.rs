@@ -605,7 +605,8 @@ impl<'a> Reader<'a> {
         let bare = self.without_hosts(clause);
         let is_of_states = self.is_of_states(sentence);
         let is_number = |it: u8| it.is_ascii_digit();
-        let leads = reading.leads && !sentence.words.bytes().any(is_number);
+        let leads =
+            (reading.leads || sentence.parts().all) && !sentence.words.bytes().any(is_number);
         let is_bare = self.knows_polling
             && (is_of_states && (self.tells_states || is_label || leads)
                 || self.tells_states && is_label);

@@ -17,7 +17,7 @@ use crate::transcript::found::{
     Authors, CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
 use crate::transcript::setting::HostSettings;
-use crate::transcript::told::nth_test;
+use crate::transcript::told::{headed, nth_test};
 
 /// By how much the best reading must win, and the least weight that it needs.
 const MARGIN: i32 = 2;
@@ -562,8 +562,13 @@ impl Screen<'_> {
         // Who writes again counts from the start of the post.
         let post = context.authors.post(&place);
         let of_post = &trials[trials.partition_point(|it| it.place < post)..];
-        if let Some(one) = numbers.next().map(|it| nth_test(of_post, it)) {
-            let is_it = one.is_some_and(|one| of_post[one].test == trials[at].test);
+        let of = |number: usize| {
+            let head = headed(context.statements, trials, &place, &number.to_string());
+            let head = head.and_then(|it| trials.get(it));
+            head.or(nth_test(of_post, number).map(|it| &of_post[it]))
+        };
+        if let Some(one) = numbers.next().map(of) {
+            let is_it = one.is_some_and(|one| one.test == trials[at].test);
             add(is_it, "the text before it numbers the test");
         }
         let listings = sentences().flat_map(|it| {

@@ -60,7 +60,9 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     by_direction(trials, statements, &other, (hosts, authors));
     by_server(trials, statements, hosts, (authors, is_reversed));
     by_agreement(trials, statements, (&named, hosts), authors);
-    by_repetition(trials, statements, (hosts, authors));
+    let reversed = found.blocks.iter().filter(|it| it.reverses());
+    let reversed: HashSet<u64> = reversed.map(|it| it.place.start_byte).collect();
+    by_repetition(trials, statements, (hosts, authors), &reversed);
     // Nobody sends to itself: then neither is known.
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
     for trial in trials.iter_mut().filter(is_one) {
@@ -497,11 +499,12 @@ fn is_foreign(statements: &[Statement], trial: &ImportedTrial) -> bool {
 }
 
 /// Names the ends of trials that tell nothing as those of the test before, if nothing that stands between them names
-/// another host or author, doubts, or turns round.
+/// another host or author, doubts, or turns round. Whether one behind a `-R` (`reversed`) had that, too, is not known.
 fn by_repetition(
     trials: &mut [ImportedTrial],
     statements: &[Statement],
     (hosts, authors): (&HostNames, &Authors),
+    reversed: &HashSet<u64>,
 ) {
     for at in 1..trials.len() {
         let (before, rest) = trials.split_at_mut(at);
@@ -526,6 +529,11 @@ fn by_repetition(
             is_other || is_of_other || sentence.may_turn()
         };
         let mut lead = statements[from..until].iter().rev().take(LEAD);
+        // `and -R again:`
+        let is_reversed = reversed.contains(&last.place.start_byte);
+        if is_reversed && !lead.clone().any(|it| it.sentence.has("r same")) {
+            continue;
+        }
         if !lead.any(parts) && !is_foreign(statements, trial) {
             [trial.sender, trial.receiver] = ends.map(Clone::clone);
         }

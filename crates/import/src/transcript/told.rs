@@ -393,22 +393,7 @@ impl<'a> Teller<'a> {
         before: usize,
     ) -> Option<Vec<Claim>> {
         let number = sentence.same_as()?;
-        let is_headed = |it: &&Statement| {
-            let mut words = it.sentence.words.split_whitespace();
-            let is_one = |it: Option<&str>| it == Some(number);
-            let first = words.next();
-            let is_run =
-                first.is_some_and(|it| is_in(it, "run test round section case entry step"));
-            let next = words.next();
-            // `2) oak polls`, and not `2.4 Run 7`.
-            let is_part = next.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
-            is_one(first) && !is_part || is_run && is_one(next)
-        };
-        let here = self.statements.partition_point(|it| it.place < *place);
-        let above = self.statements[..here].iter().rev().take(ABOVE_MAX);
-        let mut heads = above.filter(|it| it.place.file == place.file);
-        let head = heads.find(is_headed);
-        let of = head.map(|it| self.trials.partition_point(|trial| trial.place < it.place));
+        let of = headed(self.statements, self.trials, place, number);
         let of = of.or_else(|| nth_test(&self.trials[..before], number.parse().ok()?));
         let trial = self.trials[..before].get(of?)?;
         let claim = |host: &String, is_box: bool| {
@@ -708,6 +693,30 @@ fn referred(sentence: &Sentence, trials: &[ImportedTrial]) -> Option<usize> {
         return Some(0);
     }
     nth_test(trials, sentence.run_number()?.0)
+}
+
+/// The first trial below the last sentence above a place that begins with a number, or with a test of that number.
+pub fn headed(
+    statements: &[Statement],
+    trials: &[ImportedTrial],
+    place: &SourcePlace,
+    number: &str,
+) -> Option<usize> {
+    let is_head = |it: &&Statement| {
+        let mut words = it.sentence.words.split_whitespace();
+        let is_one = |it: Option<&str>| it == Some(number);
+        let first = words.next();
+        let is_run = first.is_some_and(|it| is_in(it, "run test round section case entry step"));
+        let next = words.next();
+        // `2) oak polls`, and not `2.4 Run 7`.
+        let is_part = next.is_some_and(|it| it.bytes().all(|it| it.is_ascii_digit()));
+        is_one(first) && !is_part || is_run && is_one(next)
+    };
+    let here = statements.partition_point(|it| it.place < *place);
+    let above = statements[..here].iter().rev().take(ABOVE_MAX);
+    let mut heads = above.filter(|it| it.place.file == place.file);
+    let head = heads.find(is_head)?;
+    Some(trials.partition_point(|trial| trial.place < head.place))
 }
 
 /// The first trial of the test with this number, from 1.

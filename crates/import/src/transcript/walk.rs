@@ -373,6 +373,9 @@ impl<'a> Walk<'a> {
                 self.terminals.insert(last, left);
             }
         }
+        // The first sentence of the line is his, too.
+        let end_byte = place.start_byte;
+        let place = SourcePlace { end_byte, ..place };
         self.out.authors.0.push((place, name));
     }
 
@@ -869,10 +872,10 @@ impl<'a> Walk<'a> {
             }
         }
         // `Now on both machines:`
-        let last = self.lead().filter(|_| !command.is_prompted);
+        let last = self.leads().next().filter(|_| !command.is_prompted);
         let is_all = last.is_some_and(|it| it.parts().all && !it.is_whole);
         // `when we say "busy" it means`
-        let is_meant = last.is_some_and(|it| it.has("means mean") || it.is_how());
+        let is_meant = self.leads().take(2).any(Sentence::explains) && !command.is_prompted;
         // `On oak, for both ports:`
         let named = last.map(|it| self.out.hosts.named_in(&it.words));
         let host = match named.as_deref() {
@@ -923,11 +926,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The sentence since the last output and prompt.
-    fn lead(&self) -> Option<&Sentence> {
+    /// The sentences since the last output and prompt, the last one first.
+    fn leads(&self) -> impl Iterator<Item = &Sentence> {
         let since = self.output.max(self.prompt);
-        let last = self.out.statements.last();
-        last.filter(|it| Some(it.place) > since)
+        let last = self.out.statements.iter().rev();
+        last.take_while(move |it| Some(it.place) > since)
             .map(|it| &it.sentence)
     }
 
