@@ -35,7 +35,7 @@ const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top 
     first is|the first is|the first one is|the above|above";
 
 /// Words that name polling, and interrupts as the way to receive.
-pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral";
+pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral threaded";
 const INTERRUPTS: &str = "interrupt interrupts intr irq irqs";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
@@ -1009,7 +1009,8 @@ pub fn words_of(text: &str) -> (String, Vec<String>) {
             read.1.push(String::from(" "));
         }
         let is_switch = |it: &str| {
-            is_in(it, "enable p poll") || POLLING_SWITCHES.iter().any(|end| it.ends_with(end))
+            is_in(it, "enable p poll threaded")
+                || POLLING_SWITCHES.iter().any(|end| it.ends_with(end))
         };
         // `poll-on.sh`
         let mut parts = name.split(is_edge);
