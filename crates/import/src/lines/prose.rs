@@ -528,12 +528,12 @@ impl Sentence {
         Some(name.join(" "))
     }
 
-    /// Reads words as polling.
-    pub fn take_for_polling(&mut self, name: &str) {
-        let (name, polling) = (format!(" {name} "), " polling ");
+    /// Reads words as others.
+    pub fn take_for(&mut self, words: &str, others: &str) {
+        let (words, others) = (format!(" {words} "), format!(" {others} "));
         for text in self.clauses.iter_mut().chain([&mut self.words]) {
-            if text.contains(&name) {
-                *text = text.replace(&name, polling);
+            if text.contains(&words) {
+                *text = text.replace(&words, &others);
             }
         }
     }

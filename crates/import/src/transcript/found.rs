@@ -279,6 +279,11 @@ impl HostNames {
         self.all.contains(name)
     }
 
+    /// The same, of a name in lower case.
+    pub fn knows(&self, small: &str) -> bool {
+        self.small.contains(small)
+    }
+
     pub fn count(&self) -> usize {
         self.all.len()
     }

@@ -22,6 +22,7 @@ mod table;
 mod told;
 mod trials;
 mod walk;
+mod words;
 
 pub use setting::Correction;
 

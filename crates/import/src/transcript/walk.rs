@@ -18,6 +18,7 @@ use crate::transcript::found::{
     ScreenClock, Statement, Stretch, SwitchScope, TerminalHost, ToolBlock, ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
+use crate::transcript::words::OwnWords;
 
 /// Most bytes of a sentence behind a command in marks that are looked at.
 const PROMPTED_MAX: usize = 200;
@@ -90,8 +91,8 @@ pub struct Walk<'a> {
     placed: HashMap<String, bool>,
     /// Whether it is a mail that quotes another.
     quotes: bool,
-    /// Words that it has for polling.
-    called: Option<String>,
+    /// Words that it has for polling and interrupts.
+    words: OwnWords,
     /// Who shows output in a chat: what the others say is of those hosts, too.
     shows: HashSet<&'a str>,
     /// Where they were when another took over.
@@ -130,7 +131,7 @@ impl<'a> Walk<'a> {
             used: HashMap::new(),
             placed: HashMap::new(),
             quotes: false,
-            called: None,
+            words: OwnWords::default(),
             shows: plain
                 .spoken()
                 .filter(|it| is_output(it.1))
@@ -287,10 +288,8 @@ impl<'a> Walk<'a> {
             if mark == SentenceMark::Row {
                 sentence.cells = layout::cells(of).into_iter().map(String::from).collect();
             }
-            self.called = self.called.take().or_else(|| sentence.calls_polling());
-            if let Some(name) = &self.called {
-                sentence.take_for_polling(name);
-            }
+            let hosts = &self.out.hosts;
+            self.words.read(of, &mut sentence, |it| hosts.knows(it));
             if self.out.statements.len() == STATEMENTS_MAX {
                 return;
             }
