@@ -257,7 +257,8 @@ fn is_numbered(text: &str) -> bool {
 /// Whether a text is in brackets as what is said of the lines above, and neither begins with a number in brackets nor
 /// leaves something as it was.
 pub fn is_aside(text: &str) -> bool {
-    let inner = text.trim().strip_prefix('(');
+    let inner = text.trim().trim_start_matches(['\'', '*', '_']);
+    let inner = inner.strip_prefix('(');
     let number = inner.and_then(|it| it.split_once(')'));
     let is_numbered = number.is_some_and(|it| it.0.len() <= 2);
     let mut leaves = ["left", "unchanged", "untouched", "still"].iter();

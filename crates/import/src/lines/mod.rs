@@ -59,7 +59,7 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 31] = [
+static RECOGNISERS: [(&[u8], Recogniser); 32] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (
@@ -83,6 +83,7 @@ static RECOGNISERS: [(&[u8], Recogniser); 31] = [
     (b"pr", Several(statistics::vmstat_rows)),
     (b"C", Several(statistics::mpstat_rows)),
     (b"A", Several(statistics::mpstat_mean)),
+    (DIGITS, Several(statistics::vmstat_row)),
     (b"ic", One(statistics::interrupt_row)),
     (b"ITU", One(statistics::kernel_counter)),
     (DIGITS, One(statistics::counter)),

@@ -394,6 +394,32 @@ pub fn mpstat_mean(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         .filter(|it| !it.is_empty())
 }
 
+/// Reads a row of `vmstat` without its heads: a whole line of as many numbers as no other has, of which the last are the
+/// shares of CPU time.
+pub fn vmstat_row(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    const OF_LINUX: &str = "r b swpd free buff cache si so bi bo in cs us sy id wa st";
+    const OF_FREEBSD: &str = "r b w avm fre flt re pi po fr sr in sy cs us sy id";
+    let mut before = cursor.bytes[..cursor.at].iter().rev();
+    let before = before.find(|it| **it != b' ');
+    before.is_none_or(|it| *it == b'\n').then_some(())?;
+    let all: Vec<&str> = OF_FREEBSD.split(' ').collect();
+    // FreeBSD has a column for each of up to three disks.
+    let disks = (0..=3).rev().map(|disks| {
+        let (memory, rest) = all.split_at(11);
+        [memory, &["disk"; 3][..disks], rest].concat()
+    });
+    let columns = disks.chain([OF_LINUX.split(' ').collect()]);
+    columns.into_iter().find_map(|columns| {
+        let columns = columns.into_iter().map(String::from).collect();
+        let name = String::from("vmstat");
+        let of = RowsOf::Vmstat;
+        let read = cursor.attempt(|it| Heads { of, name, columns }.line(it))?;
+        read.iter()
+            .any(|it| matches!(it.seen, Seen::Cpu(_)))
+            .then_some(read)
+    })
+}
+
 /// Reads the rows of `mpstat`.
 pub fn mpstat_rows(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     let began = cursor.at;
@@ -559,7 +585,8 @@ pub fn card_counters(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     while found.len() < ROWS_MAX
         && let Some((name, row)) = cursor.attempt(|it| card_counter(it.gap()))
     {
-        if found.is_empty() && !PARTS.iter().any(|it| name.contains(it)) {
+        // `kern.polling.lost_polls: 3` is a variable.
+        if found.is_empty() && (!PARTS.iter().any(|it| name.contains(it)) || name.contains('.')) {
             return None;
         }
         found.push(row);
@@ -570,7 +597,7 @@ pub fn card_counters(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
 /// Reads one of them, and its name.
 fn card_counter<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a str, Anchor)> {
     let began = cursor.at;
-    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_';
+    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"_.".contains(&it);
     let name = cursor.word(48, is_of_name)?;
     cursor.byte(b':')?;
     let count = cursor.spaces().word(24, |it| it.is_ascii_digit())?;

@@ -299,6 +299,7 @@ impl<'a> Reader<'a> {
         }
         let is_of_one = self.hosts.named_in(&sentence.words).len() == 1;
         let cannot = claims.is_empty() && is_of_one && sentence.has_any(CANNOT);
+        let cannot = cannot || sentence.has_any(ALL_UNTOUCHED);
         if (!claims.is_empty() || !is_topic || cannot) && !sentence.asks {
             self.add_untouched(sentence, &mut claims);
         }

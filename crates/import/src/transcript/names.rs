@@ -508,12 +508,19 @@ fn by_repetition(
 ) {
     for at in 1..trials.len() {
         let (before, rest) = trials.split_at_mut(at);
-        let (last, trial) = (&before[at - 1], &mut rest[0]);
-        let own = [&trial.sender, &trial.receiver];
+        let trial = &mut rest[0];
+        let own = [trial.sender.clone(), trial.receiver.clone()];
+        let fits = |it: &&ImportedTrial| {
+            let ends = [&it.sender, &it.receiver];
+            (0..2).all(|at| own[at].is_none() || own[at] == *ends[at])
+        };
+        // One of two that ran at once.
+        let Some(last) = before.iter().rev().take(2).find(fits) else {
+            continue;
+        };
         let ends = [&last.sender, &last.receiver];
-        let fits = (0..2).all(|at| own[at].is_none() || own[at] == ends[at]);
         let is_known = ends.iter().all(|it| it.is_some());
-        if !fits || !is_known || !authors.is_one(&last.place, &trial.place) {
+        if !is_known || !authors.is_one(&last.place, &trial.place) {
             continue;
         }
         let from = statements.partition_point(|it| it.place < last.place);

@@ -870,19 +870,9 @@ impl<'a> Walk<'a> {
                 self.host = TerminalHost::inferred(Some(label.clone()));
             }
         }
-        // `Now on both machines:`
-        let last = self.leads().next().filter(|_| !command.is_prompted);
-        let is_all = last.is_some_and(|it| it.parts().all && !it.is_whole);
         // `when we say "busy" it means`
         let is_meant = self.leads().take(2).any(Sentence::explains) && !command.is_prompted;
-        // `On oak, for both ports:`
-        let named = last.map(|it| self.out.hosts.named_in(&it.words));
-        let host = match named.as_deref() {
-            _ if command.is_prompted => self.host(&place),
-            _ if is_all => TerminalHost::default(),
-            Some([name]) => TerminalHost::inferred(Some(String::from(*name))),
-            _ => TerminalHost::inferred(self.host(&place).name),
-        };
+        let (host, also, is_all) = self.typed_at(command, &place);
         let switched = self.out.switches.len();
         let name = host.name.clone();
         self.interface = None;
@@ -920,9 +910,44 @@ impl<'a> Walk<'a> {
             return;
         }
         self.knobs(command, name, place);
+        let own = self.out.switches[switched..].iter();
+        let other = |name: &String| {
+            let of = |it: PollingSwitch| PollingSwitch {
+                scope: SwitchScope::Host(name.clone()),
+                ..it
+            };
+            own.clone().cloned().map(of).collect::<Vec<PollingSwitch>>()
+        };
+        let others = also.iter().flat_map(other).collect::<Vec<PollingSwitch>>();
+        self.out.switches.extend(others);
         for switch in &mut self.out.switches[switched..] {
             switch.is_told = is_all;
         }
+    }
+
+    /// Where a command was typed: the host, a second one that the sentence before it names, and whether that says all.
+    fn typed_at(
+        &self,
+        command: &ToolCommand,
+        place: &SourcePlace,
+    ) -> (TerminalHost, Option<String>, bool) {
+        // `Now on both machines:`
+        let last = self.leads().next().filter(|_| !command.is_prompted);
+        let is_all = last.is_some_and(|it| it.parts().all && !it.is_whole);
+        // `On oak, for both ports:`, `On oak and on elm, as root:`
+        let named = last.map(|it| self.out.hosts.named_in(&it.words));
+        let introduces = last.is_some_and(|it| it.introduces && it.find("on") == Some(0));
+        let name = |it: &&str| Some(String::from(*it));
+        let host = match named.as_deref() {
+            _ if command.is_prompted => self.host(place),
+            _ if is_all => TerminalHost::default(),
+            Some([one]) => TerminalHost::inferred(name(one)),
+            Some([one, other]) if introduces => {
+                return (TerminalHost::inferred(name(one)), name(other), false);
+            }
+            _ => TerminalHost::inferred(self.host(place).name),
+        };
+        (host, None, is_all)
     }
 
     /// The sentences since the last output and prompt, the last one first.
