@@ -3,7 +3,7 @@
 //! They count once the text has such a word for both: one alone may stand for anything.
 
 use crate::lines::address;
-use crate::lines::prose::{self, Sentence, is_in};
+use crate::lines::prose::{self, ALL_UNTOUCHED, Sentence, is_in};
 
 /// Most words of their own.
 const WORDS_MAX: usize = 8;
@@ -44,7 +44,7 @@ impl OwnWords {
 
 /// The words that a text defines, each with whether it means polling: in quotation marks, or as labels of lines.
 fn definitions(text: &str) -> Vec<(String, bool)> {
-    const MEANS: &str = "means mean is stands";
+    const MEANS: &str = "means mean is stands = :";
     const BETWEEN: &str = "below here above on this page then always the two in what follows for";
     const SAYS: &str = "write say call mean";
     let mut found = Vec::new();
@@ -56,7 +56,10 @@ fn definitions(text: &str) -> Vec<(String, bool)> {
         let is_said = is_in(before, SAYS);
         let is_defined = is_said || next.next().is_some_and(|it| is_in(it, MEANS));
         // Of commands below, or of values above.
-        let is_shown = after.trim_end().ends_with(':') || after.contains(" these ");
+        let is_shown = after.trim_end().ends_with(':')
+            || [" these ", " following"]
+                .iter()
+                .any(|it| after.contains(it));
         let polls = meaning(after).or(is_shown.then_some(true));
         if let Some(polls) = polls.filter(|_| is_defined && is_own(words)) {
             found.push((words.to_ascii_lowercase(), polls));
@@ -103,7 +106,10 @@ fn meaning(text: &str) -> Option<bool> {
         .any(|it| is_in(it[0], KNOBS) && is_set(&it[1]));
     let echoes = words.windows(2).any(|it| it[0] == "echo" && is_set(&it[1]));
     let polls = sets || echoes || words.contains(&"polling");
-    let is_off = words.iter().any(|it| is_in(it, OFF) || *it == "-polling");
+    let spaced = format!(" {} ", words.join(" "));
+    let mut untouched = ALL_UNTOUCHED.split('|');
+    let is_off = words.iter().any(|it| is_in(it, OFF) || *it == "-polling")
+        || untouched.any(|it| spaced.contains(&format!(" {it} ")));
     match (polls, is_off) {
         (true, false) => Some(true),
         (false, true) => Some(false),
