@@ -44,6 +44,9 @@ const HEADING_REACH: usize = 64;
 const REACH: usize = 8;
 /// Most screens in a row.
 const IN_ROW_MAX: usize = 4;
+/// Phrases of a screen that was taken for another host's, and most sentences between the two.
+const WRONG_WINDOW: &str = "wrong window|wrong pane|wrong xterm|wrong terminal|wrong tab|wrong shell|wrong console|wrong box";
+const CORRECTED_WITHIN: usize = 8;
 /// Phrases of a screen that is of a test further up.
 const EARLIER_TEST: &str = "up the page|further up|from above|run above|test above|shown above";
 /// Most words of a label that names no host, so that the terminal stays.
@@ -329,6 +332,32 @@ impl Context<'_> {
             found.push((Shown::Host(name.clone()), reason(weight, text, *place)));
         }
         found
+    }
+
+    /// The screens of which the writer says afterwards that he took them for another host's, each with the right one:
+    /// `oops, wrong window. that was elm`.
+    fn corrected(&self) -> BTreeMap<SourcePlace, (Shown, Reason)> {
+        let of = |(at, statement): (usize, &Statement)| {
+            let is_wrong = statement.sentence.has_any(WRONG_WINDOW);
+            let screens = self.screens.partition_point(|it| *it < statement.place);
+            let screen = *self.screens.get(screens.checked_sub(1)?)?;
+            let since = self.statements.partition_point(|it| it.place < screen);
+            let is_near = is_wrong && at - since < CORRECTED_WITHIN;
+            (is_near && self.authors.is_one(&screen, &statement.place)).then_some(())?;
+            let mut near = self.statements[at..].iter().take(CORRECTED_WITHIN / 2);
+            let host = near.find_map(|it| {
+                let named = self.hosts.named_in(&it.sentence.words);
+                let was = |it: &&&str| format!("was {}", it.to_ascii_lowercase());
+                named
+                    .iter()
+                    .find(|name| it.sentence.find(&was(name)).is_some())
+                    .map(|it| Shown::Host(String::from(*it)))
+            })?;
+            let text = "its writer corrects which host it shows";
+            Some((screen, (host, reason(2 * ASKED, text, statement.place))))
+        };
+        let all = self.statements.iter().enumerate();
+        all.filter_map(of).collect()
     }
 
     /// Whether the writer does not know of what host something is.
@@ -739,6 +768,7 @@ pub fn book(
         .iter()
         .filter(|it| it.sentence.retracts_screens());
     let retracted: Vec<SourcePlace> = retracted.map(|it| it.place).take(REACH).collect();
+    let corrected = context.corrected();
     let mut last: Option<Shown> = None;
     for (line, boot) in lines.iter().zip(&boots) {
         let place = line.states.place;
@@ -759,7 +789,10 @@ pub fn book(
             continue;
         }
         let group = boot.and_then(|boot| groups.get(&boot));
-        let mut shown = context.hosts_of(&line.scene, &place);
+        let mut shown = match corrected.get(&place) {
+            Some(host) => vec![host.clone()],
+            None => context.hosts_of(&line.scene, &place),
+        };
         if let Some((host, at)) = group.and_then(|group| group.host_but(&place)) {
             let text = "a screen of a host that started at the same time names it";
             shown.push((host.clone(), reason(BOOT, text, at)));
