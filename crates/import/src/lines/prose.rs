@@ -556,13 +556,6 @@ impl Sentence {
         modes.filter(|_| is_head)
     }
 
-    /// Whether two hosts stand next to each other at the end of a clause and the begin of the next: `oak/elm`.
-    pub fn pairs(&self, one: &str, other: &str) -> bool {
-        let [one, other] = [one, other].map(|it| format!(" {} ", it.to_ascii_lowercase()));
-        let mut pairs = self.clauses.windows(2);
-        pairs.any(|it| it[0].ends_with(&one) && it[1].starts_with(&other))
-    }
-
     /// The number of the test whose setting it says to be the same: `settings as in run 4`, `same as section 3`.
     pub fn same_as(&self) -> Option<&str> {
         const BETWEEN: &str = "in for of from run test experiment section round case entry step it was is they were are";

@@ -41,8 +41,6 @@ pub struct Reader<'a> {
     values: Rc<BTreeSet<u32>>,
     /// Whether it says what `on` or `off` stands for.
     tells_states: bool,
-    /// The ends that `on/off` is of, if the text says so.
-    ends_told: Option<[SwitchScope; 2]>,
     /// What was told last.
     last: Vec<Claim>,
     /// Whether the text names polling anywhere.
@@ -99,32 +97,6 @@ fn is_way(clause: &str, scopes: &[SwitchScope]) -> bool {
     let words: Vec<&str> = clause.split_whitespace().collect();
     let bare = words.strip_prefix(&["from"]).unwrap_or(&words);
     scopes.len() == 2 && matches!(bare, [_, "to", _])
-}
-
-/// What the parts of `on/off` stand for: `a/b means tx polls / rx polls`, `headings give the state of oak/elm`.
-fn legend(sentence: &Sentence, hosts: &HostNames) -> Option<[SwitchScope; 2]> {
-    const GIVES: &str = "heading headings notation order state label labels column columns";
-    let mut clauses = sentence.clauses.iter();
-    let is_letter = clauses.next().is_some_and(|it| it.trim().len() == 1);
-    if let [one, other] = hosts.named_in(&sentence.words)[..]
-        && sentence.has(GIVES)
-        && sentence.pairs(one, other)
-    {
-        return Some([one, other].map(|it| SwitchScope::Host(String::from(it))));
-    }
-    let side = |clause: &String| {
-        let parts = parts(clause);
-        match (parts.sender, parts.receiver) {
-            (true, false) => Some(Side::Sender),
-            (false, true) => Some(Side::Receiver),
-            _ => None,
-        }
-    };
-    let mut sides = clauses.filter_map(side);
-    let first = sides
-        .next()
-        .filter(|_| is_letter && sentence.has("means is stands"))?;
-    (sides.next()? != first).then(|| [first, first.other()].map(SwitchScope::End))
 }
 
 /// A sentence that is being read.
@@ -218,7 +190,6 @@ impl<'a> Reader<'a> {
             alone: alone.map(host),
             values: Rc::default(),
             tells_states: false,
-            ends_told: None,
             last: Vec::new(),
             knows_polling: false,
             turned: Rc::default(),
@@ -271,7 +242,7 @@ impl<'a> Reader<'a> {
         // `no polling there, ever`
         let is_never = !is_said && sentence.has_any(LASTING);
         self.changes = reading.changes;
-        let is_bare = reading.waiting.is_empty() || self.is_of_alone(&reading);
+        let is_bare = reading.waiting.is_empty();
         let is_bare = is_bare && reading.claims.is_empty();
         let keeps = self.keeps(&reading) || sentence.has_any(UNCHANGED);
         self.take_subject(&mut reading);
@@ -313,18 +284,11 @@ impl<'a> Reader<'a> {
 
     /// What a sentence says that tells what words or marks mean, or that uses such marks as `on/off`.
     fn by_notation(&mut self, sentence: &Sentence) -> Option<Option<Vec<Claim>>> {
-        if let Some(ends) = legend(sentence, self.hosts) {
-            self.ends_told = Some(ends);
-            return Some(Some(Vec::new()));
-        }
         if sentence.defines() || sentence.concludes() || sentence.is_of_that() {
             return Some(Some(Vec::new()));
         }
         let modes = sentence.modes()?;
-        let all = || (modes[0] == modes[1]).then(|| vec![(SwitchScope::All, modes[0])]);
-        let ends = self.ends_told.clone();
-        let claims = ends.map(|ends| ends.into_iter().zip(modes).collect());
-        let claims: Option<Vec<Claim>> = claims.or_else(all);
+        let claims = (modes[0] == modes[1]).then(|| vec![(SwitchScope::All, modes[0])]);
         if let Some(claims) = &claims {
             self.last.clone_from(claims);
         }
@@ -627,11 +591,7 @@ impl<'a> Reader<'a> {
         let is_also =
             words.any(|it| is_in(it, "too likewise also")) || clause.contains(" as well ");
         let size = clause.split_whitespace().count();
-        let ends = [" too ", " also ", " as well "]
-            .iter()
-            .any(|it| clause.ends_with(it));
-        let is_added =
-            size <= ADDED_MAX + 2 || ends && scopes.len() == 1 && size <= 2 * ADDED_MAX + 2;
+        let is_added = size <= ADDED_MAX + 2;
         let begins = [" but not ", " not ", " and not "]
             .iter()
             .any(|it| clause.starts_with(it));
@@ -640,9 +600,7 @@ impl<'a> Reader<'a> {
         let others = self.last.iter().chain(&reading.claims);
         let mut others = others.filter(|it| it.0 != SwitchScope::All && !scopes.contains(&it.0));
         let last = others.next_back().filter(|_| !scopes.is_empty());
-        // `polling on elm, the same on oak`
-        let is_same = clause.starts_with(" the same on ") && !reading.claims.is_empty();
-        let like = last.filter(|_| (is_also || is_same) && is_added || is_negated);
+        let like = last.filter(|_| is_also && is_added || is_negated);
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
         let is_value = |it: &u32| self.values.contains(it) && !sentence.counts_others();
@@ -684,13 +642,13 @@ impl<'a> Reader<'a> {
         if is_one && reading.claims.is_empty() && lasting {
             return reading.subject.into_iter().map(|it| (it, polls)).collect();
         }
-        let is_known = reading.is_known && (is_single || !self.has_stranger(&reading));
+        let is_known = reading.is_known && (is_single || !Self::has_stranger(&reading));
         if !is_one || reading.claims.is_empty() && !is_known {
             return Vec::new();
         }
         if reading.claims.is_empty() {
             let is_none = reading.waiting.is_empty() || reading.waiting.len() > 2;
-            if is_none || is_single || self.is_of_alone(&reading) {
+            if is_none || is_single {
                 let whose = self.whose(polls);
                 // Only that one is changed: the others stay as they came.
                 if self.is_only && polls && whose == self.whose {
@@ -716,32 +674,15 @@ impl<'a> Reader<'a> {
             && !reading.sentence.parts().all
     }
 
-    /// Whether hosts are named, but only one ever polls: `kuha to hauki, polling on`, `hauki sends, -R on kuha, polling
-    /// still on`.
-    fn is_of_alone(&self, reading: &Reading) -> bool {
-        let (alone, named) = (self.whose(true), &reading.waiting);
-        // `oak sends and elm receives, polling still on`: only one was told to poll.
-        let is_host = matches!(alone, SwitchScope::Host(_)) && self.alone.is_none();
-        let is_told = is_host && self.polled.len() == 1 && reading.sentence.has("still");
-        let is_one = self.alone.as_ref() == Some(&alone) || is_told;
-        let is_still = reading.sentence.has("still") && !named.contains(&alone);
-        let is_way = named.len() == 2 && named.contains(&alone);
-        let is_new = !named
-            .iter()
-            .any(|it| *it != alone && self.polled.contains(it));
-        is_one && is_new && (is_way || is_still)
-    }
-
     /// Whether a plain sentence begins with a clause whose words may name whose setting it is.
-    fn has_stranger(&self, reading: &Reading) -> bool {
+    fn has_stranger(reading: &Reading) -> bool {
         let sentence = reading.sentence;
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
-        let is_strange = |it: &&String| {
+        let is_strange = |it: &String| {
             let has_subject = it.contains(" is ") || it.split_whitespace().count() > ADDED_MAX;
             has_subject && !Sentence::is_label(it, &[]) && !ClauseMode::of(it, false).is_topic
         };
-        let mut first = sentence.clauses.iter().take(1);
-        is_plain && reading.waiting.is_empty() && first.any(|it| is_strange(&it))
+        is_plain && reading.waiting.is_empty() && sentence.clauses.first().is_some_and(is_strange)
     }
 
     /// The only host whose setting a sentence says to be changed: `only on oak I play with polling`.

@@ -241,24 +241,6 @@ impl Context<'_> {
         above.find(|it| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces)
     }
 
-    /// Whether a screen below a heading is of the last test above, since no test stands below that heading.
-    fn is_of_above(&self, heading: &Statement, trial: &SourcePlace) -> bool {
-        let is_heading =
-            |it: &&Statement| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
-        let until = self
-            .statements
-            .partition_point(|it| it.place <= heading.place);
-        let mut after = self.statements[until..].iter().take(HEADING_REACH);
-        let next = after.find(is_heading);
-        let from = self.trials.partition_point(|it| *it < heading.place);
-        let first = self.trials.get(from);
-        let has_test = first.is_some_and(|it| next.is_none_or(|next| *it < next.place));
-        let since = self.statements.partition_point(|it| it.place < *trial);
-        let between = self.statements.get(since..until).unwrap_or_default();
-        let is_near = between.len() <= HEADING_REACH;
-        is_near && !has_test && between.iter().filter(is_heading).count() == 1
-    }
-
     /// What speaks for each host that a screen may show.
     fn hosts_of(&self, scene: &Scene, place: &SourcePlace) -> Vec<(Shown, Reason)> {
         let mut found = Vec::new();
@@ -651,8 +633,6 @@ impl Screen<'_> {
         let is_timed_in = is_within == Some(true);
         let of = |heading: Option<&Statement>| heading.map(|it| it.place);
         let is_other = !is_timed_in && of(context.heading(&trial.place)) != of(self.heading);
-        let is_above = |it| context.is_of_above(it, &trial.place);
-        let is_other = is_other && !self.heading.is_some_and(is_above);
         if is_other {
             reasons.push(reason(-WORD, "a heading stands in between", trial.place));
         }

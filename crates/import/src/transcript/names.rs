@@ -254,7 +254,7 @@ fn by_agreement(
         let since = std::mem::replace(&mut last, trial.place);
         let until = statements.partition_point(|it| it.place < trial.place);
         let lead = statements[..until].iter().rev().take(LEAD);
-        let mut lead = lead.take_while(|it| it.place > since);
+        let lead = lead.take_while(|it| it.place > since);
         // Lines in a row have their sentence in common.
         let near = lead.clone().take(2).map(|it| it.sentence.has(OTHERS));
         is_others = near.reduce(|one, other| one || other).unwrap_or(is_others);
@@ -276,13 +276,7 @@ fn by_agreement(
         if lead.clone().any(|it| it.sentence.may_turn()) {
             continue;
         }
-        // `the same from jackdaw`
-        let is_third = |it: &Statement| {
-            let mut named = hosts.named_in(&it.sentence.words).into_iter();
-            named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)))
-        };
-        let mut same = lead.clone().filter(|it| it.sentence.has("same"));
-        if is_bare(trial) && are_two && !is_others || same.next().is_some() && !lead.any(is_third) {
+        if is_bare(trial) && are_two && !is_others {
             [trial.sender, trial.receiver] = ends.clone();
         }
     }
@@ -548,12 +542,7 @@ fn by_repetition(
 }
 
 /// The sender or the receiver of which a sentence tells by a command or by its part in the tests.
-fn by_part(
-    sentence: &Sentence,
-    words: &[&str],
-    host: &dyn Fn(usize) -> Option<String>,
-    hosts: &HostNames,
-) -> Option<[Option<String>; 2]> {
+fn by_part(words: &[&str], host: &dyn Fn(usize) -> Option<String>) -> Option<[Option<String>; 2]> {
     // `iperf -u -c minnow`, of a sentence
     let client = words.iter().position(|it| is_in(it, "iperf iperf3"));
     let client = client.filter(|_| !words.contains(&"r")).and_then(|from| {
@@ -573,16 +562,6 @@ fn by_part(
     };
     if let (Some(one), Some(to)) = (placed("client sender"), placed("server receiver")) {
         return Some([Some(one), Some(to)]);
-    }
-    // `quince: a desktop, the one that sends`
-    if let [one] = &hosts.named_in(&sentence.words)[..] {
-        let one = String::from(*one);
-        if sentence.has_any("one that sends|one which sends") {
-            return Some([Some(one), None]);
-        }
-        if sentence.has_any("one that receives|one which receives") {
-            return Some([None, Some(one)]);
-        }
     }
     None
 }
@@ -624,7 +603,7 @@ fn direction(
         near.clone()
             .find_map(|at| host(at).filter(|_| is_in(words[at - 1], "at to towards into")))
     };
-    if let Some(way) = by_part(sentence, &words, &host, hosts) {
+    if let Some(way) = by_part(&words, &host) {
         let [one, to] = &way;
         let across = [to, one].map(|it| it.as_ref().and_then(other));
         let [sender, receiver] = way;

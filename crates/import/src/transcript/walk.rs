@@ -184,10 +184,6 @@ impl<'a> Walk<'a> {
                 if sets && line.starts_with([',', '.']) {
                     return;
                 }
-                if line.contains("or -polling") {
-                    walk.switch(None, None, false, place);
-                }
-                walk.typed_on(&line, place);
                 walk.prose_from += rest;
             }
         })?;
@@ -200,32 +196,6 @@ impl<'a> Walk<'a> {
 
     fn place(&self, anchor: &Anchor) -> SourcePlace {
         self.place_of(&anchor.at)
-    }
-
-    /// Takes a command at a bare prompt for typed on the hosts in brackets behind it: `(oak and elm)`.
-    fn typed_on(&mut self, rest: &str, place: SourcePlace) {
-        let Some(inner) = rest
-            .trim()
-            .strip_prefix('(')
-            .and_then(|it| it.strip_suffix(')'))
-        else {
-            return;
-        };
-        let (words, _) = prose::words_of(inner);
-        let named = self.out.hosts.named_in(&words).into_iter();
-        let named: Vec<String> = named.map(String::from).collect();
-        let switches = &mut self.out.switches;
-        let before = switches.iter().rposition(|it| it.place != place);
-        let is_bare = |it: &mut PollingSwitch| !named.is_empty() && it.scope == SwitchScope::All;
-        let own = switches.extract_if(before.map_or(0, |it| it + 1).., is_bare);
-        let own: Vec<PollingSwitch> = own.collect();
-        for host in named {
-            let of = |it: &PollingSwitch| PollingSwitch {
-                scope: SwitchScope::Host(host.clone()),
-                ..it.clone()
-            };
-            self.out.switches.extend(own.iter().map(of));
-        }
     }
 
     /// Whether a command stands in a sentence, which then says where and when.
