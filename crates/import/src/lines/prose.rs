@@ -35,7 +35,8 @@ const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top 
     first is|the first is|the first one is|the above|above";
 
 /// Words that name polling, and interrupts as the way to receive.
-pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral threaded";
+pub const POLLS: &str =
+    "polling polled poll polls unpolled knob knobs deferral deferred deferring threaded";
 const INTERRUPTS: &str = "interrupt interrupts intr irq irqs";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
@@ -497,35 +498,6 @@ impl Sentence {
     pub fn is_elsewhere(&self) -> bool {
         self.has_any(ELSEWHERE) && !self.has_any("same run|same test")
             || self.clauses.iter().any(|it| it == " idle ")
-    }
-
-    /// The words by which it says that the text calls polling: `Timer mode means that the card is polled`.
-    pub fn calls_polling(&self) -> Option<String> {
-        // Words that stand for something else where they are on or off.
-        const OTHERS: &str =
-            "polling poll tso lro gro rx tx flow rss offload offloads jumbo it this that ours";
-        let words: Vec<&str> = self.words.split_whitespace().collect();
-        let has = |list: &str| words.iter().any(|it| is_in(it, list));
-        // `"bp on" means: net.core.busy_read=50`
-        if let [name, "on", "means", ..] = words[..]
-            && (self.introduces || has("netcorebusypoll netcorebusyread polling"))
-            && !is_in(name, OTHERS)
-        {
-            return Some(String::from(name));
-        }
-        let means = words.iter().position(|it| is_in(it, "means mean"));
-        let means = means.filter(|_| has(POLLS) || has("deferred"));
-        let named = means.map(|at| {
-            let before = words[..at]
-                .iter()
-                .rev()
-                .skip_while(|it| is_in(it, "below here we i"));
-            let mut name: Vec<&str> = before.take(2).copied().collect();
-            name.reverse();
-            name
-        });
-        let name = named.filter(|it| it.len() == 2 && it[1] == "mode")?;
-        Some(name.join(" "))
     }
 
     /// Reads words as others.
