@@ -90,6 +90,9 @@ pub const UNTOUCHED: &str =
     "not touch|not touched|didn t touch|untouched|left alone|left as it was|left as it is";
 pub const ALL_UNTOUCHED: &str = "touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
     as installed|as delivered|as shipped|as distributed|as supplied|nothing switched on|nothing turned on|anything switched on|nothing enabled|untuned";
+/// The same of a host that stands before them.
+pub const UNTUNED: &str =
+    "nothing tuned|default everything|everything default|nothing changed there";
 /// Phrases of what is of no test that the text shows.
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
@@ -563,6 +566,12 @@ impl Sentence {
     pub fn turns_round(&self) -> bool {
         self.has("reversed backward backwards")
             || self.has_any("other way|other way round|other way around|other direction|opposite direction|reverse direction|turned round|turned around")
+    }
+
+    /// Whether it says that the server sends: `the same with -R`.
+    pub fn reverses(&self) -> bool {
+        self.has_any("with r|and r|then r|now r|just r|this time r|but r|again r")
+            && !self.has("dropped removed without")
     }
 
     /// Whether it may say in words that are not understood that the next test runs another way.

@@ -7,7 +7,7 @@ use nicpoll_model::Side;
 
 use crate::lines::prose::{
     ALL_UNTOUCHED, CANNOT, ClauseMode, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED,
-    is_in, parts, state_alone, value_set, words_of,
+    UNTUNED, is_in, parts, state_alone, value_set, words_of,
 };
 use crate::transcript::found::{HostNames, SwitchScope};
 
@@ -359,15 +359,26 @@ impl<'a> Reader<'a> {
         };
         // `I never changed a thing about oak's driver, it takes its interrupts as they come`
         let subject = self.scopes(&sentence.words, "").0;
-        let of = |clause: &String| {
+        let of = |(at, clause): (usize, &String)| {
             let mut scopes = self.scopes(clause, &sentence.words).0;
             if scopes.is_empty() && subject.len() == 1 && clause.starts_with(" it ") {
                 scopes.clone_from(&subject);
             }
+            // `oak with re0, and elm, Debian 12, nothing tuned`
+            let mut before = sentence.clauses[..at].iter().rev();
+            let nearest = before.find_map(|it| self.hosts.named_in(it).pop());
+            let is_untuned = has(clause, UNTUNED);
+            if let Some(name) = nearest.filter(|_| scopes.is_empty())
+                && (is_untuned || has(clause, ALL_UNTOUCHED))
+            {
+                scopes.push(SwitchScope::Host(String::from(name)));
+            }
             let is_of_all = scopes.is_empty() || scopes.contains(&SwitchScope::All);
             match is_of_all {
                 true if has(clause, ALL_UNTOUCHED) => vec![SwitchScope::All],
-                false if has(clause, UNTOUCHED) || has(clause, ALL_UNTOUCHED) => scopes,
+                false if is_untuned || has(clause, UNTOUCHED) || has(clause, ALL_UNTOUCHED) => {
+                    scopes
+                }
                 _ => Vec::new(),
             }
         };
@@ -386,7 +397,8 @@ impl<'a> Reader<'a> {
                 .max_by_key(|it| before.rfind(&it.to_ascii_lowercase()))?;
             Some(SwitchScope::Host(String::from(*last)))
         });
-        let scopes = sentence.clauses.iter().flat_map(of).chain(cannot);
+        let scopes = sentence.clauses.iter().enumerate();
+        let scopes = scopes.flat_map(of).chain(cannot);
         let is_open = |it: &SwitchScope| match it {
             SwitchScope::All => self.polled.is_empty() && self.alone.is_none(),
             other => {
@@ -600,7 +612,9 @@ impl<'a> Reader<'a> {
         let others = self.last.iter().chain(&reading.claims);
         let mut others = others.filter(|it| it.0 != SwitchScope::All && !scopes.contains(&it.0));
         let last = others.next_back().filter(|_| !scopes.is_empty());
-        let like = last.filter(|_| is_also && is_added || is_negated);
+        // `polling on elm, the same on oak`
+        let is_same = clause.starts_with(" the same on ") && !reading.claims.is_empty();
+        let like = last.filter(|_| (is_also || is_same) && is_added || is_negated);
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
         let is_value = |it: &u32| self.values.contains(it) && !sentence.counts_others();

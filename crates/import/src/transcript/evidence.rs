@@ -614,7 +614,10 @@ impl Screen<'_> {
     fn words(&self, trial: &ImportedTrial, context: &Context) -> Vec<Reason> {
         let place = self.line.states.place;
         let mut reasons = Vec::new();
-        if !context.authors.is_one(&place, &trial.place) {
+        // In a chat one shows a screen of the other's test.
+        let is_end = |host: &String| Side::ALL.iter().any(|it| end(trial, *it) == Some(host));
+        let is_known = matches!(&self.host, Some(Shown::Host(host)) if is_end(host));
+        if !is_known && !context.authors.is_one(&place, &trial.place) {
             return vec![reason(
                 -CLOCK,
                 "another author tells of this test",

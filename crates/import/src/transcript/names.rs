@@ -57,11 +57,11 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     };
     by_two(trials, statements, &other, (hosts, authors));
     by_elimination(trials, &named, &other, (hosts, authors));
-    by_direction(trials, statements, &other, (hosts, authors));
-    by_server(trials, statements, hosts, (authors, is_reversed));
-    by_agreement(trials, statements, (&named, hosts), authors);
     let reversed = found.blocks.iter().filter(|it| it.reverses());
     let reversed: HashSet<u64> = reversed.map(|it| it.place.start_byte).collect();
+    by_direction(trials, statements, &other, (hosts, authors), &reversed);
+    by_server(trials, statements, hosts, (authors, is_reversed));
+    by_agreement(trials, statements, (&named, hosts), authors);
     by_repetition(trials, statements, (hosts, authors), &reversed);
     // Nobody sends to itself: then neither is known.
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
@@ -306,6 +306,7 @@ fn by_direction(
     statements: &[Statement],
     other_of: &dyn Fn(&str, &str) -> Option<String>,
     (hosts, authors): (&HostNames, &Authors),
+    reversed: &HashSet<u64>,
 ) {
     // The hosts of addresses.
     let mut learnt: HashMap<String, String> = HashMap::new();
@@ -332,18 +333,18 @@ fn by_direction(
             let is_forward = is_new && it.sentence.has("forward forwards");
             let way = way.or_else(|| is_forward.then(|| first_way(before, author, authors))?);
             way.or_else(|| {
-                let last = last.filter(|_| it.sentence.turns_round())?;
+                // `polling still on, with -R`
+                let is_asked = is_new && trial.tool == "iperf" && it.sentence.reverses();
+                let last = last.filter(|_| is_asked || it.sentence.turns_round())?;
                 is_turned = true;
-                let [sender, receiver] = [last.sender.clone(), last.receiver.clone()];
+                let ends = [last.sender.clone(), last.receiver.clone()];
                 // Below a heading that says so they are turned once.
                 let is_section = it.sentence.kind == SentenceKind::Heading && last.place > it.place;
-                let turned =
-                    [receiver.clone(), sender.clone()].map(|it| it.filter(|_| !was_turned));
-                Some(if is_section {
-                    [sender, receiver]
-                } else {
-                    turned
-                })
+                if is_section || is_asked && reversed.contains(&last.place.start_byte) {
+                    return Some(ends);
+                }
+                let [sender, receiver] = ends;
+                Some([receiver, sender].map(|it| it.filter(|_| !was_turned)))
             })
         });
         let is_own = !is_foreign(statements, trial);

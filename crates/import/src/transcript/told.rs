@@ -595,6 +595,20 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// Whether what stands below a statement, or below the next, is a screen.
+    fn leads_to_screen(&self, index: usize) -> bool {
+        let below = |at: usize| {
+            let place = &self.statements.get(at)?.place;
+            let next = self.statements.get(at + 1);
+            let screen = self
+                .screens
+                .get(self.screens.partition_point(|it| it < place))?;
+            let is_next = next.is_none_or(|next| *screen < next.place);
+            (screen.file == place.file && is_next).then_some(())
+        };
+        below(index).or(below(index + 1)).is_some()
+    }
+
     /// Leaves open what the writer does not know: of the next test if the sentence introduces it, or from here on.
     fn doubt(&mut self, index: usize, before: usize, near: Option<&ImportedTrial>) {
         let statement = &self.statements[index];
@@ -604,7 +618,8 @@ impl<'a> Teller<'a> {
         // `CPU was not recorded in this run`
         let is_of_it = !statement.sentence.introduces
             && statement.sentence.has("this that it these those")
-            && !statement.sentence.has("cpu mpstat vmstat");
+            && !statement.sentence.has("cpu mpstat vmstat")
+            && !self.leads_to_screen(index);
         if let Some(last) = last.filter(|it| is_of_it && Some(it.place) > above) {
             let all = switch((SwitchScope::All, false), statement, near);
             self.single.push((last.place, open(all)));

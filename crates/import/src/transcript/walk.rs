@@ -880,16 +880,13 @@ impl<'a> Walk<'a> {
             return;
         }
         self.knobs(command, name, place);
-        let own = self.out.switches[switched..].iter();
-        let other = |name: &String| {
-            let of = |it: PollingSwitch| PollingSwitch {
-                scope: SwitchScope::Host(name.clone()),
-                ..it
-            };
-            own.clone().cloned().map(of).collect::<Vec<PollingSwitch>>()
-        };
-        let others = also.iter().flat_map(other).collect::<Vec<PollingSwitch>>();
-        self.out.switches.extend(others);
+        if let Some(also) = also {
+            let scope = SwitchScope::Host(also);
+            self.out.switches.extend_from_within(switched..);
+            let added = self.out.switches.len() - (self.out.switches.len() - switched) / 2;
+            let added = &mut self.out.switches[added..];
+            added.iter_mut().for_each(|it| it.scope.clone_from(&scope));
+        }
         for switch in &mut self.out.switches[switched..] {
             switch.is_told = is_all;
         }
