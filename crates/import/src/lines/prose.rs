@@ -69,7 +69,7 @@ const UNREAL: &str = "would should could if why can may might whether how expect
 const ASKS: &str = "enable disable turn switch activate deactivate run use set put type do add leave build compile";
 pub const SENDERS: &str = "sender client sending source blasting pushing transmitting transmitter generator tx blaster senders clients talker";
 pub const RECEIVERS: &str = "receiver server receiving sink target rx listener receivers servers";
-const ALL: &str = "both everywhere anywhere nobody neither either";
+const ALL: &str = "both everywhere anywhere everybody everyone nobody neither either";
 /// Words after `all`, `two`, `each` and `every` that make them a group of hosts, and after `both` that do not.
 pub const MACHINES: &str = "machines machine boxes box boards board hosts host ends end sides side computers pcs nodes units unit devices";
 const NOT_HOSTS: &str = "files sysctls variables knobs values settings directions streams interfaces ports cards runs tests cases protocols";
@@ -844,7 +844,8 @@ fn value_said(words: &[&str]) -> Option<bool> {
         let is_number = |it: &&&str| it.bytes().all(|it| it.is_ascii_digit());
         let own = words.get(at + 1).filter(is_number).filter(|_| is_variable);
         let value = own.or_else(|| {
-            near.find(|it| is_in(it[0], "is are was were at to"))
+            let is_value = |it: &&[&str]| is_number(&&it[1]) || is_in(it[1], "zero");
+            near.find(|it| is_in(it[0], "is are was were at to") && is_value(it))
                 .map(|it| &it[1])
         })?;
         let is_off = is_in(value, "0 zero") && (is_variable || is_in(words[at], POLLS));

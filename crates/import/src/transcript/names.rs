@@ -187,19 +187,10 @@ fn by_server(
     let mut servers = Named::new();
     for statement in statements.iter().filter(|it| !it.sentence.asks) {
         for clause in &statement.sentence.clauses {
-            let on = [
-                "iperf s runs on ",
-                "iperf3 s runs on ",
-                "server runs on ",
-                "server is on ",
-                "netreceive on ",
-                "netreceive runs on ",
-                "iperf s on ",
-                "iperf3 s on ",
-            ];
-            let on = on
-                .iter()
-                .find_map(|it| clause.split_once(it)?.1.split(' ').next());
+            // `netreceive is running on sink`
+            let on = ["iperf s ", "iperf3 s ", "server ", "netreceive "];
+            let on = on.iter().find_map(|it| clause.split_once(it));
+            let on = on.and_then(|it| it.1.split_once("on ")?.1.split(' ').next());
             let runs = [" runs iperf s ", " runs iperf3 s ", " runs the server "];
             let runs = runs
                 .iter()
@@ -554,12 +545,12 @@ fn by_part(words: &[&str], host: &dyn Fn(usize) -> Option<String>) -> Option<[Op
     if let Some(to) = client {
         return Some([None, Some(to)]);
     }
-    // `client on attic, server on cellar`
+    // `client on attic, server on cellar`, `the client of iperf3 is always attic, the server always cellar`
     let placed = |parts: &str| {
-        let at = words
-            .windows(2)
-            .position(|it| is_in(it[0], parts) && it[1] == "on");
-        host(at? + 2)
+        const BETWEEN: &str = "of iperf iperf3 is was on runs lives sits always";
+        let at = words.iter().position(|it| is_in(it, parts))? + 1;
+        let mut next = (at..words.len()).skip_while(|at| is_in(words[*at], BETWEEN));
+        next.next().filter(|it| *it > at).and_then(host)
     };
     if let (Some(one), Some(to)) = (placed("client sender"), placed("server receiver")) {
         return Some([Some(one), Some(to)]);

@@ -2,8 +2,7 @@
 //!
 //! A single word counts once the text has one for both: alone it may stand for anything.
 
-use crate::lines::address;
-use crate::lines::prose::{self, ALL_UNTOUCHED, Sentence, is_in};
+use crate::lines::prose::{self, ALL_UNTOUCHED, POLLS, Sentence, is_in};
 
 /// Most words of their own.
 const WORDS_MAX: usize = 8;
@@ -20,7 +19,7 @@ impl OwnWords {
     /// Learns the words that a sentence defines, and puts `polling on` and `polling off` in place of those that are known.
     /// `is_host` tells the words that are none.
     pub fn read(&mut self, text: &str, sentence: &mut Sentence, is_host: impl Fn(&str) -> bool) {
-        let new = definitions(text);
+        let new = definitions(text, &is_host);
         if !new.is_empty() {
             for (word, polls) in new {
                 let is_known = self.settings.iter().any(|it| it.0 == word);
@@ -30,6 +29,8 @@ impl OwnWords {
                     self.settings.push((word, polls));
                 }
             }
+            // It tells of no test.
+            sentence.clauses.clear();
             return;
         }
         for (word, polls) in &self.settings {
@@ -44,11 +45,14 @@ impl OwnWords {
 }
 
 /// The words that a text defines, each with whether it means polling: in quotation marks, or as labels of lines.
-fn definitions(text: &str) -> Vec<(String, bool)> {
+fn definitions(text: &str, is_host: &dyn Fn(&str) -> bool) -> Vec<(String, bool)> {
     const MEANS: &str = "means mean is stands = :";
     const BETWEEN: &str =
         "below here above on this page these pages then always the two in what follows for";
     const SAYS: &str = "write say call mean";
+    // `UDP: polling off` defines nothing.
+    const OTHERS: &str =
+        "mtu tso lro gro gso cpu nic nics rx tx lan wan ipv4 ipv6 ttcp note notes test run";
     let mut found = Vec::new();
     let pieces: Vec<&str> = text.split('"').collect();
     for at in (1..pieces.len().saturating_sub(1)).step_by(2) {
@@ -57,14 +61,14 @@ fn definitions(text: &str) -> Vec<(String, bool)> {
         let before = pieces[at - 1].split_whitespace().next_back().unwrap_or("");
         let is_said = is_in(before, SAYS);
         let next = next.next().unwrap_or("").trim_end_matches([',', ':']);
-        let is_defined = is_said || is_in(next, MEANS) || after.starts_with(':');
+        let is_defined = is_said || is_in(next, MEANS);
         // Of commands below, or of values above.
         let is_shown = after.trim_end().ends_with(':')
             || [" these ", " following"]
                 .iter()
                 .any(|it| after.contains(it));
         let polls = meaning(after).or(is_shown.then_some(true));
-        if let Some(polls) = polls.filter(|_| is_defined) {
+        if let Some(polls) = polls.filter(|_| is_defined && words.split(' ').count() < 3) {
             found.push((words.to_ascii_lowercase(), polls));
         }
     }
@@ -72,10 +76,19 @@ fn definitions(text: &str) -> Vec<(String, bool)> {
         let line = line.trim_start_matches(|it: char| it.is_whitespace() || "*-'|".contains(it));
         let end = line.find(|it: char| !it.is_ascii_alphanumeric());
         let (word, rest) = line.split_at(end.unwrap_or(line.len()));
-        let is_label = rest.trim_start_matches(['*', '\'', ' ']).starts_with(':')
+        let bold = rest.trim_start_matches(['*', '\'']);
+        let is_label = bold.len() < rest.len() && bold.trim_start().starts_with(':')
             || rest.starts_with("  ")
             || rest.starts_with(" = ");
-        let is_code = word.len() > 1 && word.bytes().all(|it| !it.is_ascii_lowercase());
+        let small = word.to_ascii_lowercase();
+        // `AK: first with interrupts, oak to elm` is said by AK.
+        let mut words = rest.split(|it: char| !it.is_ascii_alphanumeric() && it != '-');
+        let is_code = word.len() > 1
+            && word.starts_with(|it: char| it.is_ascii_uppercase())
+            && !words.any(|it| is_host(&it.to_ascii_lowercase()))
+            && word.bytes().all(|it| !it.is_ascii_lowercase())
+            && !prose::is_common(&small)
+            && !is_in(&small, OTHERS);
         if let Some(polls) = meaning(rest).filter(|_| is_label && is_code) {
             found.push((word.to_ascii_lowercase(), polls));
         }
@@ -85,10 +98,10 @@ fn definitions(text: &str) -> Vec<(String, bool)> {
 
 /// Whether words may be a text's own: of those for polling, interrupts and their states everybody knows the meaning.
 fn is_own(words: &str) -> bool {
-    const KNOWN: &str = "on off polling interrupts default busy_poll";
+    const KNOWN: &str = "on off interrupt interrupts irq irqs";
     let each: Vec<&str> = words.split(' ').collect();
-    let is_word = |it: &str| address::is_name(it) || it.len() == 2;
-    let is_known = |it: &str| prose::is_common(it) || is_in(it, KNOWN);
+    let is_word = |it: &str| it.bytes().all(|it| it.is_ascii_alphanumeric()) && it.len() > 1;
+    let is_known = |it: &str| is_in(it, POLLS) || is_in(it, KNOWN);
     match each[..] {
         [one] => is_word(one) && !is_known(one),
         [one, other] => is_word(one) && is_word(other) && !is_known(one),
