@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 use nicpoll_model::{ImportedTrial, SourcePlace};
 
 use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
-use crate::transcript::evidence::agreed;
 use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
 /// Most sentences before a test that may say which way it ran, and how far before it.
@@ -61,7 +60,6 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     let reversed: HashSet<u64> = reversed.map(|it| it.place.start_byte).collect();
     by_direction(trials, statements, &other, (hosts, authors), &reversed);
     by_server(trials, statements, hosts, (authors, is_reversed));
-    by_agreement(trials, statements, (&named, hosts), authors);
     by_repetition(trials, statements, (hosts, authors), &reversed);
     // Nobody sends to itself: then neither is known.
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
@@ -220,55 +218,6 @@ fn by_server(
         let is_other = trial.sender.as_deref() != Some(server) && !is_foreign(statements, trial);
         if is_known && is_one && is_other && is_open(&trial.receiver) {
             trial.receiver = Some(String::from(*server));
-        }
-    }
-}
-
-/// Names the ends of trials that tell nothing, if all others of their author agree on their parts; of more than two
-/// hosts only where a sentence says that they are the same.
-fn by_agreement(
-    trials: &mut [ImportedTrial],
-    statements: &[Statement],
-    (named, hosts): (&Named, &HostNames),
-    authors: &Authors,
-) {
-    let mut of: HashMap<&str, Vec<&ImportedTrial>> = HashMap::new();
-    let is_bare = |it: &ImportedTrial| it.sender.is_none() && it.receiver.is_none();
-    for trial in trials.iter().filter(|it| !is_bare(it)) {
-        of.entry(authors.of(&trial.place)).or_default().push(trial);
-    }
-    let of = of.into_iter().map(|(name, of)| (name, agreed(of)));
-    let agreed: HashMap<&str, [Option<String>; 2]> = of.collect();
-    let mut last = SourcePlace::default();
-    let mut is_others = false;
-    for trial in trials.iter_mut() {
-        let since = std::mem::replace(&mut last, trial.place);
-        let until = statements.partition_point(|it| it.place < trial.place);
-        let lead = statements[..until].iter().rev().take(LEAD);
-        let lead = lead.take_while(|it| it.place > since);
-        // Lines in a row have their sentence in common.
-        let near = lead.clone().take(2).map(|it| it.sentence.has(OTHERS));
-        is_others = near.reduce(|one, other| one || other).unwrap_or(is_others);
-        let Some(ends) = agreed.get(authors.of(&trial.place)) else {
-            continue;
-        };
-        // One end may be known, as the other tests have it.
-        let own = [&trial.sender, &trial.receiver];
-        let fits = (0..2).all(|at| own[at].is_none() || *own[at] == ends[at]);
-        if !fits || own.iter().all(|it| it.is_some()) {
-            continue;
-        }
-        let author = authors.of(&trial.place);
-        let is_one = !author.is_empty() && named.get(author).is_some_and(|it| it.len() < 2);
-        let are_two = hosts.count() == 2 || is_one;
-        if is_foreign(statements, trial) {
-            continue;
-        }
-        if lead.clone().any(|it| it.sentence.may_turn()) {
-            continue;
-        }
-        if is_bare(trial) && are_two && !is_others {
-            [trial.sender, trial.receiver] = ends.clone();
         }
     }
 }

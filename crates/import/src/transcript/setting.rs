@@ -228,7 +228,6 @@ impl<'a> HostSettings<'a> {
         let old = [is_old(0), is_old(1)];
         let [one, other] = said_of;
         let said_of = [one.filter(|_| !old[0]), other.filter(|_| !old[1])];
-        let since = said_of.iter().flatten().map(|it| it.place).max();
         // A box in between that polls, and ends that are not said to.
         let is_any = said_of
             .iter()
@@ -266,14 +265,7 @@ impl<'a> HostSettings<'a> {
                 Some(is_polling) => said(name(is_polling), false, one.place),
                 None => nothing,
             },
-            // Of a host in between, if of any.
-            _ => match self
-                .in_between(ends, place)
-                .filter(|it| since.is_none_or(|since| since < it.0 && it.0 < *place))
-            {
-                Some((place, Some(is_polling))) => said(name(is_polling), false, place),
-                _ => nothing,
-            },
+            _ => nothing,
         }
     }
 
@@ -318,38 +310,6 @@ impl<'a> HostSettings<'a> {
         let last = near.find(|it| matches!(&it.scope, SwitchScope::Host(host) if is_it(host)))?;
         let polls = last.is_polling.filter(|_| !self.is_without(last, place))?;
         Some((at, polls))
-    }
-
-    /// What holds for a host that is no end of a trial, or for hosts that the text does not name.
-    fn in_between(
-        &self,
-        ends: TrialEnds,
-        place: &SourcePlace,
-    ) -> Option<(SourcePlace, Option<bool>)> {
-        let is_other = |it: &PollingSwitch| match &it.scope {
-            SwitchScope::Host(host) => !self.ends.contains(host.as_str()),
-            _ => ends.iter().all(|end| it.is_meant(*end)),
-        };
-        let is_passed = |it: &PollingSwitch| is_other(it) && !self.is_without(it, place);
-        let last = self.last(&self.all, place).filter(|it| is_passed(it));
-        let all = self
-            .said_of(&SwitchScope::All, place)
-            .filter(|it| is_other(it));
-        // Without an end, a host may be one.
-        let is_known = |it: &PollingSwitch| ends != [None; 2] || it.scope == SwitchScope::All;
-        let polls = |it: &PollingSwitch| it.is_polling.filter(|_| is_known(it));
-        // What a host was told since may be of an end that the trial does not name.
-        let until = self.all.partition_point(|it| it.place < *place);
-        let since = self.all[..until].iter().rev().take(AHEAD_MAX);
-        let all = all.filter(|all| {
-            let mut since = since.clone().take_while(|it| it.place > all.place);
-            let is_other = |it: &&PollingSwitch| {
-                it.is_polling != all.is_polling && self.authors.is_one(&it.place, place)
-            };
-            ends.iter().all(Option::is_some) || !since.any(is_other)
-        });
-        let last = last.or(all).map(|it| (it.place, polls(it)));
-        last.or_else(|| self.before_next(place, &is_other))
     }
 
     /// The opposite of what the next command, or sentence that tells a change, turns on or off: that applied before.
