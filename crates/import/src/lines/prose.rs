@@ -38,6 +38,8 @@ const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top 
 pub const POLLS: &str =
     "polling polled poll polls unpolled knob knobs deferral deferred deferring threaded";
 const INTERRUPTS: &str = "interrupt interrupts intr irq irqs";
+/// Words for what turns polling on, if they are known from above.
+const SETTINGS: &str = "values echos echoes commands sysctls";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
@@ -222,6 +224,8 @@ impl ClauseMode {
         let is_poll = |at: &usize| match words[*at] {
             "it" => is_it && words[0] != "because" && !is_as_was,
             "polls" => !is_in(word(at.checked_sub(1)), WORKERS),
+            // `the same two values on oak, too`
+            other if is_in(other, SETTINGS) => *at > 0 && is_in(words[at - 1], "two same these"),
             other => is_in(other, POLLS),
         };
         let polls: Vec<usize> = (0..words.len()).filter(is_poll).collect();
@@ -251,7 +255,10 @@ impl ClauseMode {
                     && (near(POLLS, 3) || near("on enabled active appear appears listed", 3))
         });
         let off = off.count();
-        let is_on = has(ON) || has(CHANGES) || has("both only polls polled ifconfig");
+        let is_on = has(ON)
+            || has(CHANGES)
+            || has("too also got gets wrote")
+            || has("both only polls polled ifconfig");
         let is_on = is_on || words.len() <= 4 || is_in_place;
         let valued = value_said(&words);
         let polls_now = match (polls.is_empty(), interrupts) {
@@ -838,7 +845,7 @@ fn is_in_place(words: &[&str]) -> bool {
 fn value_said(words: &[&str]) -> Option<bool> {
     (0..words.len()).find_map(|at| {
         let is_variable = SWITCH_WORDS.iter().any(|it| words[at].ends_with(it))
-            || is_in(words[at], "sysctls knobs");
+            || is_in(words[at], "sysctls knobs files values echos");
         let mut near = words[at + 1..].windows(2).take(7);
         // `kern.polling.enable: 0`
         let is_number = |it: &&&str| it.bytes().all(|it| it.is_ascii_digit());

@@ -522,6 +522,11 @@ tcp: window update packets
 tcp: control packets
 tcp: retransmit timeouts
 tcp: out-of-order packets
+tcp: duplicate acks
+tcp: completely duplicate packets
+tcp: old duplicate packets
+tcp: packets with some dup. data
+tcp: fast retransmits
 tcp: segments received
 tcp: segments sent out
 tcp: segments retransmitted

@@ -808,7 +808,11 @@ impl<'a> Walk<'a> {
                     sends.is_some_and(|sends| sends != (line.value.id == ttcp::SENDER))
                 });
         // Lines of streams may be left out before their sum.
-        let is_sum = line.value.id.starts_with("SUM");
+        let is_new = self.block.as_ref().is_none_or(|it| {
+            let mut same = it.streams.iter().filter(|it| it.id == line.value.id);
+            !same.any(|it| it.total().is_some())
+        });
+        let is_sum = line.value.id.starts_with("SUM") && is_new;
         if is_elsewhere || (is_parted && !is_sum || is_ttcp) && is_of_next {
             self.end_block();
         }
