@@ -43,8 +43,7 @@ const SETTINGS: &str = "values echos echoes commands sysctls";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
-const BEFORE_INTERRUPTS: &str =
-    "on with plain old in at to using uses use used normal usual by pure stays only still";
+const BEFORE_INTERRUPTS: &str = "taking takes on with plain old in at to using uses use used normal usual by pure stays only still";
 const AFTER_INTERRUPTS: &str = "mode driven only again both on at everywhere";
 const COLUMNS: &str = "column load time share rate handler handlers thread statistics per counts counters counter \
     table storm storms moderation coalescing mitigation nearly gone fewer less down up drop dropped fell";
@@ -296,7 +295,8 @@ impl ClauseMode {
         let negates = has(NEGATES) || has(OFF);
         if has("back")
             && !has("its ethtool")
-            && has("normal stock default defaults interrupt zero 0 factory was")
+            && has("normal stock plain default defaults interrupt zero zeros 0 factory was")
+            || has("left stays stay still remains") && is_in(last, "plain stock normal untouched")
         {
             return Some(false);
         }

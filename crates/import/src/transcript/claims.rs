@@ -110,8 +110,9 @@ struct Reading<'s> {
     label: Vec<SwitchScope>,
     /// The hosts of all clauses before.
     subject: BTreeSet<SwitchScope>,
-    /// The hosts that it names.
+    /// The hosts that it names, and those that stay as they are.
     named: Vec<SwitchScope>,
+    kept: Vec<SwitchScope>,
     /// Whether it begins with a title, `polling:`, of which the states follow.
     is_titled: bool,
     /// Whether the clause before has a claim.
@@ -139,6 +140,7 @@ impl<'s> Reading<'s> {
             label: Vec::new(),
             subject: BTreeSet::new(),
             named,
+            kept: Vec::new(),
             is_titled: false,
             is_near: false,
             is_topic: false,
@@ -487,7 +489,11 @@ impl<'a> Reader<'a> {
             reading.claims.clear();
         }
         let is_threads = clause.contains(" threaded ") && !mode.is_named;
-        if is_left_alone(clause) || is_threads || is_way(clause, &scopes) {
+        if is_left_alone(clause) {
+            reading.kept.extend(scopes);
+            return;
+        }
+        if is_threads || is_way(clause, &scopes) {
             return;
         }
         let was_near = std::mem::take(&mut reading.is_near);
@@ -514,6 +520,11 @@ impl<'a> Reader<'a> {
             Some(polls) if scopes.is_empty() && is_pronoun && reading.subject.len() == 1 => {
                 let subject = reading.subject.iter().cloned();
                 reading.claims.extend(subject.map(|it| (it, polls)));
+            }
+            // `oak as before, that is, still taking interrupts`
+            Some(false) if scopes.is_empty() && !reading.kept.is_empty() => {
+                let kept = std::mem::take(&mut reading.kept).into_iter();
+                reading.claims.extend(kept.map(|it| (it, false)));
             }
             Some(polls) if scopes.is_empty() => {
                 // What stands before `with polling` tells no host.
