@@ -275,6 +275,8 @@ pub enum MeasuredUnit {
     BitsPerSecond,
     /// A rate.
     PacketsPerSecond,
+    /// A rate.
+    InterruptsPerSecond,
     /// An amount.
     Bytes,
     /// A share, in percent.
@@ -285,10 +287,11 @@ pub enum MeasuredUnit {
 
 /// Units: kind, value without a prefix, step between prefixes, and spellings between bars. A longer spelling comes before
 /// its own prefix.
-const FORMS: [(MeasuredUnit, f64, f64, &str); 9] = [
+const FORMS: [(MeasuredUnit, f64, f64, &str); 10] = [
     (MeasuredUnit::BitsPerSecond, 1.0, 1e3, BITS),
     (MeasuredUnit::BitsPerSecond, 8.0, 1024.0, BYTES),
     (MeasuredUnit::PacketsPerSecond, 1.0, 1e3, PACKETS),
+    (MeasuredUnit::InterruptsPerSecond, 1.0, 1e3, INTERRUPTS),
     (MeasuredUnit::Percent, 1.0, 1.0, "percent|per cent|%"),
     (MeasuredUnit::Bytes, 1.0, 1024.0, "Bytes|Byte|bytes|byte"),
     (MeasuredUnit::Seconds, 1.0, 1.0, "seconds|secs|sec|s"),
@@ -300,6 +303,8 @@ const BITS: &str = "bits/second|bits/sec|bit/sec|bits/s|bit/s|ib/s|b/sec|b/s|bps
 const BYTES: &str = "Bytes/sec|Byte/sec|Bytes/s|Byte/s|B/sec|B/s";
 const PACKETS: &str = "packets per second|packets a second|packets/second|packets/sec|packets/s|\
     pkts/sec|pkts/s|pkt/s|frames/s|pps";
+const INTERRUPTS: &str = "interrupts per second|interrupts a second|interrupts/sec|interrupts/s|ints/s|\
+    irqs/s|irq/s";
 
 /// Reads a unit; returns its kind and value.
 pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {

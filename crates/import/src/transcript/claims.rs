@@ -489,11 +489,9 @@ impl<'a> Reader<'a> {
             reading.claims.clear();
         }
         let is_threads = clause.contains(" threaded ") && !mode.is_named;
-        if is_left_alone(clause) {
-            reading.kept.extend(scopes);
-            return;
-        }
-        if is_threads || is_way(clause, &scopes) {
+        let is_kept = is_left_alone(clause);
+        if is_kept || is_threads || is_way(clause, &scopes) {
+            reading.kept.extend(scopes.into_iter().filter(|_| is_kept));
             return;
         }
         let was_near = std::mem::take(&mut reading.is_near);

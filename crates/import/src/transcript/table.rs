@@ -336,7 +336,10 @@ fn figure(
     let name = match unit {
         MeasuredUnit::BitsPerSecond => "bits_per_second",
         MeasuredUnit::PacketsPerSecond => "packets_per_second",
-        MeasuredUnit::Bytes | MeasuredUnit::Percent | MeasuredUnit::Seconds => return None,
+        MeasuredUnit::InterruptsPerSecond
+        | MeasuredUnit::Bytes
+        | MeasuredUnit::Percent
+        | MeasuredUnit::Seconds => return None,
     };
     Some(ImportedFigure {
         name: String::from(name),
