@@ -6,10 +6,9 @@
 //! its bytes in the source.
 //! Time and memory are proportional to the length of the text.
 //!
-//! `walk` reads a text from beginning to end into `found`; `trials` and `runs` make trials of it, `setting`
-//! decides under which setting each ran with what `told` finds in sentences, of which `claims`
-//! reads each, `table` reads tables of results, `evidence` books CPU states, and `attach`
-//! adds counters.
+//! `walk` reads a text from beginning to end into `found`, with the `words` that it has of its own; `trials` and `runs`
+//! make trials of it, `setting` decides under which setting each ran with what `told` finds in sentences, of which `claims`
+//! reads each, `table` reads tables of results, `evidence` books CPU states, and `attach` adds counters.
 
 mod attach;
 mod claims;

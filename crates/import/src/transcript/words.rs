@@ -130,3 +130,55 @@ fn meaning(text: &str) -> Option<bool> {
     let told = || prose::setting(text).or(is_off.then_some(false));
     (sets || echoes).then_some(true).or_else(told)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::prose::SentenceMark;
+
+    /// What becomes of the last of these sentences.
+    fn read(texts: &[&str]) -> String {
+        let mut words = OwnWords::default();
+        let mut last = String::new();
+        for text in texts {
+            let mut sentence = Sentence::of(text, SentenceMark::None, false).unwrap();
+            words.read(text, &mut sentence, |it| it == "oak" || it == "elm");
+            last = sentence.clauses.join("|");
+        }
+        last
+    }
+
+    #[test]
+    fn words_for_both_are_read_as_polling_on_and_off() {
+        let both = [
+            "\"busy\" below means busy_poll=50 on the machine named.",
+            "\"quiet\" means both 0.",
+        ];
+        assert_eq!(
+            read(&[both[0], both[1], "oak busy, elm still quiet."]),
+            " oak polling on | elm still polling off "
+        );
+        // A definition tells of no test, and one word alone may stand for anything.
+        assert_eq!(read(&both), "");
+        assert_eq!(read(&[both[0], "oak busy."]), " oak busy ");
+        let codes = [
+            "N0   default: interrupts\nN2   echo 20 > napi_defer_hard_irqs",
+            "N2 on oak, N0 on elm.",
+        ];
+        assert_eq!(read(&codes), " polling on oak | polling off on elm ");
+    }
+
+    #[test]
+    fn hosts_speakers_and_kinds_of_traffic_are_no_such_words() {
+        for text in [
+            "\"oak\" means the box with interrupts.",
+            "AK: first with interrupts.",
+            "UDP: polling off.",
+            "\"ifconfig em0 polling\" is what I typed:",
+        ] {
+            let other = "\"busy\" means busy_poll=50.";
+            let told = "oak and AK, UDP as above.";
+            assert_eq!(read(&[text, other, told]), read(&[told]), "{text}");
+        }
+    }
+}
