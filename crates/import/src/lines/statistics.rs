@@ -397,11 +397,16 @@ pub fn mpstat_mean(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
 /// Reads a row of `vmstat` without its heads: a whole line of as many numbers as no other has, of which the last are the
 /// shares of CPU time.
 pub fn vmstat_row(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    const LINE_MAX: usize = 200;
     const OF_LINUX: &str = "r b swpd free buff cache si so bi bo in cs us sy id wa st";
     const OF_FREEBSD: &str = "r b w avm fre flt re pi po fr sr in sy cs us sy id";
     let mut before = cursor.bytes[..cursor.at].iter().rev();
     let before = before.find(|it| **it != b' ');
     before.is_none_or(|it| *it == b'\n').then_some(())?;
+    let line = cursor.bytes[cursor.at..].iter().take(LINE_MAX);
+    let line: Vec<u8> = line.copied().take_while(|it| *it != b'\n').collect();
+    let numbers = line.split(|it| *it == b' ').filter(|it| !it.is_empty());
+    (17..=20).contains(&numbers.count()).then_some(())?;
     let all: Vec<&str> = OF_FREEBSD.split(' ').collect();
     // FreeBSD has a column for each of up to three disks.
     let disks = (0..=3).rev().map(|disks| {
