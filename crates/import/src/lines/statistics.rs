@@ -403,8 +403,8 @@ pub fn vmstat_row(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     let mut before = cursor.bytes[..cursor.at].iter().rev();
     let before = before.find(|it| **it != b' ');
     before.is_none_or(|it| *it == b'\n').then_some(())?;
-    let line = cursor.bytes[cursor.at..].iter().take(LINE_MAX);
-    let line: Vec<u8> = line.copied().take_while(|it| *it != b'\n').collect();
+    let near = &cursor.bytes[cursor.at..(cursor.at + LINE_MAX).min(cursor.bytes.len())];
+    let line = near.split(|it| *it == b'\n').next()?;
     let numbers = line.split(|it| *it == b' ').filter(|it| !it.is_empty());
     (17..=20).contains(&numbers.count()).then_some(())?;
     let all: Vec<&str> = OF_FREEBSD.split(' ').collect();

@@ -63,10 +63,8 @@ fn definitions(text: &str, is_host: &dyn Fn(&str) -> bool) -> Vec<(String, bool)
         let next = next.next().unwrap_or("").trim_end_matches([',', ':']);
         let is_defined = is_said || is_in(next, MEANS);
         // Of commands below, or of values above.
-        let is_shown = after.trim_end().ends_with(':')
-            || [" these ", " following"]
-                .iter()
-                .any(|it| after.contains(it));
+        let mut shows = [" these ", " following"].iter();
+        let is_shown = after.trim_end().ends_with(':') || shows.any(|it| after.contains(it));
         let polls = meaning(after).or(is_shown.then_some(true));
         if let Some(polls) = polls.filter(|_| is_defined && words.split(' ').count() < 3) {
             found.push((words.to_ascii_lowercase(), polls));
