@@ -648,7 +648,7 @@ impl Sentence {
         };
         let is_valued =
             |it: &String| (it.ends_with(" 0 ") || it.ends_with(" 1 ")) && !is_of_listing(it);
-        self.has("off echo module modules preset knob flag threaded")
+        self.has("off echo module modules preset knob flag threaded defer defers")
             || self.has("first") && self.has("did done took")
             || self.has_any("on at|on on|as well")
             || self.clauses.iter().any(is_valued)

@@ -1,6 +1,6 @@
 //! Words that a text has of its own for polling and interrupts: `"busy" below means busy_poll=50, "quiet" that both are 0`.
 //!
-//! A single word counts once the text has one for both: alone it may stand for anything.
+//! A word for interrupts counts once the text has one for polling, too: `normal` may stand for anything.
 
 use crate::lines::prose::{self, ALL_UNTOUCHED, POLLS, Sentence, is_in};
 
@@ -34,7 +34,7 @@ impl OwnWords {
             return;
         }
         for (word, polls) in &self.settings {
-            if self.explains == [true; 2] || word.contains(' ') {
+            if self.explains == [true; 2] || word.contains(' ') || *polls {
                 for state in ["on", "off"].into_iter().filter(|_| *polls) {
                     sentence.take_for(&format!("{word} {state}"), &format!("polling {state}"));
                 }
@@ -156,9 +156,10 @@ mod tests {
             read(&[both[0], both[1], "oak busy, elm still quiet."]),
             " oak polling on | elm still polling off "
         );
-        // A definition tells of no test, and one word alone may stand for anything.
+        // A definition tells of no test, and a word for interrupts alone may stand for anything.
         assert_eq!(read(&both), "");
-        assert_eq!(read(&[both[0], "oak busy."]), " oak busy ");
+        assert_eq!(read(&[both[0], "oak busy."]), " oak polling on ");
+        assert_eq!(read(&[both[1], "oak quiet."]), " oak quiet ");
         let codes = [
             "N0   default: interrupts\nN2   echo 20 > napi_defer_hard_irqs",
             "N2 on oak, N0 on elm.",
