@@ -60,6 +60,13 @@ impl<'a> Cursor<'a> {
         before.copied().unwrap_or(0)
     }
 
+    /// `None` unless nothing but spaces stands before on the line.
+    pub fn begins_line(&self) -> Option<()> {
+        let mut before = self.bytes[..self.at].iter().rev();
+        let before = before.find(|it| **it != b' ');
+        before.is_none_or(|it| *it == b'\n').then_some(())
+    }
+
     /// `None` in the middle of a number.
     pub fn begins_number(&self) -> Option<()> {
         let before = self.behind();

@@ -380,7 +380,9 @@ const ETHTOOL: &str = "-K --features --offload -C --coalesce -G --set-ring -A --
 pub const POLLING_VARIABLE: &str = "kern.polling.enable";
 
 /// Those by which Linux polls, from system calls or by a timer; the last part of their names.
-pub const LINUX_POLLING: [&str; 4] = ["busy_poll", "busy_read", "gro_flush_timeout", "threaded"];
+pub const LINUX_POLLING: [&str; 3] = ["busy_poll", "busy_read", "gro_flush_timeout"];
+/// The file that has packets taken by threads, and is 0 or 1.
+pub const THREADED: &str = "threaded";
 
 /// The files of an interface by which Linux polls; the last part of their names.
 pub const DEFERRAL: [&str; 2] = ["gro_flush_timeout", "napi_defer_hard_irqs"];

@@ -122,11 +122,7 @@ pub fn identity(cursor: &mut Cursor) -> Option<Seen> {
     if cursor.behind().is_ascii_alphanumeric() {
         return None;
     }
-    let before = cursor.bytes[..cursor.at]
-        .iter()
-        .rev()
-        .find(|it| **it != b' ');
-    let is_first = before.is_none_or(|it| *it == b'\n');
+    let is_first = cursor.begins_line().is_some();
     let name = *cursor.row(&IDENTITY)?;
     // In prose, FreeBSD is just a word: a kernel line begins with it, and goes on with a release.
     let is_kernel = name == "kernel";

@@ -108,13 +108,6 @@ static BY_FIRST: LazyLock<Vec<Vec<Recogniser>>> = LazyLock::new(|| {
     by_first
 });
 
-/// Whether a digit is the first of its line.
-fn is_first(plain: &Plain, at: usize) -> bool {
-    let mut before = plain.bytes[..at].iter().rev();
-    let before = before.find(|it| **it != b' ');
-    plain.bytes[at].is_ascii_digit() && before.is_none_or(|it| *it == b'\n')
-}
-
 /// Passes everything found in a text to `found`, in order. Stops with `None` when that exceeds the budget.
 pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -> Option<()> {
     let mut cursor = Cursor::new(&plain.bytes, 0);
@@ -131,7 +124,8 @@ pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -
         }
         let candidates = &BY_FIRST[usize::from(plain.bytes[at] & 127)];
         // Rows often stand without the heads that the first of them had.
-        let mut known = heads.iter().rev().filter(|_| is_first(plain, at));
+        let is_row = plain.bytes[at].is_ascii_digit() && cursor.begins_line().is_some();
+        let mut known = heads.iter().rev().filter(|_| is_row);
         let row = known.find_map(|it| cursor.attempt(|cursor| it.line(cursor)));
         let read = row.or_else(|| {
             candidates.iter().find_map(|reader| {

@@ -106,7 +106,7 @@ pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong wind
     not really on|was not really|in fact|wrongly|after all|errata|erratum|in reality|was not polling|were not polling|\
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";
 /// Phrases of the host that was shown last.
-pub const SAME_HOST: &str = "of it|on it|top there|there at the same time|top there said|same place|same box|same machine|same host|same window|same terminal|same shell";
+pub const SAME_HOST: &str = "of it|on it|top there|there at the same time|same place|same box|same machine|same host|same window|same terminal|same shell";
 /// Phrases of what holds in all tests, and those that make a sentence one that says so.
 pub const LASTING: &str = "ever|never|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
@@ -224,7 +224,9 @@ impl ClauseMode {
             "it" => is_it && words[0] != "because" && !is_as_was,
             "polls" => !is_in(word(at.checked_sub(1)), WORKERS),
             // `the same two values on oak, too`
-            other if is_in(other, SETTINGS) => *at > 0 && is_in(words[at - 1], "two same these"),
+            other if is_in(other, SETTINGS) => {
+                matches!(words[..*at], [.., "the" | "same" | "these", "two"])
+            }
             other => is_in(other, POLLS),
         };
         let polls: Vec<usize> = (0..words.len()).filter(is_poll).collect();
@@ -254,11 +256,8 @@ impl ClauseMode {
                     && (near(POLLS, 3) || near("on enabled active appear appears listed", 3))
         });
         let off = off.count();
-        let is_on = has(ON)
-            || has(CHANGES)
-            || has("too also got gets wrote")
-            || has("both only polls polled ifconfig");
-        let is_on = is_on || words.len() <= 4 || is_in_place;
+        let is_on = has("too also got gets wrote both only polls polled ifconfig");
+        let is_on = is_on || has(ON) || has(CHANGES) || words.len() <= 4 || is_in_place;
         let valued = value_said(&words);
         let polls_now = match (polls.is_empty(), interrupts) {
             _ if valued.is_some() => valued,

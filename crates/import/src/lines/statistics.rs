@@ -400,9 +400,7 @@ pub fn vmstat_row(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     const LINE_MAX: usize = 200;
     const OF_LINUX: &str = "r b swpd free buff cache si so bi bo in cs us sy id wa st";
     const OF_FREEBSD: &str = "r b w avm fre flt re pi po fr sr in sy cs us sy id";
-    let mut before = cursor.bytes[..cursor.at].iter().rev();
-    let before = before.find(|it| **it != b' ');
-    before.is_none_or(|it| *it == b'\n').then_some(())?;
+    cursor.begins_line()?;
     let near = &cursor.bytes[cursor.at..(cursor.at + LINE_MAX).min(cursor.bytes.len())];
     let line = near.split(|it| *it == b'\n').next()?;
     let numbers = line.split(|it| *it == b' ').filter(|it| !it.is_empty());
@@ -588,9 +586,7 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
 pub fn card_counters(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     /// The name of the first one has such a part: `rx_packets` has, `note` in a sentence has not.
     const PARTS: [&str; 3] = ["_", "rx", "tx"];
-    let mut before = cursor.bytes[..cursor.at].iter().rev();
-    let before = before.find(|it| **it != b' ');
-    before.is_none_or(|it| *it == b'\n').then_some(())?;
+    cursor.begins_line()?;
     let mut found = Vec::new();
     while found.len() < ROWS_MAX
         && let Some((name, row)) = cursor.attempt(|it| card_counter(it.gap()))

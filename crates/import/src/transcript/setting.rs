@@ -155,7 +155,16 @@ impl<'a> HostSettings<'a> {
                 SwitchScope::All => it.is_meant(host),
                 _ => it.scope == scope,
             };
-            let (place, is_polling) = self.before_next(place, &is_of_it)?;
+            let last = || {
+                self.single.range(..place).next_back()?.1.iter().find(|it| {
+                    it.is_polling == Some(false)
+                        && self.authors.is_one(&it.place, place)
+                        && is_of_it(it)
+                })
+            };
+            let found = self.before_next(place, &is_of_it);
+            let (place, is_polling) =
+                found.or_else(|| last().map(|it| (it.place, it.is_polling)))?;
             Some(EndState {
                 is_polling,
                 place,

@@ -80,11 +80,7 @@ pub fn told(
     let turned = turned.filter(|it| it.is_polling == Some(true) && it.scope != SwitchScope::All);
     let reader = Reader::of(&found.hosts, tested, alone);
     let knows_polling = statements.iter().any(|it| it.sentence.names_polling());
-    let is_variable = |it: &ToolSetting| {
-        LINUX_POLLING[..3]
-            .iter()
-            .any(|name| it.name.ends_with(name))
-    };
+    let is_variable = |it: &ToolSetting| LINUX_POLLING.iter().any(|name| it.name.ends_with(name));
     let set = found.knobs.iter().filter(|it| is_variable(it));
     let set = set.flat_map(|it| it.value.parse().into_iter().chain([0, 1]));
     let said = statements.iter().flat_map(|it| it.sentence.values());

@@ -941,7 +941,8 @@ impl<'a> Walk<'a> {
                 self.switch(host.clone(), value != "0", true, place);
                 continue;
             }
-            if command::LINUX_POLLING.iter().any(|it| name.ends_with(it)) {
+            let mut polling = command::LINUX_POLLING.iter().chain([&command::THREADED]);
+            if polling.any(|it| name.ends_with(it)) {
                 self.switch(host.clone(), value != "0", true, place);
             }
             let key = (host.clone(), name.clone());
