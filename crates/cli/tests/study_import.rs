@@ -112,7 +112,10 @@ fn what_a_text_leaves_open_is_drafted_decided_in_a_file_and_shown_with_its_evide
     assert_code(&dry, 0);
     assert_has(text(&dry), "nothing says");
     let drafted = std::fs::read_to_string(&draft).unwrap();
-    assert_has_all(&drafted, "#1:setting=polling | #4:test=1 | #4:end=sender");
+    assert_has_all(
+        &drafted,
+        "#1:setting=polling | #1:setting=polling-receiver-only | #4:test=1 | #4:end=sender",
+    );
     std::fs::write(&draft, drafted.replace("#4:end=sender", "4:end=sender")).unwrap();
     let stored = study(folder.path(), &["import", mail, "--map", map]);
     assert_code(&stored, 0);
@@ -142,6 +145,7 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
         2 | import {PAGE} --map 7:colour=red | is not a correction
         2 | import {PAGE} --map nofile.map | there is no file 'nofile.map'
         2 | import {PAGE} --map b.txt:7:host=PC1 | not among those
+        2 | import {PAGE} --map 99999:host=PC1 | names a file or lines that are not among those
         2 | import {PAGE} --map 7:end=middle | is not a correction
         "
     );

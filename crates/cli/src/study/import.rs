@@ -93,7 +93,7 @@ fn draft(imported: &Imported) -> String {
     {
         let (line, of) = (trial.place.line, &trial.workload);
         text += &format!("\n# line {line}, {of}: nothing says the setting\n");
-        for setting in ["interrupt", "polling"] {
+        for setting in "interrupt polling polling-sender-only polling-receiver-only".split(' ') {
             text += &format!("#{}{line}:setting={setting}\n", file(&trial.place));
         }
     }

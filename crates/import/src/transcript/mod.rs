@@ -59,9 +59,9 @@ pub enum TranscriptError {
         max = FINDINGS_MAX
     )]
     Full(String),
-    /// A correction names a file that is not imported.
-    #[error("'{0}' names a file that is not among those to import")]
-    NoFile(String),
+    /// A correction names a file that is not imported, or lines that it does not have.
+    #[error("'{0}' names a file or lines that are not among those to import")]
+    NoLines(String),
 }
 
 /// Reads texts, each with its file name, into one study.
@@ -74,17 +74,9 @@ pub fn read_transcripts(
     corrections: &[Correction],
     origin: &Origin,
 ) -> Result<Imported, TranscriptError> {
-    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    let is_of_none = |it: &&Correction| {
-        let file = it.file.as_deref();
-        file.is_some_and(|file| !names.contains(&file))
-    };
-    if let Some(wrong) = corrections.iter().find(is_of_none) {
-        return Err(TranscriptError::NoFile(wrong.text.clone()));
-    }
     let map = Map {
         corrections,
-        files: names,
+        files: files.iter().map(|(name, _)| name.as_str()).collect(),
     };
     let mut walked = Found::default();
     let mut budget = Budget::of(FINDINGS_MAX);
@@ -103,6 +95,10 @@ pub fn read_transcripts(
             bytes: text.len() as u64,
             lines: text.lines().count() as u32,
         });
+    }
+    let is_of_none = |it: &&Correction| !facts.iter().any(|file| it.is_of(file));
+    if let Some(wrong) = corrections.iter().find(is_of_none) {
+        return Err(TranscriptError::NoLines(wrong.text.clone()));
     }
     let mut imported = Imported {
         schema: String::from(IMPORTED_SCHEMA),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::str::FromStr;
 
-use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace};
+use nicpoll_model::{ImportedBasis, ImportedFile, ImportedTrial, Side, SourcePlace};
 use thiserror::Error;
 
 use crate::transcript::found::{Authors, HostNames, PollingSwitch, SwitchScope, ToolSetting};
@@ -363,6 +363,14 @@ pub struct Correction {
     lines: Option<(u32, u32)>,
     key: &'static str,
     value: String,
+}
+
+impl Correction {
+    /// Whether a file has what it names.
+    pub(crate) fn is_of(&self, file: &ImportedFile) -> bool {
+        let is_named = self.file.as_ref().is_none_or(|name| *name == file.name);
+        is_named && self.lines.is_none_or(|(first, _)| first <= file.lines)
+    }
 }
 
 /// A correction that cannot be parsed.
