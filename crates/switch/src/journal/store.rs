@@ -240,16 +240,20 @@ impl Journal {
 
     /// Lists the files with an extension, by name.
     pub(crate) fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, SwitchError> {
-        let listing = match fs::read_dir(&self.directory) {
-            Ok(listing) => listing,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(journal_error(&self.directory)(error)),
+        let folder = &self.directory;
+        let list = || {
+            let listing = fs::read_dir(folder).map_err(journal_error(folder))?;
+            files::check_folder(folder).map_err(unsafe_file(folder))?;
+            let paths: io::Result<Vec<PathBuf>> = listing.map(|it| Ok(it?.path())).collect();
+            paths.map_err(journal_error(folder))
         };
-        files::check_folder(&self.directory).map_err(unsafe_file(&self.directory))?;
-        let mut paths: Vec<PathBuf> = listing
-            .map(|file| file.map(|file| file.path()))
-            .collect::<io::Result<_>>()
-            .map_err(journal_error(&self.directory))?;
+        let mut paths = match list() {
+            // Who removes the last record removes the folder, perhaps just now.
+            Err(SwitchError::System { source: it, .. }) if it.kind() == io::ErrorKind::NotFound => {
+                Vec::new()
+            }
+            listed => listed?,
+        };
         paths.retain(|path| path.extension().is_some_and(|end| end == extension));
         paths.sort();
         Ok(paths)

@@ -60,6 +60,21 @@ fn a_record_is_on_disk_until_it_is_closed() {
 }
 
 #[test]
+fn a_folder_that_goes_away_while_it_is_listed_has_no_records() {
+    let (_home, journal) = journal();
+    std::thread::scope(|threads| {
+        let others = threads.spawn(|| {
+            for _ in 0..200 {
+                changed(&journal).close().unwrap();
+            }
+        });
+        while !others.is_finished() {
+            journal.paths().unwrap();
+        }
+    });
+}
+
+#[test]
 fn who_has_an_interface_has_it_alone_until_the_file_is_closed() {
     let (_home, journal) = journal();
     // The lock moves to the new file when it replaces the old one.
