@@ -50,6 +50,33 @@ pub fn listed(text: &str) -> Vec<&str> {
         .windows(2)
         .filter(|it| is_in(it[0], "called named hostname"));
     let single = single.map(|it| it[1]);
+    // `stor-a3 -> stor-b1`, `cairn sends, flint receives`
+    let ways = words.windows(3).filter(|it| is_in(it[1], "-> --> →"));
+    // `e3` may stand for sin-e3.
+    let is_whole = |it: &&str| {
+        let name = it.trim_end_matches(|it: char| !it.is_ascii_alphanumeric());
+        name.contains('-') || !name.ends_with(|it: char| it.is_ascii_digit())
+    };
+    let ways = ways.flat_map(|it| [it[0], it[2]]).filter(is_whole);
+    let parts = words.windows(2).filter(|it| {
+        is_in(
+            it[1].trim_end_matches([',', '.', ';', ':']),
+            "sends receives",
+        )
+    });
+    let parts = parts
+        .map(|it| it[0])
+        .filter(|it| is_whole(it) && !it.contains([',', '.', ')']));
+    // `the pair (stor-a3, stor-b1)`
+    let numbered = words.iter().copied().filter(|it| {
+        let name = it.trim_matches(|it: char| !it.is_ascii_alphanumeric());
+        let end = name.rsplit_once('-').map_or("", |it| it.1);
+        !end.is_empty()
+            && end.len() <= 3
+            && end.ends_with(|it: char| it.is_ascii_digit())
+            && name.starts_with(|it: char| it.is_ascii_lowercase())
+    });
+    let single = single.chain(ways).chain(parts).chain(numbered);
     // `the name is quito`
     let told = words
         .windows(3)
@@ -62,17 +89,6 @@ pub fn listed(text: &str) -> Vec<&str> {
             .next()?;
         let inner = text[at + 2..].split(')').next()?;
         is_made(inner).then_some(name)
-    });
-    let lists = words.windows(5).filter(|it| {
-        let [first, before] = [it[0], it[1]].map(str::to_ascii_lowercase);
-        let is_are = before == "are" && is_in(&first, MACHINES) || is_in(&first, "mine ours");
-        // `Two identical hosts, pogo and zippy`
-        let is_pair = before
-            .strip_suffix(',')
-            .is_some_and(|it| is_in(it, MACHINES));
-        (is_are || is_pair || is_in(&before, "called named"))
-            && it[3] == "and"
-            && !it[2].ends_with(',')
     });
     // `duke is a P3/733`
     let kinds = words
@@ -91,15 +107,81 @@ pub fn listed(text: &str) -> Vec<&str> {
             && it[3..].iter().map(bare).any(|it| is_kind(&it))
     });
     let owned = owned.map(|it| it[0]);
-    let names = lists
-        .flat_map(|it| [it[2], it[4]])
-        .chain(single)
-        .chain(kinds)
-        .chain(owned)
-        .chain(made);
+    let names = single.chain(kinds).chain(owned).chain(made);
     let names = names.map(|it| it.trim_matches(|it: char| !it.is_ascii_alphanumeric()));
-    let is_name = |it: &&str| address::is_name(it) && !is_common(&it.to_ascii_lowercase());
+    let called = |name: &str| {
+        let mut near = words.windows(2).filter(|it| is_in(it[0], "called named"));
+        near.any(|it| it[1].trim_matches(|it: char| !it.is_ascii_alphanumeric()) == name)
+    };
+    let is_name = |it: &&str| {
+        let small = it.to_ascii_lowercase();
+        address::is_name(it) && (!is_common(&small) || is_in(&small, KINDS) && called(it))
+    };
     names.filter(is_name).collect()
+}
+
+/// Two hosts that a sentence names by their places: `from fermin to isidoro`, `my pair, castor and pollux`, `tern blasts at
+/// plover`.
+pub fn paired(text: &str) -> Vec<&str> {
+    const GROUPS: &str =
+        "machines boxes hosts pair pcs computers dells servers mine ours they names";
+    const SAYS: &str = "is are called named names";
+    const SENDS: &str = "sends sending blasts blasting transmits throws throwing pushes";
+    const TO: &str = "to towards into at";
+    const NOT: &str = "softirq system user idle sy si us back from connected identical whatever found always any anywhere are \
+        board boards card cards crossover direct five six seven eight ten for half good in its joined just kernel known means \
+        memory mid my no now old new performance programs spent switch them twins wait went where with without different small big cheap fast slow";
+    let is_edge = |it: char| !it.is_ascii_alphanumeric();
+    let mut depth = 0;
+    // What stands in brackets tells more of a host.
+    let is_plain = |it: &&str| {
+        let was = depth;
+        depth += it.matches('(').count() as i32 - it.matches(')').count() as i32;
+        was == 0 && !it.starts_with('(')
+    };
+    let words: Vec<&str> = text
+        .split_whitespace()
+        .filter(|it| *it != ">")
+        .filter(is_plain)
+        .collect();
+    let small = |at: usize| {
+        words.get(at).map_or(String::new(), |it| {
+            it.trim_matches(is_edge).to_ascii_lowercase()
+        })
+    };
+    let is = |at: usize, list: &str| is_in(&small(at), list);
+    let name = |at: usize| {
+        let name = words.get(at)?.trim_matches(is_edge);
+        let is_letter = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
+        let is_word = name.len() > 1
+            && name.bytes().all(is_letter)
+            && name.bytes().any(|it| it.is_ascii_lowercase());
+        let is_name = address::is_name(name) && !is_common(&name.to_ascii_lowercase());
+        (is_word && is_name && !is(at, NOT)).then_some(name)
+    };
+    let both = |one: usize, other: usize| Some(vec![name(one)?, name(other)?]);
+    let ends = |at: usize| words.get(at).is_some_and(|it| it.ends_with(is_edge));
+    let joins =
+        |at: usize| is(at, "and to") || words.get(at).is_some_and(|it| ["+", "->"].contains(it));
+    let found = (0..words.len()).filter_map(|at| match () {
+        () if is(at, "from") && is(at + 2, TO) => both(at + 1, at + 3),
+        () if is(at, "between") && is(at + 2, "and") => both(at + 1, at + 3),
+        () if is(at, GROUPS) => (at + 1..at + 4).find_map(|next| {
+            let is_told = ends(next - 1) || is(next - 1, SAYS);
+            // `They are tundra, steppe and taiga`
+            let listed = (next..words.len())
+                .take_while(|it| name(*it).is_some() && words[*it].ends_with(','));
+            let last = next + listed.count();
+            let names =
+                both(last, last + 2).filter(|_| is_told && joins(last + 1) && !ends(last))?;
+            Some((next..last).filter_map(name).chain(names).collect())
+        }),
+        () if is(at + 1, SENDS) => {
+            (at + 2..at + 6).find_map(|to| both(at, to + 1).filter(|_| is(to, TO)))
+        }
+        () => None,
+    });
+    found.flatten().collect()
 }
 
 /// Hosts whose names stand in marks: `hostname **otter**`, `my laptop, "marten"`.
@@ -117,7 +199,13 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
         let is_name = !is_common(&name[..end].to_ascii_lowercase());
         (is_said && is_closed && is_name && end > 1).then_some(&name[..end])
     });
-    named.collect::<Vec<&str>>().into_iter()
+    let mut names = named.collect::<Vec<&str>>();
+    // `nas -> gw`, alone
+    if let [one, "->" | "-->", other] = words[..] {
+        let names_two = [one, other.trim_end_matches([':', ','])];
+        names.extend(names_two.into_iter().filter(|it| address::is_name(it)));
+    }
+    names.into_iter()
 }
 
 /// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.
@@ -232,12 +320,14 @@ fn is_textile(text: &str) -> bool {
     number.is_some_and(|it| it.0.len() == 1 && it.0.bytes().all(|it| it.is_ascii_digit()))
 }
 
-/// A line behind the number of its section: `A1. Router polls`.
+/// A line behind the number of its section: `A1. Router polls`, `3.2  With polling`.
 fn without_number(line: &str) -> &str {
     let is_number =
         |it: &str| it.len() <= 4 && it.ends_with(|it: char| it.is_ascii_digit()) || it.len() == 1;
-    let parts = line.split_once(". ");
-    parts.filter(|it| is_number(it.0)).map_or(line, |it| it.1)
+    let parts = [line.split_once(". "), line.split_once("  ")];
+    let mut parts = parts.into_iter().flatten().filter(|it| is_number(it.0));
+    let mut parts = parts.by_ref().filter(|it| !it.0.starts_with('#'));
+    parts.next().map_or(line, |it| it.1.trim_start())
 }
 
 /// Whether a line is the heading of a section: `2.1 With interrupts`.

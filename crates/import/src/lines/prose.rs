@@ -35,8 +35,7 @@ const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top 
     first is|the first is|the first one is|the above|above";
 
 /// Words that name polling, and interrupts as the way to receive.
-pub const POLLS: &str =
-    "polling polled poll polls unpolled knob knobs deferral deferred deferring threaded";
+pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral deferred deferring threaded spin spins spinning";
 const INTERRUPTS: &str = "interrupt interrupts intr irq irqs";
 /// Words for what turns polling on, if they are known from above.
 const SETTINGS: &str = "values echos echoes commands sysctls";
@@ -57,7 +56,7 @@ const ON: &str =
     "on enabled enable enabling with using active activated activate use uses used ticked checked";
 /// Words that tell a change, or that nothing changed.
 const CHANGES: &str = "now again next then finally left stays stay stayed remains still back went goes done did \
-    nobody never yet moved set put change changed changing masks masked leaves";
+    nobody never yet moved set reset put change changed changing masks masked leaves";
 const SWITCHES: &str = "enable enabled enabling disable disabled disabling turn turned turning switch switched \
     switching activate activated deactivated ticked unticked checked unchecked set put";
 /// Words of a clause that tells what a command prints.
@@ -99,7 +98,7 @@ pub const ELSEWHERE: &str = "from the try before|from the run before|from anothe
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
     without load|without traffic|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|nobody talking|nothing on any|not with iperf|in production|ignore that one|\
-    minutes later|hours later";
+    minutes later|hours later|all quiet|in the night|at night";
 /// Phrases with which a writer takes back what is said before.
 pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
     wrong interface|wrong card|wrong xterm|wrong terminal|wrong port|wrong console|wrong shell|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
@@ -147,7 +146,7 @@ const RUNS: &str = "run runs test tests try case";
 pub const ONE_MORE: &str = "one more|another run|another test|another transfer|last one";
 
 /// Words after `on` that name no host.
-const NO_HOSTS: &str = "the it this that both all each linux freebsd netbsd openbsd debian ubuntu off one two side box \
+const NO_HOSTS: &str = "test tests run input output other he she who nobody somebody the it this that both all each linux freebsd netbsd openbsd debian ubuntu off one two side box \
     host machine average top tcp udp ip ipv4 ipv6 http nfs i o cpu irq idle less more then not so again now \
     are zero default defaults none here there once last least first same everything about what which how some most many course time only too";
 
@@ -780,7 +779,7 @@ impl Sentence {
 
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
-        const LABEL: &str = "here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
+        const LABEL: &str = "before napi here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven section page unit units measurement measurements result results experiment slide step with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces port ports for once more time everywhere anywhere";
@@ -901,8 +900,19 @@ pub fn parts(text: &str) -> NamedParts {
 pub fn value_set(clause: &str) -> Option<u32> {
     const BETWEEN: &str =
         "with and then now really is are was were stays stay remains set goes back still";
+    const PLAIN: &str = "@ on at to in both all machines boxes hosts ends sides two of them the it has have had its kept keeps \
+        file value values sysctl sysctls knob knobs flag variable too also as well alike so first times";
+    let is_number = |it: &&str| it.bytes().all(|it| it.is_ascii_digit());
     let words = clause.split_whitespace().filter(|it| !is_in(it, BETWEEN));
-    let value = match &words.collect::<Vec<&str>>()[..] {
+    let words: Vec<&str> = words.collect();
+    let mut others = words.iter().copied().filter(|it| !is_in(it, PLAIN));
+    let alone = others.next().filter(is_number);
+    // `1. oak to elm`
+    let is_label =
+        words.first() == alone.as_ref() && !is_in(words.get(1).unwrap_or(&""), "on at in");
+    let alone = alone.filter(|one| !is_label && others.all(|it| it == *one));
+    let value = match &words[..] {
+        _ if alone.is_some() => alone.unwrap_or_default(),
         [value, "on", _, ..] | [_, "at" | "to", value] | [_, value] => *value,
         [_, "at", value, next, ..] if is_in(next, "for in from until during too again") => *value,
         _ => return None,

@@ -7,7 +7,7 @@ use nicpoll_model::Side;
 
 use crate::lines::prose::{
     ALL_UNTOUCHED, CANNOT, ClauseMode, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED,
-    UNTUNED, is_in, parts, state_alone, value_set, words_of,
+    UNTUNED, is_in, parts, setting, state_alone, value_set, words_of,
 };
 use crate::transcript::found::{HostNames, SwitchScope};
 
@@ -47,6 +47,8 @@ pub struct Reader<'a> {
     knows_polling: bool,
     /// The hosts that commands turn to polling anywhere.
     turned: Rc<BTreeSet<SwitchScope>>,
+    /// The hosts that the last sentence says to be as they came.
+    pub kept: Vec<SwitchScope>,
     /// The only host of the last sentence that names one.
     subject: Option<SwitchScope>,
     /// The hosts and ends that polled, by themselves or with all.
@@ -84,6 +86,28 @@ fn is_left_alone(clause: &str) -> bool {
     is_alone
         || left && has(" alone ")
         || (left || is_short) && ends.iter().any(|it| clause.ends_with(it))
+}
+
+/// Whether a clause says that a host is as it came, in other words: `I changed nothing on oak`, `elm is still stock`.
+fn stays_stock(clause: &str) -> bool {
+    const NOTHING: &str = "nothing not never no";
+    const CHANGED: &str = "changed change touch touched special";
+    const STAYS: &str = "stays stay stayed remains is was still always runs";
+    const STOCK: &str = "stock default defaults";
+    let words: Vec<&str> = clause.split_whitespace().collect();
+    let at = |list: &str| words.iter().position(|it| is_in(it, list));
+    let is_unchanged = at(NOTHING)
+        .zip(at(CHANGED))
+        .is_some_and(|(no, it)| no < it + 3);
+    let is_stock = at(STAYS)
+        .zip(at(STOCK))
+        .is_some_and(|(stays, stock)| stays < stock);
+    // `stays what it is`
+    let is_as_was = at(STAYS).is_some() && matches!(words[..], [.., "it", "was" | "is"]);
+    is_unchanged && !clause.contains(" else ")
+        || is_stock
+        || is_as_was
+        || words.last() == Some(&"stays")
 }
 
 /// Whether a sentence is of several tests, each with a setting of its own.
@@ -127,6 +151,8 @@ struct Reading<'s> {
     is_past: bool,
     /// Whether it stands right before one.
     leads: bool,
+    /// Whether only the hosts are meant whose setting another clause tells: `busy polling, at the receiver only`.
+    is_only: bool,
 }
 
 impl<'s> Reading<'s> {
@@ -149,11 +175,19 @@ impl<'s> Reading<'s> {
             is_known: true,
             is_past: false,
             leads: false,
+            is_only: false,
         }
     }
 
     /// Takes a clause that names hosts and no setting.
-    fn add(&mut self, clause: &str, scopes: Vec<SwitchScope>, was_near: bool, is_topic: bool) {
+    fn add(
+        &mut self,
+        clause: &str,
+        (scopes, only): (Vec<SwitchScope>, bool),
+        was_near: bool,
+        is_topic: bool,
+    ) {
+        self.is_only |= only && !scopes.is_empty();
         let size = clause.split_whitespace().count();
         let has = |words: [&str; 3]| words.iter().any(|it| clause.contains(it));
         let begins = |words: [&str; 3]| words.iter().any(|it| clause.starts_with(it));
@@ -195,6 +229,7 @@ impl<'a> Reader<'a> {
             last: Vec::new(),
             knows_polling: false,
             turned: Rc::default(),
+            kept: Vec::new(),
             subject: None,
             polled: BTreeSet::new(),
             left_open: None,
@@ -226,13 +261,22 @@ impl<'a> Reader<'a> {
         leads: bool,
     ) -> Option<Vec<Claim>> {
         self.tells_states |= sentence.defines_states();
+        self.kept.clear();
         if let Some(said) = self.by_notation(sentence) {
             return said;
         }
         let mut reading = Reading::of(sentence, self.scopes(&sentence.words, "").0);
         (reading.is_past, reading.leads) = (is_single, leads);
-        for clause in &sentence.clauses {
-            self.clause(&mut reading, clause);
+        for (clause, next) in sentence.clauses.iter().zip(1..) {
+            // `Interrupts: 9400 per second`
+            let counts = sentence.clauses.get(next).is_some_and(|it| {
+                setting(clause) == Some(false)
+                    && !clause.trim().contains(' ')
+                    && it[1..].starts_with(|it: char| it.is_ascii_digit())
+            });
+            if !counts {
+                self.clause(&mut reading, clause);
+            }
         }
         let is_plain = sentence.kind == SentenceKind::Plain && !sentence.introduces;
         let is_short = !self.values.is_empty() || sentence.words.len() <= SHORT_MAX;
@@ -319,7 +363,8 @@ impl<'a> Reader<'a> {
         claims: &[Claim],
         is_bare: bool,
     ) -> Option<SwitchScope> {
-        let is_change = sentence.switches() || sentence.has("too also as then changed");
+        let is_change =
+            sentence.switches() || sentence.has("too also as then changed keeps kept still stays");
         match claims {
             // Whether the other end polls, too, is not said.
             [(SwitchScope::Host(name), true)] if self.hosts.is_between(name) => None,
@@ -343,12 +388,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Adds what a sentence says of hosts that are as they came.
-    fn add_untouched(&self, sentence: &Sentence, claims: &mut Vec<Claim>) {
+    fn add_untouched(&mut self, sentence: &Sentence, claims: &mut Vec<Claim>) {
         let mut others = self.untouched(sentence);
         if !claims.is_empty() {
             others.retain(|it| it.0 != SwitchScope::All);
             others.retain(|it| claims.iter().all(|one| one.0 != it.0));
         }
+        self.kept = others.iter().map(|it| it.0.clone()).collect();
         claims.append(&mut others);
     }
 
@@ -366,10 +412,16 @@ impl<'a> Reader<'a> {
             if scopes.is_empty() && subject.len() == 1 && clause.starts_with(" it ") {
                 scopes.clone_from(&subject);
             }
+            // `oak and elm always run with the defaults`
+            let label = sentence.clauses[..at].last();
+            let label = label.filter(|_| clause.starts_with(" and ") && !scopes.is_empty());
+            let label = label.filter(|it| it.split_whitespace().count() == 1);
+            scopes.extend(label.into_iter().flat_map(|it| self.scopes(it, "").0));
             // `oak with re0, and elm, Debian 12, nothing tuned`
             let mut before = sentence.clauses[..at].iter().rev();
             let nearest = before.find_map(|it| self.hosts.named_in(it).pop());
-            let is_untuned = has(clause, UNTUNED);
+            let is_kept = is_left_alone(clause) || stays_stock(clause);
+            let is_untuned = has(clause, UNTUNED) || is_kept && clause.starts_with(" and ");
             if let Some(name) = nearest.filter(|_| scopes.is_empty())
                 && (is_untuned || has(clause, ALL_UNTOUCHED))
             {
@@ -377,6 +429,7 @@ impl<'a> Reader<'a> {
             }
             let is_of_all = scopes.is_empty() || scopes.contains(&SwitchScope::All);
             match is_of_all {
+                false if is_kept => scopes,
                 true if has(clause, ALL_UNTOUCHED) => vec![SwitchScope::All],
                 false if is_untuned || has(clause, UNTOUCHED) || has(clause, ALL_UNTOUCHED) => {
                     scopes
@@ -400,7 +453,7 @@ impl<'a> Reader<'a> {
             Some(SwitchScope::Host(String::from(*last)))
         });
         let scopes = sentence.clauses.iter().enumerate();
-        let scopes = scopes.flat_map(of).chain(cannot);
+        let scopes: BTreeSet<SwitchScope> = scopes.flat_map(of).chain(cannot).collect();
         let is_open = |it: &SwitchScope| match it {
             SwitchScope::All => self.polled.is_empty() && self.alone.is_none(),
             other => {
@@ -409,7 +462,8 @@ impl<'a> Reader<'a> {
                 !is_polled(other) && !is_polled(&SwitchScope::All)
             }
         };
-        scopes.filter(is_open).map(|it| (it, false)).collect()
+        let scopes = scopes.into_iter().filter(is_open);
+        scopes.map(|it| (it, false)).collect()
     }
 
     /// The hosts or ends that a clause names, and whether no others are meant. In a sentence that names a host, what
@@ -551,7 +605,7 @@ impl<'a> Reader<'a> {
                 }
                 reading.is_near = true;
             }
-            None => reading.add(clause, scopes, was_near, mode.is_topic),
+            None => reading.add(clause, (scopes, only), was_near, mode.is_topic),
         }
     }
 
@@ -568,7 +622,8 @@ impl<'a> Reader<'a> {
     fn without_hosts(&self, clause: &str) -> String {
         let mut bare = String::from(clause);
         for host in self.hosts.named_in(clause) {
-            bare = bare.replace(&format!(" {} ", host.to_ascii_lowercase()), " @ ");
+            let small = host.to_ascii_lowercase().replace('-', " ");
+            bare = bare.replace(&format!(" {small} "), " @ ");
         }
         bare
     }
@@ -605,6 +660,10 @@ impl<'a> Reader<'a> {
         let is_topic = reading.is_topic || sentence.names_polling();
         let is_of_hosts = !scopes.is_empty() && (is_bare || is_topic || is_it);
         let state = state_alone(&bare);
+        // `One stream, on:`, where the text says what `on` means
+        if self.tells_states && is_label && scopes.is_empty() && clause == " on " {
+            return Some(true);
+        }
         // `TSO: oak off`
         let is_other = is_label && !scopes.is_empty() && !is_of_hosts && state.is_some();
         let state = state.filter(|_| is_of_hosts);
@@ -627,7 +686,7 @@ impl<'a> Reader<'a> {
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
         let is_value = |it: &u32| self.values.contains(it) && !sentence.counts_others();
-        let value = value_set(clause).filter(|it| !scopes.is_empty() && is_value(it));
+        let value = value_set(&bare).filter(|it| !scopes.is_empty() && is_value(it));
         let value = value.map(|it| it > 0);
         state.or(like).or(value).or_else(|| {
             ClauseMode::elliptic(&bare, reading.is_topic, is_label).filter(|_| is_any && !is_other)
@@ -665,7 +724,10 @@ impl<'a> Reader<'a> {
         if is_one && reading.claims.is_empty() && lasting {
             return reading.subject.into_iter().map(|it| (it, polls)).collect();
         }
-        let is_known = reading.is_known && (is_single || !Self::has_stranger(&reading));
+        // What a heading says of hosts that it names needs no other words.
+        let is_heading = reading.sentence.kind == SentenceKind::Heading;
+        let is_known = reading.is_known || is_heading && !reading.waiting.is_empty();
+        let is_known = is_known && (is_single || !Self::has_stranger(&reading));
         if !is_one || reading.claims.is_empty() && !is_known {
             return Vec::new();
         }
@@ -680,7 +742,13 @@ impl<'a> Reader<'a> {
                 }
                 reading.waiting = vec![whose];
             }
-            return reading.waiting.into_iter().map(|it| (it, polls)).collect();
+            let mut claims: Vec<Claim> = Vec::new();
+            for scope in reading.waiting {
+                let other = self.other(&scope).filter(|_| reading.is_only);
+                claims.extend(other.map(|it| (it, !polls)));
+                claims.push((scope, polls));
+            }
+            return claims;
         }
         reading.claims
     }

@@ -86,6 +86,8 @@ pub struct Context<'a> {
     /// Where trials begin, and where CPU states stand.
     pub trials: Vec<SourcePlace>,
     pub screens: Vec<SourcePlace>,
+    /// The hosts on which screens are taken where nothing else is said, from a place on.
+    pub standing: Vec<(SourcePlace, String)>,
     /// The tests of numbered listings.
     pub listings: HashMap<String, u32>,
     /// Start and end of the tests that print them, in seconds of a clock, by where they begin.
@@ -101,6 +103,23 @@ pub fn listings(statements: &[Statement], trials: &[ImportedTrial]) -> HashMap<S
         let is_below = statement.sentence.kind == SentenceKind::Conclusion;
         let trial = trials.get(after.checked_sub(usize::from(is_below))?)?;
         Some((number, trial.test))
+    };
+    statements.iter().filter_map(of).collect()
+}
+
+/// Where sentences say on which host all screens are taken: `top is always that of oak`, `vmstat runs on elm unless noted`.
+pub fn standing(statements: &[Statement], hosts: &HostNames) -> Vec<(SourcePlace, String)> {
+    const TOOLS: &str = "top mpstat vmstat systat cpu";
+    const ALL: &str = "unless|otherwise|if no|if nothing|in all|everywhere|always";
+    let of = |Statement {
+                  place, sentence, ..
+              }: &Statement| {
+        let is_of_all = sentence.lasts_always() || sentence.has_any(ALL);
+        let is_tool = |it: &&String| it.split(' ').any(|it| prose::is_in(it, TOOLS));
+        let clause = sentence.clauses.iter().find(is_tool)?;
+        let named = hosts.named_in(clause);
+        let [host] = named[..] else { return None };
+        (is_of_all && !sentence.asks).then(|| (*place, String::from(host)))
     };
     statements.iter().filter_map(of).collect()
 }
@@ -282,10 +301,9 @@ impl Context<'_> {
             let text = "the remark behind it names the host";
             found.push((shown, reason(SENTENCE + 1, text, statement.place)));
         }
-        if let Some((shown, at)) = listed {
-            let text = "the text lists the hosts of these screens";
-            found.push((shown, reason(SENTENCE + 1, text, at)));
-        }
+        found.extend(self.standing_host(place));
+        let text = "the text lists the hosts of these screens";
+        found.extend(listed.map(|(shown, at)| (shown, reason(SENTENCE + 1, text, at))));
         if let Some(name) = &scene.host.name {
             let text = match scene.host.basis {
                 ImportedBasis::Mapped => "--map says the host",
@@ -314,6 +332,15 @@ impl Context<'_> {
             found.push((Shown::Host(name.clone()), reason(weight, text, *place)));
         }
         found
+    }
+
+    /// The host of all screens, if a sentence names it.
+    fn standing_host(&self, place: &SourcePlace) -> Option<(Shown, Reason)> {
+        let until = self.standing.partition_point(|it| it.0 < *place);
+        let last = self.standing[..until].last();
+        let (at, host) = last.filter(|it| self.authors.is_one(&it.0, place))?;
+        let text = "the text names the host of all screens";
+        Some((Shown::Host(host.clone()), reason(LEAST, text, *at)))
     }
 
     /// The screens of which the writer says afterwards that he took them for another host's, each with the right one:

@@ -252,7 +252,10 @@ impl HostNames {
 
     pub fn add(&mut self, name: &str) {
         let small = name.to_ascii_lowercase();
-        if !is_in(&small, POLLS) && self.small.insert(small) {
+        // `f1` is sin-f1.
+        let long = format!("-{small}");
+        let is_part = is_short_name(&small) && self.small.iter().any(|it| it.ends_with(&long));
+        if !is_part && !is_in(&small, POLLS) && self.small.insert(small) {
             self.all.insert(String::from(name));
             if self.looked_for.len() < Self::LOOKED_FOR_MAX {
                 // As words of a sentence are.

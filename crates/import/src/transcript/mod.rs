@@ -223,6 +223,7 @@ fn put_together(
         authors: &walked.authors,
         trials: trials.iter().map(|it| it.place).collect(),
         screens: walked.cpu.iter().map(|it| it.states.place).collect(),
+        standing: evidence::standing(&statements, &walked.hosts),
         listings: evidence::listings(&statements, &trials),
         windows: runs::windows(&walked.blasts).collect(),
     };

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use nicpoll_model::{ImportedTrial, SourcePlace};
 
 use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
+use crate::lines::{iperf, layout};
 use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
 /// Most sentences before a test that may say which way it ran, and how far before it.
@@ -51,8 +52,17 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     }
     // One that only another author knows is not the other one of two.
     let other = |name: &str, author: &str| {
-        let other = hosts.other(name).map(String::from)?;
-        (authors.0.is_empty() || known.contains(&(author, other.clone()))).then_some(other)
+        let is_known = |it: &String| authors.0.is_empty() || known.contains(&(author, it.clone()));
+        let other = hosts.other(name).map(String::from).filter(is_known);
+        // Or the other one of two that this author names.
+        other.or_else(|| {
+            let own = named.get(author)?;
+            let mut others = own
+                .iter()
+                .filter(|it| **it != name && !hosts.is_between(it));
+            let other = others.next().filter(|_| own.contains(name))?;
+            others.next().is_none().then(|| String::from(*other))
+        })
     };
     by_two(trials, statements, &other, (hosts, authors));
     by_elimination(trials, &named, &other, (hosts, authors));
@@ -61,6 +71,21 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     by_direction(trials, statements, &other, (hosts, authors), &reversed);
     by_server(trials, statements, hosts, (authors, is_reversed));
     by_repetition(trials, statements, (hosts, authors), &reversed);
+    // The second stream of `--bidir` runs against the first.
+    let streams = found.blocks.iter().flat_map(|it| &it.streams);
+    let is_back = |id: &str| iperf::role(id).is_some_and(|it| it.1 != id.ends_with('C'));
+    let back = streams.filter(|it| is_back(&it.id));
+    let back = back.filter_map(|it| Some(it.lines.last()?.place.end_byte));
+    let back: HashSet<u64> = back.collect();
+    for at in 1..trials.len() {
+        let [first, second] = &mut trials[at - 1..=at] else {
+            continue;
+        };
+        if first.test == second.test && back.contains(&second.place.end_byte) {
+            second.sender.clone_from(&first.receiver);
+            second.receiver.clone_from(&first.sender);
+        }
+    }
     // Nobody sends to itself: then neither is known.
     let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
     for trial in trials.iter_mut().filter(is_one) {
@@ -189,7 +214,14 @@ fn by_server(
             let on = ["iperf s ", "iperf3 s ", "server ", "netreceive "];
             let on = on.iter().find_map(|it| clause.split_once(it));
             let on = on.and_then(|it| it.1.split_once("on ")?.1.split(' ').next());
-            let runs = [" runs iperf s ", " runs iperf3 s ", " runs the server "];
+            let runs = [
+                " runs iperf s ",
+                " runs iperf3 s ",
+                " runs the server ",
+                " has the server ",
+                " has netreceive ",
+                " runs netreceive ",
+            ];
             let runs = runs
                 .iter()
                 .find_map(|it| clause.split_once(it)?.0.rsplit(' ').next());
@@ -293,6 +325,11 @@ fn by_direction(
         let Some(way) = way else {
             continue;
         };
+        // A label says whose terminal it is, not who sends: `in oak only:`
+        let is_label = trial.tool == "iperf" && trial.receiver.is_none();
+        if is_label && trial.sender.is_some() && trial.sender == way[1] {
+            trial.receiver = trial.sender.take();
+        }
         let fits = |end: &Option<String>, said: &Option<String>| {
             is_open(end) || said.is_none() || end == said
         };
@@ -368,6 +405,7 @@ fn of_all(
 #[derive(Default)]
 struct Setup<'a> {
     first: Option<SourcePlace>,
+    hosts: HashSet<&'a str>,
     /// The addresses to which tests send: a third host has one of its own.
     goals: HashSet<&'a String>,
     /// The ways that sentences tell, and whether one may turn a test round.
@@ -379,6 +417,7 @@ impl Setup<'_> {
     /// Whether a sentence before the first test tells the way of all.
     fn tells(&self, statement: &Statement) -> bool {
         let is_one = self.goals.len() < 2 && self.ways.len() == 1 && !self.may_turn;
+        let is_one = is_one && self.hosts.len() == 2;
         let is_before = self.first.is_some_and(|it| statement.place < it);
         is_one && is_before && statement.sentence.is_whole
     }
@@ -401,14 +440,17 @@ fn standing(
         }
     };
     let ways: Vec<Option<[String; 2]>> = statements.iter().map(way).collect();
-    let mut files: HashMap<u32, Setup> = HashMap::new();
+    // Each author has a setup of his own.
+    let key = |place: &SourcePlace| (place.file, authors.of(place));
+    let mut files: HashMap<(u32, &str), Setup> = HashMap::new();
     for (statement, way) in statements.iter().zip(&ways) {
-        let file = files.entry(statement.place.file).or_default();
+        let file = files.entry(key(&statement.place)).or_default();
+        file.hosts.extend(hosts.named_in(&statement.sentence.words));
         file.may_turn |= statement.sentence.may_turn();
         file.ways.extend(way);
     }
     for trial in trials {
-        let file = files.entry(trial.place.file).or_default();
+        let file = files.entry(key(&trial.place)).or_default();
         file.first.get_or_insert(trial.place);
         file.goals
             .extend(trial.receiver.as_ref().filter(|it| is_address(it)));
@@ -416,7 +458,7 @@ fn standing(
     let of = |(statement, way): (&Statement, &Option<[String; 2]>)| {
         let (sentence, way) = (&statement.sentence, way.clone()?);
         let is_told = !sentence.asks && !sentence.has(OTHERS);
-        let is_setup = files[&statement.place.file].tells(statement) && hosts.count() == 2;
+        let is_setup = files[&key(&statement.place)].tells(statement);
         let is_one = is_told && (sentence.has(STANDING) || is_setup);
         is_one.then_some((statement.place, way))
     };
@@ -501,10 +543,8 @@ fn by_part(words: &[&str], host: &dyn Fn(usize) -> Option<String>) -> Option<[Op
         let mut next = (at..words.len()).skip_while(|at| is_in(words[*at], BETWEEN));
         next.next().filter(|it| *it > at).and_then(host)
     };
-    if let (Some(one), Some(to)) = (placed("client sender"), placed("server receiver")) {
-        return Some([Some(one), Some(to)]);
-    }
-    None
+    let ends = [placed("client sender"), placed("server receiver")];
+    ends.iter().any(Option::is_some).then_some(ends)
 }
 
 /// A sentence's words, with the hyphens of hosts' names.
@@ -553,6 +593,9 @@ fn direction(
     }
     (0..words.len()).find_map(|at| {
         let one = host(at)?;
+        // `oak (10.0.0.1, Debian) is the client`
+        let is_made = |it: &&str| it.bytes().all(|it| it.is_ascii_digit()) || layout::is_part(it);
+        let at = at + words[at + 1..].iter().take_while(|it| is_made(it)).count();
         let is_late = words.get(at + 1).is_some_and(|it| is_in(it, ADVERBS));
         let at = at + usize::from(is_late);
         let next = words.get(at + 1).copied().unwrap_or("");

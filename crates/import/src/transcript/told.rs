@@ -73,6 +73,7 @@ pub fn told(
         commands: commands.map(|it| it.place).collect(),
         cases: Cases::default(),
         in_runs: false,
+        kept: 0,
         found: Vec::new(),
         single: Vec::new(),
     };
@@ -84,6 +85,9 @@ pub fn told(
     let set = found.knobs.iter().filter(|it| is_variable(it));
     let set = set.flat_map(|it| it.value.parse().into_iter().chain([0, 1]));
     let said = statements.iter().flat_map(|it| it.sentence.values());
+    // The file `threaded` is 0 or 1.
+    let is_file = statements.iter().any(|it| it.sentence.has("threaded"));
+    let said = said.chain([0, 1].into_iter().filter(|_| is_file));
     let knows = (knows_polling, set.chain(said).collect());
     teller.tell(&reader.turn(turned.map(|it| it.scope.clone()), knows));
     (teller.found, teller.single)
@@ -237,6 +241,8 @@ struct Teller<'a> {
     cases: Cases,
     /// Whether a label of a run says its setting.
     in_runs: bool,
+    /// How many of those found say only that hosts are as they came.
+    kept: usize,
     found: Vec<PollingSwitch>,
     single: Vec<SingleSwitch>,
 }
@@ -302,15 +308,17 @@ impl<'a> Teller<'a> {
             let is_slip = sentence.has_any("sorry|by mistake");
             let is_topic = reader.is_topic[usize::from(!is_slip)];
             let is_topic = is_topic || sentence.has("sysctl ifconfig");
-            self.retract(statement, before, of.is_none() && is_topic);
+            // `We left oak as it was by mistake, so both polled` tells of the next.
+            let is_next = is_slip && read.as_ref().is_some_and(|it| !it.is_empty());
+            self.retract(statement, before, of.is_none() && is_topic && !is_next);
             let near = of
                 .or(self.trials.get(before))
                 .or(self.trials[..before].last());
-            let switch = |claim: Claim| switch(claim, statement, near);
             match of {
                 Some(of) => {
                     let claims = read.into_iter().flatten();
-                    self.single.extend(claims.map(|it| (of.place, switch(it))));
+                    let single = claims.map(|it| (of.place, switch(it, statement, near)));
+                    self.single.extend(single);
                 }
                 None if sentence.doubts() => self.doubt(index, before, near),
                 None if claims::is_series(sentence) => self.leave_series(statement, before, near),
@@ -320,21 +328,48 @@ impl<'a> Teller<'a> {
                     let is_heading = sentence.kind == SentenceKind::Heading && !sentence.introduces;
                     let ends =
                         |it: &mut &Statement| is_heading && sentence.level <= it.sentence.level;
-                    let is_over = heading.take_if(ends).is_some();
-                    let is_open = is_torn || self.hides(index, before, &read, reader);
-                    let is_open = is_open || self.is_unread_run(sentence, &read);
-                    let claims = read.unwrap_or_default();
-                    if !claims.is_empty() {
+                    let is_open = is_torn || heading.take_if(ends).is_some();
+                    if self.take_claims((index, before), near, (read, is_open), reader) {
                         heading = is_heading.then_some(statement);
-                    } else if is_over || is_open {
-                        self.found.push(open(switch((SwitchScope::All, false))));
                     }
-                    let other = reader.left_open.take().filter(|_| before > 0);
-                    self.found.extend(other.map(|it| open(switch((it, false)))));
-                    self.found.extend(claims.into_iter().map(switch));
                 }
             }
         }
+    }
+
+    /// Takes what a statement claims from its place on, or leaves the setting open; returns whether it claims something.
+    fn take_claims(
+        &mut self,
+        (index, before): (usize, usize),
+        near: Option<&ImportedTrial>,
+        (read, is_open): (Option<Vec<Claim>>, bool),
+        reader: &mut Reader,
+    ) -> bool {
+        let statement = &self.statements[index];
+        let switch = |claim: Claim| {
+            // Who stays as he is was not changed.
+            let is_kept = reader.kept.contains(&claim.0);
+            let switch = switch(claim, statement, near);
+            let is_command = switch.is_command && !is_kept;
+            PollingSwitch {
+                is_command,
+                ..switch
+            }
+        };
+        let is_open = is_open || self.hides(index, before, &read, reader);
+        let is_open = is_open || self.is_unread_run(&statement.sentence, &read);
+        let claims = read.unwrap_or_default();
+        if claims.is_empty() && is_open {
+            self.found.push(open(switch((SwitchScope::All, false))));
+        }
+        let other = reader.left_open.iter().filter(|_| before > 0).cloned();
+        self.found.extend(other.map(|it| open(switch((it, false)))));
+        let is_kept = |it: &&Claim| reader.kept.contains(&it.0);
+        self.kept += claims.iter().filter(is_kept).count();
+        let is_told = !claims.is_empty();
+        self.found.extend(claims.into_iter().map(switch));
+        reader.left_open = None;
+        is_told
     }
 
     /// Whether a case, `(a) polling off on both`, is the head of the test that follows.
@@ -436,7 +471,8 @@ impl<'a> Teller<'a> {
             sentence.introduces && screen.is_some_and(|it| next.is_none_or(|next| *it < next));
         let is_head = sentence.kind == SentenceKind::Heading || index == 0;
         let is_first = is_head && before == 0 && place.line <= TITLE_LINES;
-        let is_title = is_first || sentence.has("subject tags keywords categories filed synopsis");
+        let is_title =
+            is_first || sentence.has("subject topic tags keywords categories filed synopsis");
         let is_conclusion = sentence.kind == SentenceKind::Conclusion;
         sentence.asks || is_of_screen || is_title && !sentence.introduces && !is_conclusion
     }
@@ -449,7 +485,7 @@ impl<'a> Teller<'a> {
         read: &Option<Vec<Claim>>,
         reader: &Reader,
     ) -> bool {
-        let is_begun = before > 0 || !self.found.is_empty();
+        let is_begun = before > 0 || self.found.len() > self.kept;
         if self.statements[index].sentence.is_of_interrupts() {
             return false;
         }
@@ -674,7 +710,7 @@ fn switch(
         scope,
         is_polling: Some(polls),
         is_command: sentence.kind == SentenceKind::Plain
-            && sentence.switches()
+            && (sentence.switches() || polls && sentence.has("ifconfig"))
             && !sentence.has("still"),
         is_lasting: sentence.lasts(),
         is_told: true,

@@ -168,6 +168,9 @@ impl<'a> Walk<'a> {
             if !matches!(anchor.seen, Seen::Loose(..)) {
                 walk.prose(anchor.at.start);
                 walk.prose_from = walk.prose_from.max(anchor.at.end);
+                let mut before = plain.bytes[..anchor.at.start].iter();
+                let line = before.rposition(|it| *it == b'\n');
+                walk.quotation("", line.map_or(0, |at| at + 1));
             }
             walk.speaks(&anchor, place);
             walk.step(&anchor, place);
@@ -263,7 +266,7 @@ impl<'a> Walk<'a> {
             if self.out.statements.len() == STATEMENTS_MAX {
                 return;
             }
-            for name in layout::called(&text[range.clone()]) {
+            for name in layout::paired(of).into_iter().chain(layout::called(of)) {
                 self.out.hosts.add(name);
             }
             for name in layout::listed(&text[range.clone()]) {
@@ -312,7 +315,7 @@ impl<'a> Walk<'a> {
             {
                 let place = self.place_of(&(at..at + line.trim_end().len()));
                 let name = String::from(name);
-                self.turn_to(name, place);
+                self.turn_to(name, place, false);
             }
             at += line.len();
         }
@@ -324,21 +327,22 @@ impl<'a> Walk<'a> {
         if let Some(name) = speaker.filter(|it| self.shows.contains(it))
             && self.out.authors.of(&place) != name
         {
-            self.turn_to(String::from(name), place);
+            self.turn_to(String::from(name), place, false);
         }
     }
 
     /// Takes what follows for this author's.
-    fn turn_to(&mut self, name: String, place: SourcePlace) {
+    fn turn_to(&mut self, name: String, place: SourcePlace, goes_on: bool) {
         let last = self.out.authors.of(&place);
         if last != name {
             let last = String::from(last);
             self.end_block();
             self.end_blast();
-            // Who goes on in a chat is where he was.
-            let next = self.terminals.remove(&name).unwrap_or_default();
-            let left = self.terminal(next);
-            if !self.shows.is_empty() {
+            // Who goes on in a chat, or behind a quotation, is where he was.
+            let goes_on = goes_on || !self.shows.is_empty();
+            let next = self.terminals.remove(&name).filter(|_| goes_on);
+            let left = self.terminal(next.unwrap_or_default());
+            if goes_on {
                 self.terminals.insert(last, left);
             }
         }
@@ -391,7 +395,7 @@ impl<'a> Walk<'a> {
         let name = own.or(author.map(|it| it.1.as_str())).unwrap_or_default();
         let name = String::from(name);
         let place = self.place_of(&(at..at + line.len()));
-        self.out.authors.0.push((place, name));
+        self.turn_to(name, place, true);
     }
 
     /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.

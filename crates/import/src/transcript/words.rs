@@ -99,7 +99,7 @@ fn is_own(words: &str) -> bool {
     const KNOWN: &str = "on off interrupt interrupts irq irqs";
     let each: Vec<&str> = words.split(' ').collect();
     let is_word = |it: &str| it.bytes().all(|it| it.is_ascii_alphanumeric()) && it.len() > 1;
-    let is_known = |it: &str| is_in(it, POLLS) || is_in(it, KNOWN);
+    let is_known = |it: &str| is_in(it, POLLS) && !it.starts_with("spin") || is_in(it, KNOWN);
     match each[..] {
         [one] => is_word(one) && !is_known(one),
         [one, other] => is_word(one) && is_word(other) && !is_known(one),
