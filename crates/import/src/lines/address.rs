@@ -63,7 +63,7 @@ pub fn is_name(word: &str) -> bool {
         && !is_in(&small, LINKS)
         && !is_in(
             &small,
-            "it its this that these those they we you i386 amd64",
+            "it its this that these those they we you other addr i386 amd64",
         )
         && !is_in(&small, "sends receives transmits generates")
         && !is_in(&small, TOOLS)
@@ -120,7 +120,9 @@ pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<[String
     };
     let parts: Vec<&str> = line
         .split("--")
-        .map(|it| it.trim_matches(['-', '>', '<', ' ']))
+        // A sentence may follow.
+        .map(|it| it.split(". ").next().unwrap_or(it))
+        .map(|it| it.trim_matches(['-', '>', '<', ' ', '.']))
         .collect();
     let parts = parts
         .into_iter()

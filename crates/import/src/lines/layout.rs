@@ -3,8 +3,8 @@
 
 use crate::lines::address;
 use crate::lines::prose::{
-    CONCLUSIONS, ClauseMode, HEADING_MAX, KINDS, LISTINGS, MACHINES, SentenceMark, is_common,
-    is_in, setting, words_of,
+    CONCLUSIONS, ClauseMode, HEADING_MAX, KINDS, LISTINGS, MACHINES, RECEIVERS, SENDERS,
+    SentenceMark, is_common, is_in, setting, words_of,
 };
 
 /// Whether a word is of what a host is made of: its system, its processor, an interface.
@@ -43,40 +43,18 @@ pub fn defined(line: &str) -> Option<&str> {
     (is_apart && is_made(rest) && is_name).then_some(name)
 }
 
+/// A word without the marks around it.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|it: char| !it.is_ascii_alphanumeric())
+}
+
 /// Words that a sentence gives as names of hosts: `They are called tick and tock`, `my firewall is called gate`.
 pub fn listed(text: &str) -> Vec<&str> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let single = words
         .windows(2)
         .filter(|it| is_in(it[0], "called named hostname"));
-    let single = single.map(|it| it[1]);
-    // `stor-a3 -> stor-b1`, `cairn sends, flint receives`
-    let ways = words.windows(3).filter(|it| is_in(it[1], "-> --> →"));
-    // `e3` may stand for sin-e3.
-    let is_whole = |it: &&str| {
-        let name = it.trim_end_matches(|it: char| !it.is_ascii_alphanumeric());
-        name.contains('-') || !name.ends_with(|it: char| it.is_ascii_digit())
-    };
-    let ways = ways.flat_map(|it| [it[0], it[2]]).filter(is_whole);
-    let parts = words.windows(2).filter(|it| {
-        is_in(
-            it[1].trim_end_matches([',', '.', ';', ':']),
-            "sends receives",
-        )
-    });
-    let parts = parts
-        .map(|it| it[0])
-        .filter(|it| is_whole(it) && !it.contains([',', '.', ')']));
-    // `the pair (stor-a3, stor-b1)`
-    let numbered = words.iter().copied().filter(|it| {
-        let name = it.trim_matches(|it: char| !it.is_ascii_alphanumeric());
-        let end = name.rsplit_once('-').map_or("", |it| it.1);
-        !end.is_empty()
-            && end.len() <= 3
-            && end.ends_with(|it: char| it.is_ascii_digit())
-            && name.starts_with(|it: char| it.is_ascii_lowercase())
-    });
-    let single = single.chain(ways).chain(parts).chain(numbered);
+    let single = single.map(|it| it[1]).chain(in_ways(&words));
     // `the name is quito`
     let told = words
         .windows(3)
@@ -97,38 +75,79 @@ pub fn listed(text: &str) -> Vec<&str> {
     let kinds = kinds.map(|it| it[0]);
     // `brick is my desktop`, `oakley is the little file server`
     let owned = words.windows(6).filter(|it| {
-        let bare = |it: &&str| {
-            it.trim_matches(|it: char| !it.is_ascii_alphanumeric())
-                .to_ascii_lowercase()
-        };
+        let small = |it: &&str| bare(it).to_ascii_lowercase();
         let is_kind = |it: &String| is_in(it, KINDS) || is_in(it, MACHINES) || it == "server";
         it[1] == "is"
             && is_in(it[2], "my our the a an")
-            && it[3..].iter().map(bare).any(|it| is_kind(&it))
+            && it[3..].iter().map(small).any(|it| is_kind(&it))
     });
     let owned = owned.map(|it| it[0]);
-    let names = single.chain(kinds).chain(owned).chain(made);
-    let names = names.map(|it| it.trim_matches(|it: char| !it.is_ascii_alphanumeric()));
+    let marked = marked(&words);
+    let names = single
+        .chain(marked.iter().copied())
+        .chain(kinds)
+        .chain(owned)
+        .chain(made);
+    let names = names.map(bare);
     let called = |name: &str| {
         let mut near = words.windows(2).filter(|it| is_in(it[0], "called named"));
-        near.any(|it| it[1].trim_matches(|it: char| !it.is_ascii_alphanumeric()) == name)
+        near.any(|it| bare(it[1]) == name) || marked.contains(&name)
     };
     let is_name = |it: &&str| {
         let small = it.to_ascii_lowercase();
-        address::is_name(it) && (!is_common(&small) || is_in(&small, KINDS) && called(it))
+        let is_part = [KINDS, SENDERS, RECEIVERS]
+            .iter()
+            .any(|list| is_in(&small, list));
+        address::is_name(it) && (!is_common(&small) || is_part && called(it))
     };
     names.filter(is_name).collect()
+}
+
+/// Words where hosts stand in ways and lists: `stor-a3 -> stor-b1`, `cairn sends`, `the pair (stor-a3, stor-b1)`.
+fn in_ways<'t>(words: &[&'t str]) -> Vec<&'t str> {
+    let is_digit = |it: char| it.is_ascii_digit();
+    let ways = words.windows(3).filter(|it| is_in(it[1], "-> --> →"));
+    let parts = words
+        .windows(2)
+        .filter(|it| is_in(bare(it[1]), "sends receives"));
+    let parts = parts
+        .map(|it| it[0])
+        .filter(|it| !it.contains([',', '.', ')']));
+    let found = ways.flat_map(|it| [it[0], it[2]]).chain(parts);
+    // `e3` may stand for sin-e3.
+    let found = found.filter(|it| it.contains('-') || !bare(it).ends_with(is_digit));
+    let numbered = words.iter().copied().filter(|it| {
+        let (name, end) = bare(it).rsplit_once('-').unwrap_or_default();
+        end.len() <= 3
+            && end.ends_with(is_digit)
+            && name.starts_with(|it: char| it.is_ascii_lowercase())
+    });
+    found.chain(numbered).collect()
+}
+
+/// Words in marks that do something: "`sink` takes what arrives", `**pike** and **tench** are twins`.
+fn marked<'t>(words: &[&'t str]) -> Vec<&'t str> {
+    const VERBS: &str = "is are has takes makes forwards sends receives runs was and - --";
+    let is_marked =
+        |it: &str| it.starts_with(['*', '`', '\'']) && it.ends_with(['*', '`', '\'', ':']);
+    let is_one = |it: &&[&str]| is_marked(it[0]) && (is_in(it[1], VERBS) || it[1].starts_with('('));
+    words
+        .windows(2)
+        .filter(is_one)
+        .map(|it| bare(it[0]))
+        .collect()
 }
 
 /// Two hosts that a sentence names by their places: `from fermin to isidoro`, `my pair, castor and pollux`, `tern blasts at
 /// plover`.
 pub fn paired(text: &str) -> Vec<&str> {
     const GROUPS: &str =
-        "machines boxes hosts pair pcs computers dells servers mine ours they names";
-    const SAYS: &str = "is are called named names";
+        "machines boxes hosts pair pcs computers dells servers mine ours they names have";
+    const SAYS: &str = "is are called named names have";
+    const TOOLS: &str = "iperf iperf3 netblast netsend netreceive ttcp";
     const SENDS: &str = "sends sending blasts blasting transmits throws throwing pushes";
     const TO: &str = "to towards into at";
-    const NOT: &str = "softirq system user idle sy si us back from connected identical whatever found always any anywhere are \
+    const NOT: &str = "nothing none something everything anything some softirq system user idle sy si us back from connected identical whatever found always any anywhere are \
         board boards card cards crossover direct five six seven eight ten for half good in its joined just kernel known means \
         memory mid my no now old new performance programs spent switch them twins wait went where with without different small big cheap fast slow";
     let is_edge = |it: char| !it.is_ascii_alphanumeric();
@@ -166,6 +185,9 @@ pub fn paired(text: &str) -> Vec<&str> {
     let found = (0..words.len()).filter_map(|at| match () {
         () if is(at, "from") && is(at + 2, TO) => both(at + 1, at + 3),
         () if is(at, "between") && is(at + 2, "and") => both(at + 1, at + 3),
+        () if is(at, "on") && is(at + 2, "and") && is(at + 3, "on") => both(at + 1, at + 4),
+        // `lade does "netblast 10.77.0.2 9000 18 30"`
+        () if is(at + 1, "runs does") && is(at + 2, TOOLS) => Some(vec![name(at)?]),
         () if is(at, GROUPS) => (at + 1..at + 4).find_map(|next| {
             let is_told = ends(next - 1) || is(next - 1, SAYS);
             // `They are tundra, steppe and taiga`
@@ -174,6 +196,7 @@ pub fn paired(text: &str) -> Vec<&str> {
             let last = next + listed.count();
             let names =
                 both(last, last + 2).filter(|_| is_told && joins(last + 1) && !ends(last))?;
+            let names = Some(names).filter(|_| !is(at, "have") || is(last + 1, "and"))?;
             Some((next..last).filter_map(name).chain(names).collect())
         }),
         () if is(at + 1, SENDS) => {

@@ -38,7 +38,7 @@ const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top 
 pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral deferred deferring threaded spin spins spinning";
 const INTERRUPTS: &str = "interrupt interrupts intr irq irqs";
 /// Words for what turns polling on, if they are known from above.
-const SETTINGS: &str = "values echos echoes commands sysctls";
+const SETTINGS: &str = "values echos echoes commands sysctls lines";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
@@ -146,7 +146,7 @@ const RUNS: &str = "run runs test tests try case";
 pub const ONE_MORE: &str = "one more|another run|another test|another transfer|last one";
 
 /// Words after `on` that name no host.
-const NO_HOSTS: &str = "test tests run input output other he she who nobody somebody the it this that both all each linux freebsd netbsd openbsd debian ubuntu off one two side box \
+const NO_HOSTS: &str = "stock plain normal vanilla performance powersave either neither test tests run input output other he she who nobody somebody the it this that both all each linux freebsd netbsd openbsd debian ubuntu off one two side box \
     host machine average top tcp udp ip ipv4 ipv6 http nfs i o cpu irq idle less more then not so again now \
     are zero default defaults none here there once last least first same everything about what which how some most many course time only too";
 
@@ -216,16 +216,14 @@ impl ClauseMode {
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
         let is_in_place = is_in_place(&words);
-        let mut as_was = ["how it was", "as it was", "as it is", "how it is"].iter();
-        let is_as_was = as_was.any(|it| clause.contains(it));
+        let as_was = ["how it was", "as it was", "as it is", "how it is"];
+        let is_as_was = as_was.iter().any(|it| clause.contains(it));
         // `the kernel polls` explains how it works.
         let is_poll = |at: &usize| match words[*at] {
             "it" => is_it && words[0] != "because" && !is_as_was,
             "polls" => !is_in(word(at.checked_sub(1)), WORKERS),
             // `the same two values on oak, too`
-            other if is_in(other, SETTINGS) => {
-                matches!(words[..*at], [.., "the" | "same" | "these", "two"])
-            }
+            other if is_in(other, SETTINGS) => is_known(&words[..*at]),
             other => is_in(other, POLLS),
         };
         let polls: Vec<usize> = (0..words.len()).filter(is_poll).collect();
@@ -240,6 +238,7 @@ impl ClauseMode {
                 && !has("deferral deferring deferred")
                 && !is_in(after, COLUMNS)
                 && !is_in(before, WITHOUT)
+                && (before.len() < 3 || !is_number(before))
                 && (is_mode || words.len() <= 3)
         };
         let interrupts = (0..words.len()).any(|at| is_interrupt(&at));
@@ -510,6 +509,13 @@ impl Sentence {
 
     /// Reads words as others.
     pub fn take_for(&mut self, words: &str, others: &str) {
+        for cell in self
+            .cells
+            .iter_mut()
+            .filter(|it| it.eq_ignore_ascii_case(words))
+        {
+            *cell = String::from(others);
+        }
         let (words, others) = (format!(" {words} "), format!(" {others} "));
         for text in self.clauses.iter_mut().chain([&mut self.words]) {
             if text.contains(&words) {
@@ -819,6 +825,14 @@ fn asserted(clause: &str) -> Vec<&str> {
         _ => None,
     };
     words[skipped.unwrap_or(0)..].to_vec()
+}
+
+/// Whether words stand before things that the text told of before: `the same two values`, `those three lines`.
+fn is_known(before: &[&str]) -> bool {
+    let [.., the, count] = before else {
+        return false;
+    };
+    is_in(the, "the same these those") && is_in(count, "two three")
 }
 
 /// Whether words ask, wish, compare or suppose; `how it was with interrupts` does not.

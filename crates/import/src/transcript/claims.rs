@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
             // `Interrupts: 9400 per second`
             let counts = sentence.clauses.get(next).is_some_and(|it| {
                 setting(clause) == Some(false)
-                    && !clause.trim().contains(' ')
+                    && !clause.trim_start_matches(" and").trim().contains(' ')
                     && it[1..].starts_with(|it: char| it.is_ascii_digit())
             });
             if !counts {

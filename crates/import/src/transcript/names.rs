@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, SourcePlace};
 
-use crate::lines::prose::{RECEIVERS, SENDERS, Sentence, SentenceKind, is_in};
+use crate::lines::prose::{self, RECEIVERS, SENDERS, Sentence, SentenceKind, SentenceMark, is_in};
 use crate::lines::{iperf, layout};
 use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
@@ -35,6 +35,11 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
                 *end = String::from(own);
             }
         }
+    }
+    // Whose prompt stood last, that of a box in between, did not send what has no command.
+    let is_box = |it: &String| hosts.is_between(it);
+    for trial in trials.iter_mut().filter(|it| it.receiver.is_none()) {
+        trial.sender.take_if(|it| is_box(it));
     }
     // Servers may send.
     let is_reversed = found.blocks.iter().any(ToolBlock::reverses);
@@ -214,6 +219,11 @@ fn by_server(
             let on = ["iperf s ", "iperf3 s ", "server ", "netreceive "];
             let on = on.iter().find_map(|it| clause.split_once(it));
             let on = on.and_then(|it| it.1.split_once("on ")?.1.split(' ').next());
+            // `on gustav each time netreceive 6000`
+            let at = clause
+                .strip_prefix(" on ")
+                .filter(|it| it.contains(" netreceive "));
+            let on = on.or(at.and_then(|it| it.split(' ').next()));
             let runs = [
                 " runs iperf s ",
                 " runs iperf3 s ",
@@ -285,6 +295,7 @@ fn by_direction(
     // Tests that name no end have the sentence before them in common.
     let mut told = SourcePlace::default();
     let standing = standing(trials, statements, other_of, (hosts, authors));
+    let cases = cases(statements, hosts);
     // The other way again may be that before, or the same.
     let mut is_turned = false;
     for at in 0..trials.len() {
@@ -299,7 +310,8 @@ fn by_direction(
         let author = authors.of(&trial.place);
         let other = |it: &String| other_of(it, author);
         let way = leading(statements, &trial.place, told).find_map(|it| {
-            let way = direction(&it.sentence, hosts, &other);
+            let way =
+                direction(&it.sentence, hosts, &other).or_else(|| case_way(&cases, &it.sentence));
             // `Forward direction again:`
             let is_new = before.last().is_none_or(|last| last.place < it.place);
             let is_forward = is_new && it.sentence.has("forward forwards");
@@ -347,14 +359,63 @@ fn by_direction(
             }
         }
     }
-    let ends = trials
-        .iter_mut()
-        .flat_map(|it| [&mut it.sender, &mut it.receiver]);
+    rename(trials, &learnt);
+}
+
+/// Puts names in place of the addresses that they have.
+fn rename(trials: &mut [ImportedTrial], names: &HashMap<String, String>) {
+    let ends = trials.iter_mut();
+    let ends = ends.flat_map(|it| [&mut it.sender, &mut it.receiver]);
     for end in ends.flatten() {
-        if let Some(name) = learnt.get(end) {
+        if let Some(name) = names.get(end) {
             end.clone_from(name);
         }
     }
+}
+
+/// The sender and the receiver of each case in tables with columns for both: `| A | apu-1 | apu-2 |` below `data from` and
+/// `data to`.
+fn cases(statements: &[Statement], hosts: &HostNames) -> Vec<(String, [Option<String>; 2])> {
+    const FROM: [&str; 4] = ["data from", "from", "sender", "source"];
+    const TO: [&str; 4] = ["data to", "to", "receiver", "sink"];
+    let mut columns = [None; 2];
+    let mut found = Vec::new();
+    for cells in statements.iter().map(|it| &it.sentence.cells) {
+        let column = |names: [&str; 4]| {
+            let mut cells = cells.iter();
+            cells.position(|it| names.contains(&it.to_ascii_lowercase().as_str()))
+        };
+        let of_head = [column(FROM), column(TO)];
+        if of_head.iter().all(Option::is_some) {
+            columns = of_head;
+            continue;
+        }
+        let host = |at: Option<usize>| {
+            let named = hosts.named_in(&prose::words_of(cells.get(at?)?).0);
+            named.first().map(|it| String::from(*it))
+        };
+        // `| 4 | n3 to n1 |`
+        let ways = cells.iter().skip(1).filter_map(|it| {
+            let sentence = Sentence::of(it, SentenceMark::Row, false)?;
+            direction(&sentence, hosts, &|_| None)
+        });
+        let mut ways = ways.filter(|it| it.iter().all(Option::is_some));
+        let ends = ways.next().unwrap_or_else(|| columns.map(host));
+        if let Some(case) = cells.first().filter(|_| ends.iter().all(Option::is_some)) {
+            found.push((case.to_ascii_lowercase(), ends));
+        }
+    }
+    found
+}
+
+/// The way of the only case that a sentence names.
+fn case_way(
+    cases: &[(String, [Option<String>; 2])],
+    sentence: &Sentence,
+) -> Option<[Option<String>; 2]> {
+    let mut named = cases.iter().filter(|it| sentence.is_of_case(&it.0));
+    let first = named.next()?;
+    named.next().is_none().then(|| first.1.clone())
 }
 
 /// Which way an author's first test ran that names both ends.
@@ -445,7 +506,8 @@ fn standing(
     let mut files: HashMap<(u32, &str), Setup> = HashMap::new();
     for (statement, way) in statements.iter().zip(&ways) {
         let file = files.entry(key(&statement.place)).or_default();
-        file.hosts.extend(hosts.named_in(&statement.sentence.words));
+        let named = hosts.named_in(&statement.sentence.words).into_iter();
+        file.hosts.extend(named.filter(|it| !hosts.is_between(it)));
         file.may_turn |= statement.sentence.may_turn();
         file.ways.extend(way);
     }
@@ -491,8 +553,11 @@ fn by_repetition(
             let ends = [&it.sender, &it.receiver];
             (0..2).all(|at| own[at].is_none() || own[at] == *ends[at])
         };
-        // One of two that ran at once.
-        let Some(last) = before.iter().rev().take(2).find(fits) else {
+        // One of two that ran at once, the first if it is of another test.
+        let near = &before[at.saturating_sub(2)..];
+        let is_both = near.iter().all(|it| it.test == near[0].test) && near[0].test != trial.test;
+        let first = near.first().filter(|it| is_both && fits(it));
+        let Some(last) = first.or(near.iter().rev().find(fits)) else {
             continue;
         };
         let ends = [&last.sender, &last.receiver];
@@ -538,12 +603,29 @@ fn by_part(words: &[&str], host: &dyn Fn(usize) -> Option<String>) -> Option<[Op
     }
     // `client on attic, server on cellar`, `the client of iperf3 is always attic, the server always cellar`
     let placed = |parts: &str| {
-        const BETWEEN: &str = "of iperf iperf3 is was on runs lives sits always";
+        const BETWEEN: &str =
+            "of iperf iperf3 is was on runs lives sits always netblast netreceive netsend ttcp";
         let at = words.iter().position(|it| is_in(it, parts))? + 1;
         let mut next = (at..words.len()).skip_while(|at| is_in(words[*at], BETWEEN));
         next.next().filter(|it| *it > at).and_then(host)
     };
-    let ends = [placed("client sender"), placed("server receiver")];
+    // `On anton each time netblast 10.7.2.2, on gustav netreceive`, `mars runs netblast`
+    let run = |tool: &str| {
+        let at = words.iter().position(|it| *it == tool)?;
+        let is_on = |it: &usize| words[it - 1] == "on";
+        let mut before = (at.saturating_sub(GOAL_WITHIN).max(1)..at).rev();
+        let own = before.find(is_on).and_then(host);
+        let next = words.get(at + 1).filter(|it| **it == "on");
+        let next = next.and_then(|_| host(at + 2));
+        let runs = at
+            .checked_sub(2)
+            .filter(|it| is_in(words[it + 1], "runs does has"));
+        next.or_else(|| runs.and_then(host)).or(own)
+    };
+    let ends = [
+        placed("client sender").or_else(|| run("netblast")),
+        placed("server receiver").or_else(|| run("netreceive")),
+    ];
     ends.iter().any(Option::is_some).then_some(ends)
 }
 

@@ -403,7 +403,7 @@ impl<'a> Walk<'a> {
         for mut mention in address::mentions(text) {
             mention.doubt(|it| self.is_used(it));
             let name = mention.host(|it| self.out.hosts.has(it));
-            if let Some(name) = name.filter(|it| !prose::is_in(it, prose::KINDS)) {
+            if let Some(name) = name.filter(|it| !prose::is_common(&it.to_ascii_lowercase())) {
                 // A sentence may begin with it.
                 let is_title = name[1..].bytes().all(|it| !it.is_ascii_uppercase());
                 let name = if is_title {
@@ -476,6 +476,10 @@ impl<'a> Walk<'a> {
         // `polling off on gate:` is no label of a terminal.
         let is_set = sentence.setting().is_some() || sentence.has("setting settings");
         if is_set && !sentence.parts().all {
+            return;
+        }
+        // Nor is `those lines on fennel, same command:`
+        if sentence.has_any("same command|same commands") {
             return;
         }
         // `laptop sends, otter receives:` neither.
@@ -1064,6 +1068,11 @@ impl<'a> Walk<'a> {
             self.end_blast();
         }
         let (mut host, place) = (self.host(&figure.place), figure.place);
+        // `pike:`
+        let label = self.labelled.clone();
+        if self.blast.is_none() && self.is_fresh_label && host.basis != ImportedBasis::Mapped {
+            host = label.map_or(host, |it| TerminalHost::inferred(Some(it)));
+        }
         // What the writer does not know is of no command before.
         let since = self.out.statements.iter().rev();
         let mut since = since.take_while(|it| Some(it.place) > self.output);
