@@ -282,8 +282,8 @@ pub enum MeasuredUnit {
     BitsPerSecond,
     /// A rate.
     PacketsPerSecond,
-    /// A rate.
-    InterruptsPerSecond,
+    /// A rate of interrupts, or of what the text counts.
+    EventsPerSecond,
     /// An amount.
     Bytes,
     /// A share, in percent.
@@ -298,7 +298,7 @@ const FORMS: [(MeasuredUnit, f64, f64, &str); 10] = [
     (MeasuredUnit::BitsPerSecond, 1.0, 1e3, BITS),
     (MeasuredUnit::BitsPerSecond, 8.0, 1024.0, BYTES),
     (MeasuredUnit::PacketsPerSecond, 1.0, 1e3, PACKETS),
-    (MeasuredUnit::InterruptsPerSecond, 1.0, 1e3, INTERRUPTS),
+    (MeasuredUnit::EventsPerSecond, 1.0, 1e3, EVENTS),
     (MeasuredUnit::Percent, 1.0, 1.0, "percent|per cent|%"),
     (MeasuredUnit::Bytes, 1.0, 1024.0, "Bytes|Byte|bytes|byte"),
     (MeasuredUnit::Seconds, 1.0, 1.0, "seconds|secs|sec|s"),
@@ -309,9 +309,9 @@ const FORMS: [(MeasuredUnit, f64, f64, &str); 10] = [
 const BITS: &str = "bits/second|bits/sec|bit/sec|bits/s|bit/s|ib/s|b/sec|b/s|bps";
 const BYTES: &str = "Bytes/sec|Byte/sec|Bytes/s|Byte/s|B/sec|B/s";
 const PACKETS: &str = "packets per second|packets a second|packets/second|packets/sec|packets/s|\
-    pkts/sec|pkts/s|pkt/s|frames/s|pps";
-const INTERRUPTS: &str = "interrupts per second|interrupts a second|interrupts/sec|interrupts/s|ints/s|\
-    irqs/s|irq/s";
+    pkts/sec|pkts/s|pkt/s|frames/s|datagrams per second|datagrams a second|datagrams/s|pps";
+const EVENTS: &str = "interrupts per second|interrupts a second|interrupts/sec|interrupts/s|ints/s|int/s|intr/s|\
+    irqs per second|irqs a second|irqs/s|irq/s|per second|a second|/second|/sec|/s";
 
 /// Reads a unit; returns its kind and value.
 pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
@@ -320,22 +320,26 @@ pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
     let prefixed = power.and_then(|power| {
         cursor.attempt(|cursor| {
             cursor.at += 1;
-            unit(cursor, power as i32 + 1)
+            unit(cursor.spaces(), power as i32 + 1)
         })
     });
+    // `41 thousand interrupts/s`
+    let thousands = |it: &mut Cursor| it.words("thousand").and_then(|()| unit(it.gap(), 1));
+    let prefixed = prefixed.or_else(|| cursor.attempt(thousands));
     prefixed.or_else(|| unit(cursor, 0))
 }
 
 /// Reads a unit after a prefix of this power; returns its kind and value.
 fn unit(cursor: &mut Cursor, power: i32) -> Option<(MeasuredUnit, f64)> {
-    b"bBipfsmu%".contains(&cursor.peek()).then_some(())?;
+    b"bBipfsmud%a/".contains(&cursor.peek()).then_some(())?;
     FORMS.iter().find_map(|(unit, one, prefix, words)| {
         let is_plain = *prefix == 1.0;
         (power == 0 || !is_plain).then_some(())?;
         cursor.attempt(|cursor| {
             cursor.any(words.split('|'))?;
-            // In prose `10 m` or `5 min` may begin a word.
-            (!is_plain || !cursor.peek().is_ascii_alphanumeric()).then_some(())
+            // In prose `10 m` or `5 min` may begin a word, and `2/s` a path.
+            let is_word = is_plain || *unit == MeasuredUnit::EventsPerSecond;
+            (!is_word || !cursor.peek().is_ascii_alphanumeric()).then_some(())
         })?;
         Some((*unit, one * prefix.powi(power)))
     })
@@ -467,11 +471,17 @@ mod tests {
             ),
             ("9 Mbits/s\nec", (9e6, MeasuredUnit::BitsPerSecond)),
             ("7244 pps", (7244.0, MeasuredUnit::PacketsPerSecond)),
+            ("21k packets/s", (21e3, MeasuredUnit::PacketsPerSecond)),
+            ("9k irq/s", (9e3, MeasuredUnit::EventsPerSecond)),
+            ("1.1k/s", (1100.0, MeasuredUnit::EventsPerSecond)),
+            ("31,000 a second", (31e3, MeasuredUnit::EventsPerSecond)),
         ] {
             let mut cursor = Cursor::new(text.as_bytes(), 0);
             let found = measured(&mut cursor).map(|it| (it.value, it.unit));
             assert_eq!(found, Some(expected), "{text}");
         }
-        assert_eq!(measured(&mut Cursor::new(b"7 apples", 0)), None);
+        for text in ["7 apples", "2/sys/class"] {
+            assert_eq!(measured(&mut Cursor::new(text.as_bytes(), 0)), None);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use crate::cursor::Cursor;
+use crate::lines::prose::is_in;
 use crate::lines::seen::{Anchor, Seen, Tool, ToolCommand};
 
 /// Longest prompt in bytes.
@@ -230,7 +231,9 @@ const WORDY: &[u8] = b"cBfyxZFoS";
 
 /// Reads the first `max` arguments, up to the end of the line or to text glued to it.
 fn arguments(cursor: &mut Cursor, tool: Tool, max: usize) -> Vec<String> {
+    const SAYS: &str = "has had said says shows showed counted there on in at while during is was";
     let mut words: Vec<String> = Vec::new();
+    let mut told = None;
     while words.len() < max {
         let before = cursor.at;
         cursor.spaces();
@@ -261,8 +264,12 @@ fn arguments(cursor: &mut Cursor, tool: Tool, max: usize) -> Vec<String> {
             cursor.at -= 1;
             break;
         }
+        // `netstat -w 1 there showed 74 kpps` goes on as a sentence.
+        let is_sentence = tool == Tool::Look && is_in(&word, SAYS);
+        told = told.or(Some(before).filter(|_| is_sentence));
         words.push(word);
     }
+    cursor.at = told.unwrap_or(cursor.at);
     words
 }
 

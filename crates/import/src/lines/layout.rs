@@ -175,7 +175,10 @@ pub fn paired(text: &str) -> Vec<&str> {
         let is_word = name.len() > 1
             && name.bytes().all(is_letter)
             && name.bytes().any(|it| it.is_ascii_lowercase());
-        let is_name = address::is_name(name) && !is_common(&name.to_ascii_lowercase());
+        // A host may be called "sink".
+        let is_quoted = words[at].starts_with('"');
+        let is_name =
+            address::is_name(name) && (is_quoted || !is_common(&name.to_ascii_lowercase()));
         (is_word && is_name && !is(at, NOT)).then_some(name)
     };
     let both = |one: usize, other: usize| Some(vec![name(one)?, name(other)?]);

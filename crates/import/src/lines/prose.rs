@@ -31,7 +31,7 @@ pub const HEADING_MAX: usize = 80;
 const SENTENCE_MAX: usize = 400;
 /// Marks with which a conclusion begins, and words.
 pub const CONCLUSIONS: &str = "=> ==> -> --> ^ <-";
-const BACKWARD: &str = "that is|that was|that s|those were|this top is|this top was|this was|these were|first one|the last is|the last one is|\
+const BACKWARD: &str = "which is|which was|was|that is|that was|that s|those were|this top is|this top was|this was|these were|first one|the last is|the last one is|\
     first is|the first is|the first one is|the above|above";
 
 /// Words that name polling, and interrupts as the way to receive.
@@ -754,7 +754,7 @@ impl Sentence {
             is_not && verb.is_some_and(|at| it[at + 2..].iter().any(|it| is_in(it, WHICH)))
         };
         let turns = self.has("switching flipping toggling switched flipped");
-        self.has_any(DOUBTS)
+        self.has_any(DOUBTS) && !self.has_any("no idea why")
             || (0..words.len()).any(|at| {
                 words.get(at..at + 4).is_some() && is_open(&words[at..(at + 6).min(words.len())])
             })

@@ -83,9 +83,11 @@ pub struct Context<'a> {
     pub hosts: &'a HostNames,
     pub settings: &'a HostSettings<'a>,
     pub authors: &'a Authors,
-    /// Where trials begin, and where CPU states stand.
+    /// Where trials begin, and where screens of CPU states do.
     pub trials: Vec<SourcePlace>,
     pub screens: Vec<SourcePlace>,
+    /// All lines of CPU states.
+    pub rows: Vec<SourcePlace>,
     /// The hosts on which screens are taken where nothing else is said, from a place on.
     pub standing: Vec<(SourcePlace, String)>,
     /// The tests of numbered listings.
@@ -105,6 +107,23 @@ pub fn listings(statements: &[Statement], trials: &[ImportedTrial]) -> HashMap<S
         Some((number, trial.test))
     };
     statements.iter().filter_map(of).collect()
+}
+
+/// Where screens begin: rows of `vmstat` and of single processors below another one are of the same.
+pub fn screens(lines: &[CpuLine]) -> Vec<SourcePlace> {
+    let is_row = |it: &CpuLine| {
+        let printed = it.states.printed.trim_start_matches("CPU ");
+        printed
+            .trim_start()
+            .starts_with(|it: char| it.is_ascii_digit())
+    };
+    let begins = |at: &usize| {
+        let before = at.checked_sub(1).map(|it| lines[it].states.place);
+        let is_next = before.is_some_and(|it| it.line + 1 == lines[*at].states.place.line);
+        !is_next || !is_row(&lines[*at])
+    };
+    let at = (0..lines.len()).filter(begins);
+    at.map(|at| lines[at].states.place).collect()
 }
 
 /// Where sentences say on which host all screens are taken: `top is always that of oak`, `vmstat runs on elm unless noted`.
@@ -217,7 +236,9 @@ impl Context<'_> {
             let of = |place: &SourcePlace| self.trials.partition_point(|it| it < place);
             at(one) != at(other) || of(one) != of(other)
         };
-        let at = self.screens.binary_search(place).ok()?;
+        self.rows.binary_search(place).ok()?;
+        let at = self.screens.partition_point(|it| it <= place);
+        let at = at.checked_sub(1)?;
         let before = self.screens[..at].iter().rev().take(IN_ROW_MAX);
         let before = before.take_while(|it| !is_apart(it, place)).count();
         let after = self.screens[at..].iter().take(IN_ROW_MAX);

@@ -203,14 +203,8 @@ fn put_together(
     trials.iter_mut().for_each(|trial| state(trial, &settings));
     trials.iter_mut().for_each(|trial| correct(trial, map));
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
-    table::place(
-        &mut trials,
-        walked.loose,
-        tables,
-        next,
-        &mut imported.unplaced,
-        budget,
-    )?;
+    let left = &mut imported.unplaced;
+    table::place(&mut trials, walked.loose, tables, next, left, budget)?;
     trials.sort_by_key(|it| it.place);
     number(&mut trials);
     name_by_sender(&mut trials, map);
@@ -222,7 +216,8 @@ fn put_together(
         settings: &settings,
         authors: &walked.authors,
         trials: trials.iter().map(|it| it.place).collect(),
-        screens: walked.cpu.iter().map(|it| it.states.place).collect(),
+        screens: evidence::screens(&walked.cpu),
+        rows: walked.cpu.iter().map(|it| it.states.place).collect(),
         standing: evidence::standing(&statements, &walked.hosts),
         listings: evidence::listings(&statements, &trials),
         windows: runs::windows(&walked.blasts).collect(),

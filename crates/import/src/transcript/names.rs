@@ -73,10 +73,25 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     by_elimination(trials, &named, &other, (hosts, authors));
     let reversed = found.blocks.iter().filter(|it| it.reverses());
     let reversed: HashSet<u64> = reversed.map(|it| it.place.start_byte).collect();
+    // The addresses to which each author's tests send.
+    let mut to: HashMap<&str, HashSet<String>> = HashMap::new();
+    for trial in trials.iter() {
+        let of = to.entry(authors.of(&trial.place)).or_default();
+        of.extend(trial.receiver.clone().filter(|it| is_address(it)));
+    }
     by_direction(trials, statements, &other, (hosts, authors), &reversed);
-    by_server(trials, statements, hosts, (authors, is_reversed));
+    by_server(trials, statements, (hosts, authors), (&to, is_reversed));
     by_repetition(trials, statements, (hosts, authors), &reversed);
-    // The second stream of `--bidir` runs against the first.
+    turn_back(trials, found);
+    // Nobody sends to itself: then neither is known.
+    let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
+    for trial in trials.iter_mut().filter(is_one) {
+        [trial.sender, trial.receiver] = [None, None];
+    }
+}
+
+/// Turns the second stream of `--bidir`, which runs against the first.
+fn turn_back(trials: &mut [ImportedTrial], found: &Found) {
     let streams = found.blocks.iter().flat_map(|it| &it.streams);
     let is_back = |id: &str| iperf::role(id).is_some_and(|it| it.1 != id.ends_with('C'));
     let back = streams.filter(|it| is_back(&it.id));
@@ -90,11 +105,6 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
             second.sender.clone_from(&first.receiver);
             second.receiver.clone_from(&first.sender);
         }
-    }
-    // Nobody sends to itself: then neither is known.
-    let is_one = |it: &&mut ImportedTrial| it.sender.is_some() && it.sender == it.receiver;
-    for trial in trials.iter_mut().filter(is_one) {
-        [trial.sender, trial.receiver] = [None, None];
     }
 }
 
@@ -209,8 +219,8 @@ type Named<'a> = HashMap<&'a str, HashSet<&'a str>>;
 fn by_server(
     trials: &mut [ImportedTrial],
     statements: &[Statement],
-    hosts: &HostNames,
-    (authors, is_reversed): (&Authors, bool),
+    (hosts, authors): (&HostNames, &Authors),
+    (to, is_reversed): (&HashMap<&str, HashSet<String>>, bool),
 ) {
     let mut servers = Named::new();
     for statement in statements.iter().filter(|it| !it.sentence.asks) {
@@ -239,12 +249,6 @@ fn by_server(
             let of = servers.entry(authors.of(&statement.place)).or_default();
             of.extend(named.into_iter().flatten());
         }
-    }
-    // The addresses to which each author's tests send.
-    let mut to: HashMap<&str, HashSet<String>> = HashMap::new();
-    for trial in trials.iter() {
-        let of = to.entry(authors.of(&trial.place)).or_default();
-        of.extend(trial.receiver.clone().filter(|it| is_address(it)));
     }
     for trial in trials
         .iter_mut()
@@ -615,12 +619,13 @@ fn by_part(words: &[&str], host: &dyn Fn(usize) -> Option<String>) -> Option<[Op
         let is_on = |it: &usize| words[it - 1] == "on";
         let mut before = (at.saturating_sub(GOAL_WITHIN).max(1)..at).rev();
         let own = before.find(is_on).and_then(host);
-        let next = words.get(at + 1).filter(|it| **it == "on");
-        let next = next.and_then(|_| host(at + 2));
+        if words.get(at + 1) == Some(&"on") {
+            return host(at + 2);
+        }
         let runs = at
             .checked_sub(2)
             .filter(|it| is_in(words[it + 1], "runs does has"));
-        next.or_else(|| runs.and_then(host)).or(own)
+        runs.and_then(host).or(own)
     };
     let ends = [
         placed("client sender").or_else(|| run("netblast")),

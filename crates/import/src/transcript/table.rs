@@ -336,7 +336,7 @@ fn figure(
     let name = match unit {
         MeasuredUnit::BitsPerSecond => "bits_per_second",
         MeasuredUnit::PacketsPerSecond => "packets_per_second",
-        MeasuredUnit::InterruptsPerSecond
+        MeasuredUnit::EventsPerSecond
         | MeasuredUnit::Bytes
         | MeasuredUnit::Percent
         | MeasuredUnit::Seconds => return None,
