@@ -103,7 +103,7 @@ pub fn listed(text: &str) -> Vec<&str> {
     names.filter(is_name).collect()
 }
 
-/// Words where hosts stand in ways and lists: `stor-a3 -> stor-b1`, `cairn sends`, `the pair (stor-a3, stor-b1)`.
+/// Words where hosts stand in ways and lists: `stor-a3 -> stor-b1`, `cairn sends`.
 fn in_ways<'t>(words: &[&'t str]) -> Vec<&'t str> {
     let is_digit = |it: char| it.is_ascii_digit();
     let ways = words.windows(3).filter(|it| is_in(it[1], "-> --> →"));
@@ -116,13 +116,7 @@ fn in_ways<'t>(words: &[&'t str]) -> Vec<&'t str> {
     let found = ways.flat_map(|it| [it[0], it[2]]).chain(parts);
     // `e3` may stand for sin-e3.
     let found = found.filter(|it| it.contains('-') || !bare(it).ends_with(is_digit));
-    let numbered = words.iter().copied().filter(|it| {
-        let (name, end) = bare(it).rsplit_once('-').unwrap_or_default();
-        end.len() <= 3
-            && end.ends_with(is_digit)
-            && name.starts_with(|it: char| it.is_ascii_lowercase())
-    });
-    found.chain(numbered).collect()
+    found.collect()
 }
 
 /// Words in marks that do something: "`sink` takes what arrives", `**pike** and **tench** are twins`.
@@ -144,7 +138,6 @@ pub fn paired(text: &str) -> Vec<&str> {
     const GROUPS: &str =
         "machines boxes hosts pair pcs computers dells servers mine ours they names have";
     const SAYS: &str = "is are called named names have";
-    const TOOLS: &str = "iperf iperf3 netblast netsend netreceive ttcp";
     const SENDS: &str = "sends sending blasts blasting transmits throws throwing pushes";
     const TO: &str = "to towards into at";
     const NOT: &str = "nothing none something everything anything some softirq system user idle sy si us back from connected identical whatever found always any anywhere are \
@@ -189,8 +182,6 @@ pub fn paired(text: &str) -> Vec<&str> {
         () if is(at, "from") && is(at + 2, TO) => both(at + 1, at + 3),
         () if is(at, "between") && is(at + 2, "and") => both(at + 1, at + 3),
         () if is(at, "on") && is(at + 2, "and") && is(at + 3, "on") => both(at + 1, at + 4),
-        // `lade does "netblast 10.77.0.2 9000 18 30"`
-        () if is(at + 1, "runs does") && is(at + 2, TOOLS) => Some(vec![name(at)?]),
         () if is(at, GROUPS) => (at + 1..at + 4).find_map(|next| {
             let is_told = ends(next - 1) || is(next - 1, SAYS);
             // `They are tundra, steppe and taiga`

@@ -724,10 +724,7 @@ impl<'a> Reader<'a> {
         if is_one && reading.claims.is_empty() && lasting {
             return reading.subject.into_iter().map(|it| (it, polls)).collect();
         }
-        // What a heading says of hosts that it names needs no other words.
-        let is_heading = reading.sentence.kind == SentenceKind::Heading;
-        let is_known = reading.is_known || is_heading && !reading.waiting.is_empty();
-        let is_known = is_known && (is_single || !Self::has_stranger(&reading));
+        let is_known = reading.is_known && (is_single || !Self::has_stranger(&reading));
         if !is_one || reading.claims.is_empty() && !is_known {
             return Vec::new();
         }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, SourcePlace};
 
+use crate::lines::iperf;
 use crate::lines::prose::{self, RECEIVERS, SENDERS, Sentence, SentenceKind, SentenceMark, is_in};
-use crate::lines::{iperf, layout};
 use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
 /// Most sentences before a test that may say which way it ran, and how far before it.
@@ -680,9 +680,6 @@ fn direction(
     }
     (0..words.len()).find_map(|at| {
         let one = host(at)?;
-        // `oak (10.0.0.1, Debian) is the client`
-        let is_made = |it: &&str| it.bytes().all(|it| it.is_ascii_digit()) || layout::is_part(it);
-        let at = at + words[at + 1..].iter().take_while(|it| is_made(it)).count();
         let is_late = words.get(at + 1).is_some_and(|it| is_in(it, ADVERBS));
         let at = at + usize::from(is_late);
         let next = words.get(at + 1).copied().unwrap_or("");

@@ -1068,11 +1068,6 @@ impl<'a> Walk<'a> {
             self.end_blast();
         }
         let (mut host, place) = (self.host(&figure.place), figure.place);
-        // `pike:`
-        let label = self.labelled.clone();
-        if self.blast.is_none() && self.is_fresh_label && host.basis != ImportedBasis::Mapped {
-            host = label.map_or(host, |it| TerminalHost::inferred(Some(it)));
-        }
         // What the writer does not know is of no command before.
         let since = self.out.statements.iter().rev();
         let mut since = since.take_while(|it| Some(it.place) > self.output);
