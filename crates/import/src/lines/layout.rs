@@ -168,10 +168,7 @@ pub fn paired(text: &str) -> Vec<&str> {
         let is_word = name.len() > 1
             && name.bytes().all(is_letter)
             && name.bytes().any(|it| it.is_ascii_lowercase());
-        // A host may be called "sink".
-        let is_quoted = words[at].starts_with('"');
-        let is_name =
-            address::is_name(name) && (is_quoted || !is_common(&name.to_ascii_lowercase()));
+        let is_name = address::is_name(name) && !is_common(&name.to_ascii_lowercase());
         (is_word && is_name && !is(at, NOT)).then_some(name)
     };
     let both = |one: usize, other: usize| Some(vec![name(one)?, name(other)?]);
@@ -631,6 +628,38 @@ mod tests {
         ] {
             assert_eq!(author(line), None, "{line}");
         }
+    }
+
+    #[test]
+    fn hosts_are_named_in_pairs_by_their_places() {
+        for (text, names) in [
+            ("From fermin to isidoro, as yesterday", "fermin isidoro"),
+            (
+                "a cable between anvil (igb0) and hammer (em0)",
+                "anvil hammer",
+            ),
+            ("They are tundra, steppe and taiga.", "tundra steppe taiga"),
+            (
+                "My pair is jules and vincent (7.2 too, em)",
+                "jules vincent",
+            ),
+            ("tern blasts 64 byte payload at plover", "tern plover"),
+            ("0 on mars and on venus as well", "mars venus"),
+        ] {
+            assert_eq!(paired(text).join(" "), names, "{text}");
+        }
+        for text in [
+            "it went from interrupts to polling",
+            "between six and eight percent",
+            "I have nothing to tune",
+            "Both boxes are fast and busy",
+        ] {
+            assert!(paired(text).is_empty(), "{text}: {:?}", paired(text));
+        }
+        let words: Vec<&str> = "`sink` takes it, and **pike** (8 cores) sends"
+            .split(' ')
+            .collect();
+        assert_eq!(marked(&words), ["sink", "pike"]);
     }
 
     #[test]

@@ -478,10 +478,6 @@ impl<'a> Walk<'a> {
         if is_set && !sentence.parts().all {
             return;
         }
-        // Nor is `those lines on fennel, same command:`
-        if sentence.has_any("same command|same commands") {
-            return;
-        }
         // `laptop sends, otter receives:` neither.
         let is_way = sentence.has("sends receives sending receiving pushes to into");
         let named = self.out.hosts.named_in(&sentence.words);
