@@ -254,7 +254,8 @@ impl HostNames {
         let small = name.to_ascii_lowercase();
         // `f1` is sin-f1.
         let long = format!("-{small}");
-        let is_part = is_short_name(&small) && self.small.iter().any(|it| it.ends_with(&long));
+        let mut known = self.looked_for.iter();
+        let is_part = is_short_name(&small) && known.any(|it| it.1.ends_with(&long));
         if !is_part && !is_in(&small, POLLS) && self.small.insert(small) {
             self.all.insert(String::from(name));
             if self.looked_for.len() < Self::LOOKED_FOR_MAX {

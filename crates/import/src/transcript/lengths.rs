@@ -26,7 +26,16 @@ const TRIES: usize = 4;
 /// A kind of text: its name, and its piece with this number, of this many.
 type TextKind = (&'static str, fn(usize, usize) -> String);
 
-const KINDS: [TextKind; 19] = [
+const KINDS: [TextKind; 21] = [
+    ("a quotation in one line", |i, _| match i {
+        0 => String::from("oak wrote:\n> "),
+        i => format!("oak# iperf -c h{i} [  3]  0.0-10.0 sec  12.5 MBytes  10.5 Mbits/sec "),
+    }),
+    ("cases of a table, each with a test", |i, of| match i {
+        0 => String::from("| run | from | to |\n"),
+        i if i < of / 2 => format!("| r{i} | oak | elm |\n"),
+        i => format!("## run r{i}\n[  3]  0.0-10.0 sec  12.5 MBytes  10.5 Mbits/sec\n"),
+    }),
     ("prompts, each of another host", |i, _| {
         format!("h{i}:/# iperf -s\n")
     }),

@@ -382,6 +382,7 @@ fn rename(trials: &mut [ImportedTrial], names: &HashMap<String, String>) {
 fn cases(statements: &[Statement], hosts: &HostNames) -> Vec<(String, [Option<String>; 2])> {
     const FROM: [&str; 4] = ["data from", "from", "sender", "source"];
     const TO: [&str; 4] = ["data to", "to", "receiver", "sink"];
+    const CASES_MAX: usize = 64;
     let mut columns = [None; 2];
     let mut found = Vec::new();
     for cells in statements.iter().map(|it| &it.sentence.cells) {
@@ -405,7 +406,8 @@ fn cases(statements: &[Statement], hosts: &HostNames) -> Vec<(String, [Option<St
         });
         let mut ways = ways.filter(|it| it.iter().all(Option::is_some));
         let ends = ways.next().unwrap_or_else(|| columns.map(host));
-        if let Some(case) = cells.first().filter(|_| ends.iter().all(Option::is_some)) {
+        let is_one = found.len() < CASES_MAX && ends.iter().all(Option::is_some);
+        if let Some(case) = cells.first().filter(|_| is_one) {
             found.push((case.to_ascii_lowercase(), ends));
         }
     }

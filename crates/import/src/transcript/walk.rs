@@ -168,9 +168,12 @@ impl<'a> Walk<'a> {
             if !matches!(anchor.seen, Seen::Loose(..)) {
                 walk.prose(anchor.at.start);
                 walk.prose_from = walk.prose_from.max(anchor.at.end);
-                let mut before = plain.bytes[..anchor.at.start].iter();
-                let line = before.rposition(|it| *it == b'\n');
-                walk.quotation("", line.map_or(0, |at| at + 1));
+                // A longer line was taken with its first words.
+                let near = anchor.at.start.saturating_sub(PROMPTED_MAX);
+                let mut before = plain.bytes[near..anchor.at.start].iter();
+                if let Some(line) = before.rposition(|it| *it == b'\n') {
+                    walk.quotation("", near + line + 1);
+                }
             }
             walk.speaks(&anchor, place);
             walk.step(&anchor, place);
@@ -203,10 +206,10 @@ impl<'a> Walk<'a> {
 
     /// Whether a command stands in a sentence, which then says where and when.
     fn is_told(&self, command: &ToolCommand, start: usize) -> bool {
-        let line = self.plain.bytes[..start]
-            .iter()
-            .rposition(|it| *it == b'\n');
-        let from = line.map_or(0, |at| at + 1).max(self.prose_from);
+        let since = self.prose_from.min(start);
+        let mut before = self.plain.bytes[since..start].iter();
+        let line = before.rposition(|it| *it == b'\n');
+        let from = line.map_or(self.prose_from, |at| since + at + 1);
         let before = self.plain.bytes.get(from..start).unwrap_or_default();
         let is_within = before.iter().any(u8::is_ascii_alphabetic);
         let goes_on = command
