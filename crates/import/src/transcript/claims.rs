@@ -98,7 +98,7 @@ fn stays_stock(clause: &str) -> bool {
     let at = |list: &str| words.iter().position(|it| is_in(it, list));
     let is_unchanged = at(NOTHING)
         .zip(at(CHANGED))
-        .is_some_and(|(no, it)| no < it + 3);
+        .is_some_and(|(no, it)| no.abs_diff(it) <= 3);
     let is_stock = at(STAYS)
         .zip(at(STOCK))
         .is_some_and(|(stays, stock)| stays < stock);
