@@ -143,7 +143,6 @@ pub fn paired(text: &str) -> Vec<&str> {
     const NOT: &str = "nothing none something everything anything some softirq system user idle sy si us back from connected identical whatever found always any anywhere are \
         board boards card cards crossover direct five six seven eight ten for half good in its joined just kernel known means \
         memory mid my no now old new performance programs spent switch them twins wait went where with without different small big cheap fast slow";
-    let is_edge = |it: char| !it.is_ascii_alphanumeric();
     let mut depth = 0;
     // What stands in brackets tells more of a host.
     let is_plain = |it: &&str| {
@@ -156,23 +155,26 @@ pub fn paired(text: &str) -> Vec<&str> {
         .filter(|it| *it != ">")
         .filter(is_plain)
         .collect();
-    let small = |at: usize| {
-        words.get(at).map_or(String::new(), |it| {
-            it.trim_matches(is_edge).to_ascii_lowercase()
-        })
-    };
-    let is = |at: usize, list: &str| is_in(&small(at), list);
+    let small: Vec<String> = words
+        .iter()
+        .map(|it| bare(it).to_ascii_lowercase())
+        .collect();
+    let is = |at: usize, list: &str| small.get(at).is_some_and(|it| is_in(it, list));
     let name = |at: usize| {
-        let name = words.get(at)?.trim_matches(is_edge);
+        let name = bare(words.get(at)?);
         let is_letter = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
         let is_word = name.len() > 1
             && name.bytes().all(is_letter)
             && name.bytes().any(|it| it.is_ascii_lowercase());
-        let is_name = address::is_name(name) && !is_common(&name.to_ascii_lowercase());
+        let is_name = address::is_name(name) && !is_common(&small[at]);
         (is_word && is_name && !is(at, NOT)).then_some(name)
     };
     let both = |one: usize, other: usize| Some(vec![name(one)?, name(other)?]);
-    let ends = |at: usize| words.get(at).is_some_and(|it| it.ends_with(is_edge));
+    let ends = |at: usize| {
+        words
+            .get(at)
+            .is_some_and(|it| !it.ends_with(|it: char| it.is_ascii_alphanumeric()))
+    };
     let joins =
         |at: usize| is(at, "and to") || words.get(at).is_some_and(|it| ["+", "->"].contains(it));
     let found = (0..words.len()).filter_map(|at| match () {
@@ -339,8 +341,8 @@ fn without_number(line: &str) -> &str {
     let is_number =
         |it: &str| it.len() <= 4 && it.ends_with(|it: char| it.is_ascii_digit()) || it.len() == 1;
     let parts = [line.split_once(". "), line.split_once("  ")];
-    let mut parts = parts.into_iter().flatten().filter(|it| is_number(it.0));
-    let mut parts = parts.by_ref().filter(|it| !it.0.starts_with('#'));
+    let parts = parts.into_iter().flatten();
+    let mut parts = parts.filter(|it| is_number(it.0) && !it.0.starts_with('#'));
     parts.next().map_or(line, |it| it.1.trim_start())
 }
 
