@@ -229,18 +229,11 @@ fn by_server(
             let on = ["iperf s ", "iperf3 s ", "server ", "netreceive "];
             let on = on.iter().find_map(|it| clause.split_once(it));
             let on = on.and_then(|it| it.1.split_once("on ")?.1.split(' ').next());
-            // `on gustav each time netreceive 6000`
-            let at = clause
-                .strip_prefix(" on ")
-                .filter(|it| it.contains(" netreceive "));
-            let on = on.or(at.and_then(|it| it.split(' ').next()));
             let runs = [
                 " runs iperf s ",
                 " runs iperf3 s ",
                 " runs the server ",
-                " has the server ",
                 " has netreceive ",
-                " runs netreceive ",
             ];
             let runs = runs
                 .iter()
