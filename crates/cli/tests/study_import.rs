@@ -147,16 +147,25 @@ fn what_cannot_be_imported_is_refused_with_the_remedy() {
         2 | import {PAGE} --map b.txt:7:host=PC1 | not among those
         2 | import {PAGE} --map 99999:host=PC1 | names a file or lines that are not among those
         2 | import {PAGE} --map 7:end=middle | is not a correction
+        2 | import {PAGE} --map 1:setting=polling | '1:setting=polling' changes nothing: no test begins in these lines
+        2 | import {PAGE} --map 1:end=sender | these lines show no CPU states
         "
     );
     assert_refused(&table, |line| study(folder.path(), &words(line)));
-    let shown = study(folder.path(), &["import", prose]);
-    assert_code(&shown, 1);
-    assert_has(stdout(&shown), "line 1: 22.5 Mbits/sec");
-    assert_has(
-        stderr(&shown),
-        "What it says is shown: 0 facts of hosts, 1 figure of no test. --facts stores that",
-    );
+    for args in [&["import", prose][..], &["import", prose, "--dry-run"]] {
+        let shown = study(folder.path(), args);
+        assert_code(&shown, 1);
+        assert_has(stdout(&shown), "line 1: 22.5 Mbits/sec");
+        assert_has(
+            stderr(&shown),
+            "What it says is shown: 0 facts of hosts, 1 figure of no test. --facts stores that",
+        );
+    }
+    let program = folder.path().join("program");
+    std::fs::write(&program, [b"\x7fELF\0\0\0", &b"9/s "[..]].concat()).unwrap();
+    let refused = study(folder.path(), &["import", program.to_str().unwrap()]);
+    assert_code(&refused, 2);
+    assert_has(stderr(&refused), "is no text: it has 3 NUL bytes");
     let nowhere = folder.path().join("nowhere");
     let refused = study(&nowhere, &["import", PAGE]);
     assert_code(&refused, 2);

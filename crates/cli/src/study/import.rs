@@ -125,7 +125,7 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
     }
     let (facts, figures) = (imported.readings.len(), imported.unplaced.len());
     let is_stored = !imported.trials.is_empty() || args.facts && facts + figures > 0;
-    if !is_stored && !args.dry_run {
+    if !is_stored {
         let files: Vec<&str> = imported.files.iter().map(|it| it.name.as_str()).collect();
         let files = files.join(", ");
         let none = format!("no test of iperf, netblast or netreceive was found in {files}");

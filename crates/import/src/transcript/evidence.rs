@@ -808,13 +808,15 @@ pub fn book(
         // The mean of a single row stands right below that.
         let again = known.insert(figures, place.line);
         let again = again.filter(|it| !line.idles() && it + 1 < place.line);
-        if let Some(first) = again {
+        let said = mapped(&place);
+        let is_open = said == (None, None);
+        if let Some(first) = again.filter(|_| is_open) {
             let why = format!("line {first} says the same: it is quoted again");
             left.push(unplaced(&line.states.printed, &why, place));
             continue;
         }
         let is_back = |it: &&SourcePlace| **it > place && context.authors.is_one(it, &place);
-        if retracted.iter().any(|it| is_back(&it)) {
+        if is_open && retracted.iter().any(|it| is_back(&it)) {
             let why = String::from("its writer takes back which host it shows");
             left.push(unplaced(&line.states.printed, &why, place));
             continue;
@@ -845,7 +847,7 @@ pub fn book(
             is_timed: group.is_some_and(|group| group.is_timed),
         };
         let tests = screen.tests(trials, context);
-        let outcome = end_of(line, &shown, &tests, trials, context, mapped(&place));
+        let outcome = end_of(line, &shown, &tests, trials, context, said);
         match outcome {
             Ok((at, side, reasons)) => take(trials, at, side, line, &reasons),
             Err(Undecided { why, candidates }) => left.push(UnplacedFigure {

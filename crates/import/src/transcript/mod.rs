@@ -62,22 +62,27 @@ pub enum TranscriptError {
     /// A correction names a file that is not imported, or lines that it does not have.
     #[error("'{0}' names a file or lines that are not among those to import")]
     NoLines(String),
+    /// A correction is of lines that have nothing of its kind.
+    #[error("'{text}' changes nothing: {why}; --dry-run shows what is read, with its lines")]
+    Idle {
+        /// The correction.
+        text: String,
+        /// What its lines do not have.
+        why: &'static str,
+    },
 }
 
 /// Reads texts, each with its file name, into one study.
 ///
 /// # Errors
 /// [`TranscriptError`] when a text is too long, the texts have too many findings, or a correction names none of
-/// them.
+/// them or changes nothing.
 pub fn read_transcripts(
     files: &[(String, String)],
     corrections: &[Correction],
     origin: &Origin,
 ) -> Result<Imported, TranscriptError> {
-    let map = Map {
-        corrections,
-        files: files.iter().map(|(name, _)| name.as_str()).collect(),
-    };
+    let map = Map::of(corrections, files.iter().map(|(name, _)| name.as_str()));
     let mut walked = Found::default();
     let mut budget = Budget::of(FINDINGS_MAX);
     let mut facts = Vec::new();
@@ -110,6 +115,10 @@ pub fn read_transcripts(
     };
     let ended = put_together(&mut imported, walked, (files, &tables), &map, &mut budget);
     ended.map_err(|file| TranscriptError::Full(files[file as usize].0.clone()))?;
+    if let Some(idle) = map.idle() {
+        let (text, why) = (idle.text.clone(), idle.idle);
+        return Err(TranscriptError::Idle { text, why });
+    }
     Ok(imported)
 }
 
@@ -205,6 +214,8 @@ fn put_together(
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
     let left = &mut imported.unplaced;
     table::place(&mut trials, walked.loose, tables, next, left, budget)?;
+    let of_tables = trials.iter_mut().filter(|it| it.tool == "table");
+    of_tables.for_each(|trial| correct(trial, map));
     trials.sort_by_key(|it| it.place);
     number(&mut trials);
     name_by_sender(&mut trials, map);

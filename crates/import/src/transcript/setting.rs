@@ -1,5 +1,6 @@
 //! The setting under which a trial ran, from the text and from the user's corrections (`--map`).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::str::FromStr;
 
@@ -348,10 +349,20 @@ impl<'a> HostSettings<'a> {
 
 /// Keys of a correction: the host of the terminal in these lines; setting, sender, receiver and workload of
 /// trials that begin there; the line in which the test of these CPU states begins, and the end (`sender` or
-/// `receiver`) that they show; or to skip the lines.
-const KEYS: [&str; 8] = [
-    "host", "setting", "sender", "receiver", "workload", "test", "end", "skip",
+/// `receiver`) that they show; or to skip the lines. Next to each, why one may change nothing.
+const KEYS: [(&str, &str); 8] = [
+    ("host", NOTHING),
+    ("setting", NO_TEST),
+    ("sender", NO_TEST),
+    ("receiver", NO_TEST),
+    ("workload", NO_TEST),
+    ("test", NO_SCREEN),
+    ("end", NO_SCREEN),
+    ("skip", NOTHING),
 ];
+const NOTHING: &str = "nothing is read in these lines";
+const NO_TEST: &str = "no test begins in these lines";
+const NO_SCREEN: &str = "these lines show no CPU states";
 
 /// One correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -362,6 +373,8 @@ pub struct Correction {
     pub(crate) file: Option<String>,
     lines: Option<(u32, u32)>,
     key: &'static str,
+    /// Why it changes nothing, if it does not.
+    pub(crate) idle: &'static str,
     value: String,
 }
 
@@ -388,7 +401,7 @@ impl FromStr for Correction {
         let read = || {
             let (before, value) = text.split_once('=').unwrap_or((text, ""));
             let (place, key) = before.rsplit_once(':').unwrap_or(("", before));
-            let key = KEYS.into_iter().find(|it| *it == key)?;
+            let (key, idle) = KEYS.into_iter().find(|it| it.0 == key)?;
             let is_skip = key == "skip";
             let is_plain = value.bytes().all(|it| it.is_ascii_graphic() && it != b':');
             let is_of_key = match key {
@@ -421,6 +434,7 @@ impl FromStr for Correction {
                 file: Some(String::from(file)).filter(|it| !it.is_empty()),
                 lines,
                 key,
+                idle,
                 value: String::from(value),
             })
         };
@@ -428,24 +442,40 @@ impl FromStr for Correction {
     }
 }
 
-/// All corrections, and the files they may name.
+/// All corrections, with whether each was of anything, and the files they may name.
 pub struct Map<'a> {
-    pub corrections: &'a [Correction],
-    pub files: Vec<&'a str>,
+    corrections: Vec<(&'a Correction, Cell<bool>)>,
+    files: Vec<&'a str>,
 }
 
-impl Map<'_> {
+impl<'a> Map<'a> {
+    pub fn of(corrections: &'a [Correction], files: impl Iterator<Item = &'a str>) -> Self {
+        Map {
+            corrections: corrections.iter().map(|it| (it, Cell::default())).collect(),
+            files: files.collect(),
+        }
+    }
+
     /// The value for a place; the last matching correction counts.
     pub fn at(&self, key: &str, place: &SourcePlace) -> Option<&str> {
         let file = self.files.get(place.file as usize)?;
-        let said = self.corrections.iter().rev().find(|it| {
+        let is_here = |it: &Correction| {
             it.key == key
                 && it.file.as_ref().is_none_or(|name| name == file)
                 && it
                     .lines
                     .is_none_or(|(first, last)| (first..=last).contains(&place.line))
-        });
-        said.map(|it| it.value.as_str())
+        };
+        let of = self.corrections.iter().filter(|it| is_here(it.0));
+        let said = of.inspect(|it| it.1.set(true)).last();
+        said.map(|it| it.0.value.as_str())
+    }
+
+    /// The first correction of lines in which nothing was asked for it.
+    pub fn idle(&self) -> Option<&Correction> {
+        let mut of = self.corrections.iter();
+        of.find(|it| it.0.lines.is_some() && !it.1.get())
+            .map(|it| it.0)
     }
 }
 
@@ -466,10 +496,7 @@ mod map_tests {
             "b.txt:6:setting=x",
         ];
         let corrections = corrections.map(|text| text.parse::<Correction>().unwrap());
-        let map = Map {
-            corrections: &corrections,
-            files: vec!["a.txt"],
-        };
+        let map = Map::of(&corrections, ["a.txt"].into_iter());
         let setting = |line| map.at("setting", &place(line));
         assert_eq!(
             [setting(4), setting(6), setting(8)],

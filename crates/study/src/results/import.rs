@@ -34,12 +34,20 @@ pub fn read_transcript_files(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>
 /// Makes one experiment of transcripts, and compares its settings. Without a trial the result is empty.
 ///
 /// # Errors
-/// When the files are more than one experiment may have, or a correction names none of them.
+/// When the files are more than one experiment may have or no text, or a correction names none of them or changes
+/// nothing.
 pub fn import_transcripts(
     files: Vec<(String, Vec<u8>)>,
     map: &[Correction],
     origin: &Origin,
 ) -> Result<Imported, Refused> {
+    for (name, bytes) in &files {
+        let nuls = bytes.iter().filter(|it| **it == 0).count();
+        if nuls > bytes.len() / 100 {
+            let why = format!("{name} is no text: it has {nuls} NUL bytes; save it as UTF-8 text");
+            return Err(Refused(why));
+        }
+    }
     let files = files.into_iter();
     let files: Vec<(String, String)> = files
         .map(|(name, bytes)| (name, with_every_byte(bytes)))
