@@ -63,7 +63,7 @@ pub fn is_name(word: &str) -> bool {
         && !is_in(&small, LINKS)
         && !is_in(
             &small,
-            "it its this that these those they we you other addr i386 amd64",
+            "it its this that these those they we you other are addr i386 amd64",
         )
         && !is_in(&small, "sends receives transmits generates")
         && !is_in(&small, TOOLS)
@@ -81,8 +81,15 @@ fn plain(word: &str) -> &str {
     word.trim_matches(|it: char| !it.is_ascii_alphanumeric())
 }
 
-/// Whether a word names an interface: `re0`.
+/// Whether a word names an interface: `re0`, `enp3s0f1`.
 pub fn is_interface(word: &str) -> bool {
+    let is_place = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
+    let mut places = ["ens", "enp", "eno"].iter();
+    places.any(|it| word.strip_prefix(it).is_some_and(is_place)) || is_numbered(word)
+}
+
+/// Whether a word names an interface by its driver and a number.
+pub fn is_numbered(word: &str) -> bool {
     let letters = word.trim_end_matches(|it: char| it.is_ascii_digit());
     letters.len() < word.len() && is_in(letters, DRIVERS)
 }
@@ -90,7 +97,8 @@ pub fn is_interface(word: &str) -> bool {
 /// The words up to the first that may be a name, behind words that link it with an address; and whether `is` does.
 fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
     let (mut all, mut is_said, mut is_and) = (Vec::new(), false, false);
-    for word in words.take(LINKS_MAX) {
+    let mut words = words.take(LINKS_MAX).peekable();
+    while let Some(word) = words.next() {
         let small = plain(word).to_ascii_lowercase();
         let is_next = is_and && small.parse::<IpAddr>().is_ok();
         // `pond, sink: igb0, 10.61.2.2`
@@ -98,6 +106,12 @@ fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
         let is_link = is_part || is_in(&small, LINKS) || is_in(word, LINKS) || is_interface(&small);
         is_and = small == "and";
         is_said |= is_in(word, "is = as");
+        // `pf on, re1 = 192.0.2.1`, `800 MHz, fxp0 192.0.2.2`
+        let is_state = is_in(word, "on, off,");
+        let is_unit = words.peek().is_some_and(|it| it.parse::<f64>().is_ok());
+        if is_state || is_unit && !is_link {
+            break;
+        }
         if is_name(plain(word)) || is_link {
             all.push(String::from(plain(word)));
         }

@@ -11,7 +11,7 @@ use crate::lines::prose::{
 pub fn is_part(word: &str) -> bool {
     const MADE_OF: &str = "freebsd linux debian ubuntu centos fedora mint release stable ghz mhz pentium celeron xeon \
         atom athlon opteron duron geode duo ryzen k6 thinkpad amd64 i386 poweredge dell ibm p2 p3 p4 piii pii";
-    is_in(word, MADE_OF) || address::is_interface(word)
+    is_in(word, MADE_OF) || address::is_numbered(word)
 }
 
 /// Whether words are of what a host is made of.
