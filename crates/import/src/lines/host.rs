@@ -179,8 +179,18 @@ pub fn uptime(cursor: &mut Cursor) -> Option<Seen> {
     ))
 }
 
+/// Reads a time of day that stands alone, as `date` prints it.
+pub fn clock(cursor: &mut Cursor) -> Option<Seen> {
+    (!b".:-".contains(&cursor.behind())).then_some(())?;
+    let time = time_of_day(cursor)?;
+    let is_whole = !cursor.peek().is_ascii_alphanumeric() && cursor.peek() != b':';
+    // `Date: Tue, 18 Mar 2008 09:48:03 +0100` of a mail is no time of a test.
+    let is_of_mail = cursor.clone().spaces().any(["+", "-"]).is_some();
+    (is_whole && !is_of_mail && time < 86_400.0).then_some(Seen::Clock(time))
+}
+
 /// Reads `17:05:31`, in seconds.
-fn time_of_day(cursor: &mut Cursor) -> Option<f64> {
+pub fn time_of_day(cursor: &mut Cursor) -> Option<f64> {
     cursor.attempt(|cursor| {
         let mut seconds = 0.0;
         for part in 0..3 {

@@ -59,7 +59,7 @@ const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 32] = [
+static RECOGNISERS: [(&[u8], Recogniser); 33] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (
@@ -94,6 +94,7 @@ static RECOGNISERS: [(&[u8], Recogniser); 32] = [
     (LETTERS, One(host::interface_head)),
     (b"io", One(host::interface_body)),
     (b"CraFLmipf", One(host::identity)),
+    (DIGITS, One(host::clock)),
     (DIGITS, One(prose::figure)),
 ];
 
@@ -149,9 +150,17 @@ pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -
             heads.push(new.clone());
             heads.drain(..heads.len().saturating_sub(HEADS_MAX));
         }
+        let is_clock = matches!(
+            anchors[..],
+            [Anchor {
+                seen: Seen::Clock(_),
+                ..
+            }]
+        );
         anchors.into_iter().for_each(&mut found);
         at = cursor.at.max(at + 1);
-        from = at;
+        // A prompt may have one.
+        from = if is_clock { from } else { at };
     }
     Some(())
 }

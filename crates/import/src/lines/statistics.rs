@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::cursor::{Cursor, MeasuredUnit, measured_in};
+use crate::lines::host;
 use crate::lines::seen::{Anchor, Heads, RowsOf, Seen};
 
 /// Most rows in an interrupt table.
@@ -221,6 +222,8 @@ const IDLES_LIKE: f64 = 0.15;
 /// A row of numbers.
 struct Row<'a> {
     at: Range<usize>,
+    /// The time of day.
+    clock: Option<f64>,
     /// The processor, where rows are of one each.
     cpu: &'a str,
     values: Vec<&'a str>,
@@ -231,15 +234,11 @@ impl Heads {
     fn row<'a>(&self, cursor: &mut Cursor<'a>) -> Option<Row<'a>> {
         cursor.gap();
         let began = cursor.at;
-        let mut cpu = "";
+        let (mut clock, mut cpu) = (None, "");
         if self.of == RowsOf::Mpstat {
             let _ = cursor.words("Average:");
-            let time = cursor.attempt(|it| {
-                it.word(8, |it| it.is_ascii_digit() || it == b':')?
-                    .contains(':')
-                    .then_some(())
-            });
-            if time.is_some() {
+            clock = host::time_of_day(cursor);
+            if clock.is_some() {
                 let _ = cursor.gap().any(["AM", "PM"]);
             }
             cpu = cursor
@@ -253,7 +252,12 @@ impl Heads {
         };
         let values: Vec<&str> = (0..self.columns.len()).map_while(|_| value()).collect();
         let at = began..cursor.at;
-        (values.len() == self.columns.len()).then_some(Row { at, cpu, values })
+        (values.len() == self.columns.len()).then_some(Row {
+            at,
+            clock,
+            cpu,
+            values,
+        })
     }
 
     /// Reads a row that is a whole line.
@@ -280,7 +284,9 @@ impl Heads {
             found.extend(self.reading(row).map(anchor));
             let is_told = !has_all || row.cpu == "all";
             if is_told && !(is_since_boot && index == 0) {
-                found.extend(self.shares(row).map(Seen::Cpu).map(anchor));
+                let states = self.shares(row).map(Seen::Cpu);
+                let clock = row.clock.filter(|_| states.is_some()).map(Seen::Clock);
+                found.extend(clock.into_iter().chain(states).map(anchor));
             }
         }
         found

@@ -730,7 +730,7 @@ fn boots(lines: &[CpuLine]) -> Vec<Option<usize>> {
             Some(starts.len() - 1)
         })
     };
-    let clocks = lines.iter().map(|it| it.clock.map(|it| it.boot_seconds));
+    let clocks = lines.iter().map(|it| it.clock?.boot_seconds);
     clocks.map(|clock| of(clock?, &mut starts)).collect()
 }
 

@@ -70,7 +70,7 @@ pub struct Scene {
 pub struct CpuLine {
     pub scene: Scene,
     pub states: Printed<[Option<f64>; 5]>,
-    /// The host's start and the time of day, in seconds, if the screen prints them.
+    /// The time of day, if the screen prints it.
     pub clock: Option<ScreenClock>,
 }
 
@@ -84,11 +84,11 @@ impl CpuLine {
     }
 }
 
-/// The clock of a screen of `top`.
+/// The clock of a screen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScreenClock {
-    /// The time of day at the host's start, less its days. All screens of a host have the same.
-    pub boot_seconds: f64,
+    /// The time of day at the host's start, less its days, if `top` prints it. All screens of a host have the same.
+    pub boot_seconds: Option<f64>,
     pub time_seconds: f64,
 }
 
@@ -152,6 +152,8 @@ pub struct Found {
     pub blasts: Vec<BlastLines>,
     pub stretches: Vec<Stretch>,
     pub cpu: Vec<CpuLine>,
+    /// Times of day in seconds.
+    pub clocks: Vec<(SourcePlace, f64)>,
     /// Values that hosts print about themselves, not yet attached to trials.
     pub readings: Vec<ImportedReading>,
     pub switches: Vec<PollingSwitch>,

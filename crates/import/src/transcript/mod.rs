@@ -211,6 +211,7 @@ fn put_together(
     let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, of);
     trials.iter_mut().for_each(|trial| state(trial, &settings));
     trials.iter_mut().for_each(|trial| correct(trial, map));
+    let windows = runs::windows(&walked, &trials);
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
     let left = &mut imported.unplaced;
     table::place(&mut trials, walked.loose, tables, next, left, budget)?;
@@ -231,7 +232,7 @@ fn put_together(
         rows: walked.cpu.iter().map(|it| it.states.place).collect(),
         standing: evidence::standing(&statements, &walked.hosts),
         listings: evidence::listings(&statements, &trials),
-        windows: runs::windows(&walked.blasts).collect(),
+        windows,
     };
     of_hosts(
         &mut walked.readings,

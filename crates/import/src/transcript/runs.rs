@@ -1,6 +1,6 @@
 //! Trials of netblast, with netreceive's counts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use nicpoll_model::{
     ImportedBasis, ImportedFigure, ImportedInterval, ImportedTrial, Side, SourcePlace, TrafficKind,
@@ -10,7 +10,7 @@ use nicpoll_model::{
 use crate::lines::netrate;
 use crate::lines::seen::BlastField;
 use crate::transcript::found;
-use crate::transcript::found::{BlastLines, Stretch, TerminalHost, blank, stated_figure};
+use crate::transcript::found::{BlastLines, Found, Stretch, TerminalHost, blank, stated_figure};
 
 /// How many netblast runs before and after a netreceive stretch may belong to it.
 const REACH: usize = 16;
@@ -114,9 +114,25 @@ fn nearest_run(
     free.min_by_key(|at| runs[*at].place.line.abs_diff(stretch.place.line))
 }
 
-/// The start and the end of each run that prints them, by its place.
-pub fn windows(blasts: &[BlastLines]) -> impl Iterator<Item = (SourcePlace, [f64; 2])> {
-    blasts.iter().filter_map(|blast| {
+/// The start and the end of each run that prints them, by its place, or by the time of day right before it.
+pub fn windows(found: &Found, trials: &[ImportedTrial]) -> BTreeMap<SourcePlace, [f64; 2]> {
+    /// A time further before a test is not of its start.
+    const NEAR_BYTES: u64 = 400;
+    let timed = trials.windows(2).map(|it| (Some(it[0].place), &it[1]));
+    let timed = trials.first().map(|it| (None, it)).into_iter().chain(timed);
+    let timed = timed.filter_map(|(before, trial)| {
+        // Its command may stand before it, too.
+        let ended = (trial.place.file, trial.place.end_byte);
+        let is_before = |it: &SourcePlace| (it.file, it.start_byte) < ended;
+        let at = found.clocks.partition_point(|it| is_before(&it.0));
+        let (clock, start) = found.clocks[..at].last()?;
+        let shown = found.cpu.partition_point(|it| is_before(&it.states.place));
+        let shown = found.cpu[..shown].last().map(|it| it.states.place);
+        let is_next = before.max(shown) < Some(*clock) && clock.file == trial.place.file;
+        let is_near = clock.end_byte + NEAR_BYTES >= trial.place.start_byte;
+        (is_next && is_near).then_some((trial.place, [*start, start + trial.duration_seconds?]))
+    });
+    let printed = found.blasts.iter().filter_map(|blast| {
         let time = |which| {
             blast
                 .lines
@@ -128,7 +144,8 @@ pub fn windows(blasts: &[BlastLines]) -> impl Iterator<Item = (SourcePlace, [f64
             blast.place,
             [time(BlastField::Start)?, time(BlastField::Finish)?],
         ))
-    })
+    });
+    timed.chain(printed).collect()
 }
 
 fn trial_of_blast(

@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
                 walk.knobs(command, host, place);
                 return walk.out.switches.truncate(switched);
             }
-            if !matches!(anchor.seen, Seen::Loose(..)) {
+            if !matches!(anchor.seen, Seen::Loose(..) | Seen::Clock(_)) {
                 walk.prose(anchor.at.start);
                 walk.prose_from = walk.prose_from.max(anchor.at.end);
                 // A longer line was taken with its first words.
@@ -591,7 +591,7 @@ impl<'a> Walk<'a> {
         self.seen(anchor, place);
         match anchor.seen {
             Seen::Command(_) => self.is_new_scene = true,
-            Seen::Loose(..) | Seen::Uptime(..) | Seen::Heads(_) => {}
+            Seen::Loose(..) | Seen::Clock(_) | Seen::Uptime(..) | Seen::Heads(_) => {}
             _ => {
                 self.output = Some(place);
                 self.is_fresh_label = false;
@@ -639,15 +639,21 @@ impl<'a> Walk<'a> {
             }
             Seen::Uptime(up, time) => {
                 self.uptime = Some(ScreenClock {
-                    boot_seconds: (time - up).rem_euclid(86_400.0),
+                    boot_seconds: Some((time - up).rem_euclid(86_400.0)),
                     time_seconds: *time,
                 });
             }
+            Seen::Clock(time) => self.out.clocks.push((place, *time)),
             Seen::Cpu(states) => {
+                let last = self.out.clocks.last().filter(|it| it.0 == place);
+                let of_row = last.map(|it| ScreenClock {
+                    boot_seconds: None,
+                    time_seconds: it.1,
+                });
                 let line = CpuLine {
                     scene: self.scene(&place, false),
                     states: self.printed(anchor, place, *states),
-                    clock: self.uptime.take(),
+                    clock: self.uptime.take().or(of_row),
                 };
                 self.out.cpu.push(line);
             }
