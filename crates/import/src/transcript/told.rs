@@ -358,6 +358,7 @@ impl<'a> Teller<'a> {
         };
         let is_open = is_open || self.hides(index, before, &read, reader);
         let is_open = is_open || self.is_unread_run(&statement.sentence, &read);
+        let is_open = is_open && !self.explains(index, before);
         let claims = read.unwrap_or_default();
         if claims.is_empty() && is_open {
             self.found.push(open(switch((SwitchScope::All, false))));
@@ -370,6 +371,24 @@ impl<'a> Teller<'a> {
         self.found.extend(claims.into_iter().map(switch));
         reader.left_open = None;
         is_told
+    }
+
+    /// Whether a sentence that names no host stands next to the commands for the test that follows: these say what is set.
+    fn explains(&self, index: usize, before: usize) -> bool {
+        const OTHERS: &str = "same too also both all other others likewise ditto again each either everywhere here there \
+            still stays stay";
+        let Statement {
+            place, sentence, ..
+        } = &self.statements[index];
+        let last = before.checked_sub(1).map(|at| self.trials[at].place);
+        let next = self.trials.get(before).map(|it| it.place);
+        let first = self.commands.partition_point(|it| Some(*it) <= last);
+        let is_set = self.commands.get(first).is_some_and(|it| {
+            next.is_some_and(|next| *it < next) && self.authors.is_one(it, place)
+        });
+        let is_plain = !sentence.has(OTHERS) && !sentence.moves(false);
+        let is_plain = is_plain && !sentence.has_any(RETRACTS);
+        is_set && is_plain && self.hosts.meant_in(&sentence.words).is_empty()
     }
 
     /// Whether a case, `(a) polling off on both`, is the head of the test that follows.
