@@ -236,7 +236,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
         };
         let row = match is_table {
             true => trimmed.split_once('|'),
-            false => [": ", "  "]
+            false => [": ", "  ", " - "]
                 .iter()
                 .filter_map(|it| trimmed.split_once(it))
                 .find(is_apart),

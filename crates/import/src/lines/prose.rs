@@ -42,7 +42,7 @@ const SETTINGS: &str = "values echos echoes commands sysctls lines";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
-const BEFORE_INTERRUPTS: &str = "taking takes on with plain old in at to using uses use used normal usual by pure stays only still";
+const BEFORE_INTERRUPTS: &str = "taking takes on its their with plain old in at to using uses use used normal usual by pure stays only still";
 const AFTER_INTERRUPTS: &str = "mode driven only again both on at everywhere";
 const COLUMNS: &str = "column load time share rate handler handlers thread statistics per counts counters counter \
     table storm storms moderation coalescing mitigation nearly gone fewer less down up drop dropped fell";
@@ -892,6 +892,7 @@ pub fn parts(text: &str) -> NamedParts {
         let is_count = *word == "all" && is_in(near(1), "three four");
         let next = near(1 + usize::from(is_count || *word == "all" && near(1) == "the"));
         let is_them = is_count && (next.is_empty() || is_in(next, OF_GROUPS))
+            || *word == "two" && is_in(next, "of") && near(2) == "them"
             || *word == "two" && next.is_empty() && words[..at].ends_with(&["on", "the"])
             || *word == "two" && is_in(next, POLLS) && words[..at].ends_with(&["the"])
             || next == "of" && near(2) == "them";

@@ -23,6 +23,10 @@ pub fn line(cursor: &mut Cursor) -> Option<Seen> {
         return Some(Seen::Interval(Box::new(figures)));
     }
     let rest = cursor.word(LINE_MAX, |it| it != b'\n')?;
+    // The next line may be glued to it.
+    let ended = rest.find("ttcp-").unwrap_or(rest.len());
+    cursor.at -= rest.len() - ended;
+    let rest = &rest[..ended];
     let mut after = ["->", "accept from "]
         .iter()
         .filter_map(|it| rest.split_once(it));

@@ -312,8 +312,17 @@ impl<'a> HostSettings<'a> {
             let is_box = self.boxes.contains(host) && !ends.contains(&Some(host));
             is_box || !self.ends.contains(host)
         };
+        // `The ends stay on interrupts` may follow.
+        let before = self.all.partition_point(|it| it.place < *place);
+        let near = self.all[..before].iter().rev().take(AHEAD_MAX);
+        let mut near = near.filter(|it| self.authors.is_one(&it.place, place));
+        let is_end_off = |it: &PollingSwitch| {
+            let is_end = |host: &str| self.ends.contains(host) && !self.boxes.contains(host);
+            it.is_polling == Some(false)
+                && matches!(&it.scope, SwitchScope::Host(host) if is_end(host))
+        };
         // A case sets several hosts at once.
-        let at = self.last(&self.all, place)?.place;
+        let at = near.find(|it| !is_end_off(it))?.place;
         let until = self.all.partition_point(|it| it.place <= at);
         let near = self.all[..until].iter().rev().take(AHEAD_MAX);
         let mut near = near.take_while(|it| it.place == at);

@@ -17,8 +17,8 @@ use crate::transcript::found::{
     self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope, ToolSetting,
 };
 
-/// The first lines of a text are its title.
-const TITLE_LINES: u32 = 2;
+/// The first headings of a text are its title.
+const TITLE_LINES: usize = 3;
 /// The last sentences before a test lead to it.
 const LEAD: usize = 2;
 /// Most tests that a sentence takes back.
@@ -489,7 +489,12 @@ impl<'a> Teller<'a> {
         let is_of_screen =
             sentence.introduces && screen.is_some_and(|it| next.is_none_or(|next| *it < next));
         let is_head = sentence.kind == SentenceKind::Heading || index == 0;
-        let is_first = is_head && before == 0 && place.line <= TITLE_LINES;
+        // The name of a site or of its author may stand above it.
+        let above = &self.statements[..index];
+        let mut above = above.iter().rev().take(TITLE_LINES);
+        let is_top =
+            index < TITLE_LINES && above.all(|it| it.sentence.kind == SentenceKind::Heading);
+        let is_first = is_head && before == 0 && is_top;
         let is_title =
             is_first || sentence.has("subject topic tags keywords categories filed synopsis");
         let is_conclusion = sentence.kind == SentenceKind::Conclusion;
