@@ -100,7 +100,7 @@ pub const ELSEWHERE: &str = "from the try before|from the run before|from anothe
     without load|without traffic|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|nobody talking|nothing on any|not with iperf|in production|ignore that one|\
     minutes later|hours later|all quiet|in the night|at night";
 /// Phrases with which a writer takes back what is said before.
-pub const RETRACTS: &str = "sorry|my mistake|by mistake|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
+pub const RETRACTS: &str = "sorry|my mistake|by mistake|by error|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
     wrong interface|wrong card|wrong xterm|wrong terminal|wrong port|wrong console|wrong shell|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
     not really on|was not really|in fact|wrongly|after all|errata|erratum|in reality|was not polling|were not polling|\
     was not enabled|were not enabled|was not active|was still polling|was still on|were still on";

@@ -73,6 +73,7 @@ pub fn told(
         commands: commands.map(|it| it.place).collect(),
         cases: Cases::default(),
         in_runs: false,
+        is_headed: false,
         kept: 0,
         found: Vec::new(),
         single: Vec::new(),
@@ -241,6 +242,8 @@ struct Teller<'a> {
     cases: Cases,
     /// Whether a label of a run says its setting.
     in_runs: bool,
+    /// Whether a heading since the last test says a setting.
+    is_headed: bool,
     /// How many of those found say only that hosts are as they came.
     kept: usize,
     found: Vec<PollingSwitch>,
@@ -329,6 +332,14 @@ impl<'a> Teller<'a> {
                     let ends =
                         |it: &mut &Statement| is_heading && sentence.level <= it.sentence.level;
                     let is_open = is_torn || heading.take_if(ends).is_some();
+                    let last = before.checked_sub(1).map(|at| self.trials[at].place);
+                    // A screen may tell that the heading's setting was not in force.
+                    let shows = |it: &PollingSwitch| it.is_polling == Some(false) && !it.is_command;
+                    self.is_headed = heading.is_some_and(|head| {
+                        let at = |at| self.switches.partition_point(|it| it.place < at);
+                        let mut since = self.switches[at(head.place)..at(*place)].iter();
+                        Some(head.place) > last && !since.any(shows)
+                    });
                     if self.take_claims((index, before), near, (read, is_open), reader) {
                         heading = is_heading.then_some(statement);
                     }
@@ -377,6 +388,7 @@ impl<'a> Teller<'a> {
     fn explains(&self, index: usize, before: usize) -> bool {
         const OTHERS: &str = "same too also both all other others likewise ditto again each either everywhere here there \
             still stays stay";
+        const SHORT_MAX: usize = 4;
         let Statement {
             place, sentence, ..
         } = &self.statements[index];
@@ -386,8 +398,17 @@ impl<'a> Teller<'a> {
         let is_set = self.commands.get(first).is_some_and(|it| {
             next.is_some_and(|next| *it < next) && self.authors.is_one(it, place)
         });
-        let is_plain = !sentence.has(OTHERS) && !sentence.moves(false);
+        let tells = |it: &String| {
+            let words = it.split_whitespace();
+            let is_short = words.clone().count() <= SHORT_MAX;
+            (is_short || ClauseMode::of(it, true).is_topic)
+                && words.clone().any(|it| is_in(it, OTHERS))
+        };
+        let is_plain = !sentence.clauses.iter().any(tells) && !sentence.moves(false);
         let is_plain = is_plain && !sentence.has_any(RETRACTS);
+        if self.is_headed && !sentence.has_any(RETRACTS) {
+            return true;
+        }
         is_set && is_plain && self.hosts.meant_in(&sentence.words).is_empty()
     }
 
@@ -621,7 +642,7 @@ impl<'a> Teller<'a> {
         let is_run = sentence.begins_run();
         let is_empty = read.as_ref().is_none_or(Vec::is_empty);
         self.in_runs |= is_run && !is_empty;
-        is_run && is_empty && self.in_runs
+        is_run && is_empty && self.in_runs && !sentence.turns_round()
     }
 
     /// The tests between a place and the next statement.
