@@ -768,6 +768,18 @@ impl Sentence {
         self.has(INTERRUPTS) && !is_topic && !self.introduces && self.kind == SentenceKind::Plain
     }
 
+    /// Whether it compares results: `76 Mbit/s more than with interrupts`.
+    pub fn compares(&self) -> bool {
+        const UNITS: &str =
+            "mbit mbits gbit gbits mb kpps mpps pps idle percent us ms faster slower better worse";
+        let is_plain = self.kind == SentenceKind::Plain && !self.introduces;
+        let compares = self.has("than against instead loses lost gains costs gives better worse");
+        is_plain
+            && compares
+            && self.has(UNITS)
+            && !switches(&self.words.split_whitespace().collect::<Vec<_>>())
+    }
+
     /// Whether it tells that someone turned something on or off.
     pub fn switches(&self) -> bool {
         self.has(SWITCHES) || self.has("now")

@@ -192,6 +192,9 @@ impl Found {
     }
 }
 
+/// The author of what a mail quotes.
+pub const QUOTED: &str = ">";
+
 /// Where mails, posts and comments begin, and their authors: what one says of his hosts is not of another's.
 #[derive(Debug, Default)]
 pub struct Authors(pub Vec<(SourcePlace, String)>);
@@ -206,6 +209,11 @@ impl Authors {
     pub fn of(&self, place: &SourcePlace) -> &str {
         let last = self.last(place).filter(|it| it.0.file == place.file);
         last.map_or("", |it| it.1.as_str())
+    }
+
+    /// Whether a mail quotes what stands at a place.
+    pub fn is_quoted(&self, place: &SourcePlace) -> bool {
+        self.of(place) == QUOTED
     }
 
     /// Where the mail, post or comment of a place begins.

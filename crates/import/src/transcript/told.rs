@@ -370,7 +370,10 @@ impl<'a> Teller<'a> {
         let is_open = is_open || self.hides(index, before, &read, reader);
         let is_open = is_open || self.is_unread_run(&statement.sentence, &read);
         let is_open = is_open && !self.explains(index, before);
-        let claims = read.unwrap_or_default();
+        let mut claims = read.unwrap_or_default();
+        // A mail before may have told that it polls.
+        let kept = claims.iter_mut().filter(|it| reader.kept.contains(&it.0));
+        kept.for_each(|it| it.1 = self.polled_last(&it.0, &statement.place));
         if claims.is_empty() && is_open {
             self.found.push(open(switch((SwitchScope::All, false))));
         }
@@ -382,6 +385,17 @@ impl<'a> Teller<'a> {
         self.found.extend(claims.into_iter().map(switch));
         reader.left_open = None;
         is_told
+    }
+
+    /// Whether an author, or a mail that he quotes, told last that a host polls, or all do.
+    fn polled_last(&self, scope: &SwitchScope, place: &SourcePlace) -> bool {
+        let last = self.found.iter().rev().take(ABOVE_MAX);
+        let is_own =
+            |it: &SourcePlace| self.authors.is_one(it, place) || self.authors.is_quoted(it);
+        let mut last = last.filter(|it| is_own(&it.place));
+        let is_of_it = |it: &&PollingSwitch| it.scope == *scope || it.scope == SwitchScope::All;
+        let told = last.find(|it| is_of_it(it) && it.is_polling.is_some());
+        told.is_some_and(|it| it.is_polling == Some(true))
     }
 
     /// Whether a sentence that names no host stands next to the commands for the test that follows: these say what is set.
@@ -531,7 +545,8 @@ impl<'a> Teller<'a> {
         reader: &Reader,
     ) -> bool {
         let is_begun = before > 0 || self.found.len() > self.kept;
-        if self.statements[index].sentence.is_of_interrupts() {
+        let sentence = &self.statements[index].sentence;
+        if sentence.is_of_interrupts() || sentence.compares() {
             return false;
         }
         let is_nothing = read.as_ref().is_none_or(Vec::is_empty);

@@ -14,8 +14,9 @@ use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, 
 use crate::lines::{Budget, address, command, layout, ttcp};
 use crate::plain::Plain;
 use crate::transcript::found::{
-    BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun, Scene,
-    ScreenClock, Statement, Stretch, SwitchScope, TerminalHost, ToolBlock, ToolSetting, unplaced,
+    BlastLines, CpuLine, Found, IntervalLine, LineTaken, PollingSwitch, Printed, PrintedRun,
+    QUOTED, Scene, ScreenClock, Statement, Stretch, SwitchScope, TerminalHost, ToolBlock,
+    ToolSetting, unplaced,
 };
 use crate::transcript::setting::Map;
 use crate::transcript::words::OwnWords;
@@ -29,8 +30,6 @@ const PROSE_MAX: usize = 4000;
 const STATEMENTS_MAX: usize = 100_000;
 /// Most words next to addresses that are looked for in the whole text.
 const WORDS_MAX: usize = 64;
-/// The author of what a mail quotes.
-const QUOTED: &str = ">";
 /// Most variables that one command sets and prints.
 const KNOBS_TOLD: usize = 16;
 
