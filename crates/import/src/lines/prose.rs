@@ -88,7 +88,7 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
 /// Phrases of hosts that are as they came, and those that say so of all.
 pub const UNTOUCHED: &str =
     "not touch|not touched|didn t touch|untouched|left alone|left as it was|left as it is";
-pub const ALL_UNTOUCHED: &str = "touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
+pub const ALL_UNTOUCHED: &str = "no polling compiled in|polling not compiled in|touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
     as installed|as delivered|as shipped|as distributed|as supplied|nothing switched on|nothing turned on|anything switched on|nothing enabled|untuned";
 /// The same of a host that stands before them.
 pub const UNTUNED: &str =
@@ -97,7 +97,7 @@ pub const UNTUNED: &str =
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
-    without load|without traffic|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|nobody talking|nothing on any|not with iperf|in production|ignore that one|\
+    without load|without traffic|everything was over|everything was finished|link quiet|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|nobody talking|nothing on any|not with iperf|in production|ignore that one|\
     minutes later|hours later|all quiet|in the night|at night";
 /// Phrases with which a writer takes back what is said before.
 pub const RETRACTS: &str = "sorry|my mistake|by mistake|by error|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
@@ -110,7 +110,7 @@ pub const SAME_HOST: &str = "of it|on it|top there|there at the same time|same p
 pub const LASTING: &str = "ever|never|the whole|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
 /// Phrases of a host that cannot poll, or never does.
-pub const CANNOT: &str = "cannot poll|can t poll|can not poll|has no polling|knows no polling|never polls|\
+pub const CANNOT: &str = "cannot poll|can t poll|can not poll|has no polling|knows no polling|never polls|no polling possible|\
     does not know polling";
 pub const ALWAYS: &str = "always|throughout|in every run|in every test|in each run|in each test|in all runs|in all tests|\
     in all of these|all day|the whole time|the whole session|as ever|in any of the runs|in any of the tests|\
@@ -460,6 +460,16 @@ impl Sentence {
         first.len() == 1 && first.bytes().all(|it| it.is_ascii_digit())
     }
 
+    /// The same without that number.
+    pub fn without_number(&self) -> Self {
+        let mut bare = self.clone();
+        let words = [&mut bare.words]
+            .into_iter()
+            .chain(bare.clauses.first_mut());
+        words.for_each(|it| drop(it.drain(..2)));
+        bare
+    }
+
     /// Whether it is the label of a run: `run D, after the power cut`.
     pub fn begins_run(&self) -> bool {
         self.names_run() && !self.is_whole
@@ -575,8 +585,7 @@ impl Sentence {
 
     /// Whether it says that something is the other way round.
     pub fn turns_round(&self) -> bool {
-        self.has("reversed backward backwards")
-            || self.has_any("other way|other way round|other way around|other direction|opposite direction|reverse direction|turned round|turned around")
+        turns_round(&self.words)
     }
 
     /// Whether it says that the server sends: `the same with -R`.
@@ -869,7 +878,7 @@ fn is_in_place(words: &[&str]) -> bool {
 fn value_said(words: &[&str]) -> Option<bool> {
     (0..words.len()).find_map(|at| {
         let is_variable = SWITCH_WORDS.iter().any(|it| words[at].ends_with(it))
-            || is_in(words[at], "sysctls knobs files values echos");
+            || is_in(words[at], "sysctls knobs files values settings echos");
         let mut near = words[at + 1..].windows(2).take(7);
         // `kern.polling.enable: 0`
         let is_number = |it: &&&str| it.bytes().all(|it| it.is_ascii_digit());
@@ -892,6 +901,15 @@ fn switches(words: &[&str]) -> bool {
         is_in(it, SWITCHES) && (*it != "switch" || !is_thing)
     };
     words.iter().enumerate().any(is_verb)
+}
+
+/// Whether words say that something is the other way round.
+pub fn turns_round(words: &str) -> bool {
+    const ROUND: &str = "reversed|backward|backwards|other way|other direction|opposite direction|reverse direction|\
+        turned round|turned around";
+    ROUND
+        .split('|')
+        .any(|it| words.contains(&format!(" {it} ")))
 }
 
 /// The parts in a test that a text names.

@@ -7,7 +7,7 @@ use nicpoll_model::Side;
 
 use crate::lines::prose::{
     ALL_UNTOUCHED, CANNOT, ClauseMode, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED,
-    UNTUNED, is_in, parts, setting, state_alone, value_set, words_of,
+    UNTUNED, is_in, parts, setting, state_alone, turns_round, value_set, words_of,
 };
 use crate::transcript::found::{HostNames, SwitchScope};
 
@@ -260,6 +260,9 @@ impl<'a> Reader<'a> {
         is_single: bool,
         leads: bool,
     ) -> Option<Vec<Claim>> {
+        // `1) Both on.`
+        let bare = sentence.is_numbered().then(|| sentence.without_number());
+        let sentence = bare.as_ref().unwrap_or(sentence);
         self.tells_states |= sentence.defines_states();
         self.kept.clear();
         if let Some(said) = self.by_notation(sentence) {
@@ -569,6 +572,11 @@ impl<'a> Reader<'a> {
             // Whose it is may be among the words that are not known. `it does not know polling` is of a host that is
             // not named here.
             // `juno stays as it is: it uses interrupts`
+            // `tyto back to interrupts (enable=0 there)`
+            Some(polls)
+                if scopes.is_empty()
+                    && clause.contains(" there ")
+                    && reading.claims.last().is_some_and(|it| it.1 == polls) => {}
             Some(polls) if scopes.is_empty() && is_pronoun && reading.subject.len() == 1 => {
                 let subject = reading.subject.iter().cloned();
                 reading.claims.extend(subject.map(|it| (it, polls)));
@@ -635,7 +643,7 @@ impl<'a> Reader<'a> {
         };
         sentence.clauses.iter().all(|it| {
             let bare = self.without_hosts(it);
-            state_alone(&bare).is_some() || bare.split_whitespace().all(is_plain)
+            state_alone(&bare).is_some() || bare.split_whitespace().all(is_plain) || turns_round(it)
         })
     }
 
