@@ -218,6 +218,8 @@ const SHARES: [(&str, usize); 19] = [
 ];
 /// The first row of `vmstat` is the average since boot. One that idles by so much more or less than the next is.
 const IDLES_LIKE: f64 = 0.15;
+/// And one that takes so many times fewer interrupts.
+const INTERRUPTS_LIKE: f64 = 4.0;
 
 /// A row of numbers.
 struct Row<'a> {
@@ -272,8 +274,14 @@ impl Heads {
     fn anchors(&self, rows: &[Row]) -> Vec<Anchor> {
         let idle = |row: &Row| self.shares(row).and_then(|it| it[4]);
         let ahead = [0, 1].map(|at| rows.get(at).and_then(idle));
+        let interrupts = |row: &Row| -> Option<f64> {
+            let at = self.columns.iter().position(|it| it == "in")?;
+            row.values.get(at)?.parse().ok()
+        };
+        let rate = [0, 1].map(|at| rows.get(at).and_then(interrupts));
         let is_since_boot = self.of == RowsOf::Vmstat
-            && matches!(ahead, [Some(first), Some(next)] if (first - next).abs() > IDLES_LIKE);
+            && (matches!(ahead, [Some(first), Some(next)] if (first - next).abs() > IDLES_LIKE)
+                || matches!(rate, [Some(first), Some(next)] if first * INTERRUPTS_LIKE < next));
         let has_all = rows.iter().any(|it| it.cpu == "all");
         let mut found = Vec::new();
         for (index, row) in rows.iter().enumerate() {
@@ -598,7 +606,8 @@ pub fn card_counters(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         && let Some((name, row)) = cursor.attempt(|it| card_counter(it.gap()))
     {
         // `kern.polling.lost_polls: 3` is a variable.
-        if found.is_empty() && (!PARTS.iter().any(|it| name.contains(it)) || name.contains('.')) {
+        let is_variable = name.trim_start_matches("port.").contains('.');
+        if found.is_empty() && (!PARTS.iter().any(|it| name.contains(it)) || is_variable) {
             return None;
         }
         found.push(row);

@@ -456,13 +456,15 @@ impl<'a> Reader<'a> {
             Some(SwitchScope::Host(String::from(*last)))
         });
         let scopes = sentence.clauses.iter().enumerate();
-        let scopes: BTreeSet<SwitchScope> = scopes.flat_map(of).chain(cannot).collect();
+        let scopes: BTreeSet<SwitchScope> = scopes.flat_map(of).chain(cannot.clone()).collect();
         let is_open = |it: &SwitchScope| match it {
             SwitchScope::All => self.polled.is_empty() && self.alone.is_none(),
             other => {
                 let is_polled =
                     |it: &SwitchScope| self.polled.contains(it) || self.turned.contains(it);
-                !is_polled(other) && !is_polled(&SwitchScope::All)
+                // `Both poll` is not of one that cannot.
+                let is_of_all = is_polled(&SwitchScope::All) && Some(other) != cannot.as_ref();
+                !is_polled(other) && !is_of_all
             }
         };
         let scopes = scopes.into_iter().filter(is_open);

@@ -21,6 +21,9 @@ use crate::transcript::found::{
 const TITLE_LINES: usize = 3;
 /// The last sentences before a test lead to it.
 const LEAD: usize = 2;
+/// Words of a writer who is sorry for what he said or did, and not for what is missing.
+const ERRORS: &str =
+    "not wrong wrongly forgot mistake never still actually mistyped typo was were wasn weren";
 /// Most tests that a sentence takes back.
 const RETRACTED_MAX: usize = 16;
 
@@ -309,11 +312,13 @@ impl<'a> Teller<'a> {
             let read = read.filter(|_| !is_torn);
             // `No slot is free, sorry.` takes back nothing that another sentence says.
             let is_slip = sentence.has_any("sorry|by mistake");
+            let is_excuse = is_slip && !sentence.has(ERRORS);
             let is_topic = reader.is_topic[usize::from(!is_slip)];
             let is_topic = is_topic || sentence.has("sysctl ifconfig");
             // `We left oak as it was by mistake, so both polled` tells of the next.
             let is_next = is_slip && read.as_ref().is_some_and(|it| !it.is_empty());
-            self.retract(statement, before, of.is_none() && is_topic && !is_next);
+            let is_taken = of.is_none() && is_topic && !is_next && !is_excuse;
+            self.retract(statement, before, is_taken);
             let near = of
                 .or(self.trials.get(before))
                 .or(self.trials[..before].last());
@@ -372,7 +377,9 @@ impl<'a> Teller<'a> {
         let is_open = is_open && !self.explains(index, before);
         let mut claims = read.unwrap_or_default();
         // A mail before may have told that it polls.
-        let kept = claims.iter_mut().filter(|it| reader.kept.contains(&it.0));
+        let can = !statement.sentence.has_any(prose::CANNOT);
+        let kept = claims.iter_mut();
+        let kept = kept.filter(|it| can && reader.kept.contains(&it.0));
         kept.for_each(|it| it.1 = self.polled_last(&it.0, &statement.place));
         if claims.is_empty() && is_open {
             self.found.push(open(switch((SwitchScope::All, false))));
