@@ -574,7 +574,10 @@ pub fn sentences(
             let begun = text.get(from..mark).unwrap_or("");
             let is_begun = is_caption(begun) && begun.split_whitespace().count() == 2;
             let is_short = short.any(|it| before.ends_with(it)) || is_begun;
-            let goes_on = letter == ":" || !text[mark..].starts_with([' ', ')']);
+            // `ifconfig em0 polling; ifconfig em1 polling`
+            let next = text[mark..].split_whitespace().next().unwrap_or("");
+            let is_command = letter == ";" && is_in(next, "ifconfig sysctl echo ethtool");
+            let goes_on = letter == ":" || is_command || !text[mark..].starts_with([' ', ')']);
             if mark > from && !is_short && (is_last || !goes_on) {
                 found.push((from..mark, SentenceMark::None));
                 from = mark;

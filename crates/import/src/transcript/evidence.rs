@@ -583,7 +583,7 @@ impl Screen<'_> {
                 reasons.push(reason(-2 * BEFORE, text, place));
             }
             if self.line.idles() {
-                reasons.push(reason(-BEFORE, "the host idles", place));
+                reasons.push(reason(-2 * BEFORE, "the host idles", place));
             }
             reasons.retain(|it| it.weight != 0);
             (at, reasons)
