@@ -507,7 +507,7 @@ fn mark_of(line: &str, [before, after]: [Option<&str>; 2], is_new: bool) -> Sent
     let is_title =
         begins && (line.split(' ').count() <= 6 || setting(line).is_some() || is_section_of);
     let is_apart = after.is_some_and(is_rule) || is_alone(before) && is_alone(after);
-    let is_whole = !line.contains(". ");
+    let is_whole = !line.contains(". ") && !line.contains(".) ");
     let is_marked = line.starts_with(['=', '#', '*']) || is_textile(line);
     let is_conclusion = ["=>", "==>"].iter().any(|it| line.starts_with(it));
     match () {

@@ -4,7 +4,7 @@
 //! sentences before it, a conclusion after it and its clock count; each with the weight below. What wins by
 //! [`MARGIN`] is booked, with its reasons; all else is listed with its candidates.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nicpoll_model::{
     ImportedBasis, ImportedEvidence, ImportedFigure, ImportedTrial, Side, SourcePlace,
@@ -109,21 +109,37 @@ pub fn listings(statements: &[Statement], trials: &[ImportedTrial]) -> HashMap<S
     statements.iter().filter_map(of).collect()
 }
 
-/// Where screens begin: rows of `vmstat` and of single processors below another one are of the same.
-pub fn screens(lines: &[CpuLine]) -> Vec<SourcePlace> {
+/// The lines of each screen: rows of `vmstat` and of single processors below another one are of the same.
+fn by_screen(lines: &[CpuLine]) -> impl Iterator<Item = &[CpuLine]> {
     let is_row = |it: &CpuLine| {
         let printed = it.states.printed.trim_start_matches("CPU ");
         printed
             .trim_start()
             .starts_with(|it: char| it.is_ascii_digit())
     };
-    let begins = |at: &usize| {
-        let before = at.checked_sub(1).map(|it| lines[it].states.place);
-        let is_next = before.is_some_and(|it| it.line + 1 == lines[*at].states.place.line);
-        !is_next || !is_row(&lines[*at])
+    lines.chunk_by(move |one, next| {
+        one.states.place.line + 1 == next.states.place.line && is_row(next)
+    })
+}
+
+/// Where screens begin.
+pub fn screens(lines: &[CpuLine]) -> Vec<SourcePlace> {
+    by_screen(lines).map(|it| it[0].states.place).collect()
+}
+
+/// Where hosts idle: by themselves, or nearly so among rows of which others are busy.
+fn idle(lines: &[CpuLine]) -> BTreeSet<SourcePlace> {
+    const NEARLY: f64 = 0.9;
+    const BUSIER: f64 = 0.25;
+    let of = |screen: &[CpuLine]| {
+        let idle = |it: &CpuLine| it.states.value[4].unwrap_or(0.0);
+        let least = screen.iter().map(idle).fold(1.0, f64::min);
+        let is_idle =
+            |it: &&CpuLine| it.idles() || idle(it) >= NEARLY && idle(it) >= least + BUSIER;
+        let idle = screen.iter().filter(is_idle);
+        idle.map(|it| it.states.place).collect::<Vec<_>>()
     };
-    let at = (0..lines.len()).filter(begins);
-    at.map(|at| lines[at].states.place).collect()
+    by_screen(lines).flat_map(of).collect()
 }
 
 /// Where sentences say on which host all screens are taken: `top is always that of oak`, `vmstat runs on elm unless noted`.
@@ -544,6 +560,8 @@ struct Screen<'a> {
     host: Option<Shown>,
     /// Whether the clock of its host agrees with those of the tests.
     is_timed: bool,
+    /// Whether the host runs no test.
+    idles: bool,
 }
 
 impl Screen<'_> {
@@ -582,7 +600,7 @@ impl Screen<'_> {
                 let text = "the text says that it is of another";
                 reasons.push(reason(-2 * BEFORE, text, place));
             }
-            if self.line.idles() {
+            if self.idles {
                 reasons.push(reason(-2 * BEFORE, "the host idles", place));
             }
             reasons.retain(|it| it.weight != 0);
@@ -787,6 +805,7 @@ pub fn book(
     left: &mut Vec<UnplacedFigure>,
 ) {
     let boots = boots(lines);
+    let idle = idle(lines);
     let mut known: HashMap<String, u32> = HashMap::new();
     let mut groups: BTreeMap<usize, BootGroup> = BTreeMap::new();
     for (line, boot) in lines.iter().zip(&boots) {
@@ -807,7 +826,7 @@ pub fn book(
         let figures = line.states.printed.chars().filter(is_figure).collect();
         // The mean of a single row stands right below that.
         let again = known.insert(figures, place.line);
-        let again = again.filter(|it| !line.idles() && it + 1 < place.line);
+        let again = again.filter(|it| !idle.contains(&place) && it + 1 < place.line);
         let said = mapped(&place);
         let is_open = said == (None, None);
         if let Some(first) = again.filter(|_| is_open) {
@@ -845,6 +864,7 @@ pub fn book(
             heading: context.heading(&place),
             host: clear_host(&shown),
             is_timed: group.is_some_and(|group| group.is_timed),
+            idles: idle.contains(&place),
         };
         let tests = screen.tests(trials, context);
         let outcome = end_of(line, &shown, &tests, trials, context, said);
