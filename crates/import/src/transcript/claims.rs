@@ -480,7 +480,17 @@ impl<'a> Reader<'a> {
             false => self.hosts.meant_in(clause),
         };
         let parts = parts(clause);
+        let ends = [
+            "ends",
+            "the ends",
+            "both ends",
+            "end hosts",
+            "the end hosts",
+        ];
+        let mut ends = ends.iter().map(|it| format!(" {it} "));
         let scopes = match (parts.sender, parts.receiver) {
+            // Of no box in between.
+            _ if ends.any(|it| clause.starts_with(&it)) => Side::ALL.map(SwitchScope::End).to_vec(),
             _ if parts.all => vec![SwitchScope::All],
             _ if !named.is_empty() => {
                 let of = |name: &&str| SwitchScope::Host(String::from(*name));

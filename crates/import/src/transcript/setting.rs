@@ -319,7 +319,11 @@ impl<'a> HostSettings<'a> {
         let is_end_off = |it: &PollingSwitch| {
             let is_end = |host: &str| self.ends.contains(host) && !self.boxes.contains(host);
             it.is_polling == Some(false)
-                && matches!(&it.scope, SwitchScope::Host(host) if is_end(host))
+                && match &it.scope {
+                    SwitchScope::Host(host) => is_end(host),
+                    SwitchScope::End(_) => true,
+                    SwitchScope::All => false,
+                }
         };
         // A case sets several hosts at once.
         let at = near.find(|it| !is_end_off(it))?.place;

@@ -336,7 +336,8 @@ impl<'a> Teller<'a> {
                     let is_heading = sentence.kind == SentenceKind::Heading && !sentence.introduces;
                     let ends =
                         |it: &mut &Statement| is_heading && sentence.level <= it.sentence.level;
-                    let is_open = is_torn || heading.take_if(ends).is_some();
+                    let is_over = heading.take_if(ends).is_some() && !sentence.turns_round();
+                    let is_open = is_torn || is_over;
                     let last = before.checked_sub(1).map(|at| self.trials[at].place);
                     // A screen may tell that the heading's setting was not in force.
                     let shows = |it: &PollingSwitch| it.is_polling == Some(false) && !it.is_command;
