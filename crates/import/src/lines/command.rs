@@ -142,9 +142,11 @@ fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
     cursor.spaces();
     let path = cursor.word(96, |it| it.is_ascii_alphanumeric() || b"/._-".contains(&it))?;
     let folders = ["/sys/class/net/", "/proc/sys/"];
-    let name = folders.iter().find_map(|it| path.strip_prefix(it))?;
+    let name = folders.iter().find_map(|it| path.strip_prefix(it));
+    // In an interface's own folder: `echo 2 > napi_defer_hard_irqs`.
+    let name = name.or(Some(path).filter(|it| is_file(it)))?;
     let name = name.replace('/', ".");
-    let is_whole = name.contains('.') && !name.starts_with('.');
+    let is_whole = (name.contains('.') || is_file(&name)) && !name.starts_with('.');
     let value = value.trim_matches(['"', '\'']);
     is_whole.then(|| ToolCommand {
         tool: Tool::Sysctl,
@@ -160,6 +162,7 @@ fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
         it.words("ssh ")?;
         let name = it.word(64, |it| it.is_ascii_alphanumeric() || b"@._-".contains(&it))?;
         it.words(" ")?;
+        let _ = it.any(["\"", "'"]);
         Some(String::from(name.rsplit('@').next().unwrap_or(name)))
     });
     let _ = cursor.words("sudo ");
@@ -394,6 +397,11 @@ pub const THREADED: &str = "threaded";
 /// The files of an interface by which Linux polls; the last part of their names.
 pub const DEFERRAL: [&str; 2] = ["gro_flush_timeout", "napi_defer_hard_irqs"];
 
+/// Whether a name is that of an interface's file by which Linux polls.
+fn is_file(name: &str) -> bool {
+    name == THREADED || DEFERRAL.contains(&name)
+}
+
 /// What a command sets, as names and values; empty for one that only prints.
 pub fn set_by(command: &ToolCommand) -> Vec<(String, String)> {
     let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
@@ -407,7 +415,7 @@ pub fn set_by(command: &ToolCommand) -> Vec<(String, String)> {
 
 fn variable(word: &str) -> Option<(String, String)> {
     let (name, value) = word.split_once('=')?;
-    let is_name = name.contains('.') && !name.starts_with('-');
+    let is_name = (name.contains('.') || is_file(name)) && !name.starts_with('-');
     (is_name && !value.is_empty()).then(|| (String::from(name), String::from(value)))
 }
 

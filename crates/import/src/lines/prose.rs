@@ -114,7 +114,7 @@ pub const CANNOT: &str = "cannot poll|can t poll|can not poll|has no polling|kno
     does not know polling";
 pub const ALWAYS: &str = "always|throughout|in every run|in every test|in each run|in each test|in all runs|in all tests|\
     in all of these|all day|the whole time|the whole session|as ever|in any of the runs|in any of the tests|\
-    in any run|in any test|in what follows|in the later runs|in anything below|in anything that follows|in all that follows";
+    in any run|in any test|in everything below|in everything that follows|in what follows|in the later runs|in anything below|in anything that follows|in all that follows";
 /// Phrases after which a setting may be another, though they do not tell it.
 const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
@@ -775,6 +775,15 @@ impl Sentence {
         let is_topic =
             self.has(POLLS) || self.has(CHANGES) || self.has(SWITCHES) || self.has("devicepolling");
         self.has(INTERRUPTS) && !is_topic && !self.introduces && self.kind == SentenceKind::Plain
+    }
+
+    /// Whether it tells of a kernel that is built: that turns nothing on.
+    pub fn builds(&self) -> bool {
+        self.has("devicepolling")
+            && self.has("built build compiled options option")
+            && !self.hints()
+            && !self.has("on enabled sysctl ifconfig")
+            && !self.has(INTERRUPTS)
     }
 
     /// Whether it compares results: `76 Mbit/s more than with interrupts`.

@@ -12,8 +12,11 @@ use crate::lines::prose::{
 use crate::transcript::found::{HostNames, SwitchScope};
 
 /// Phrases with which a sentence says that all is as before.
-const UNCHANGED: &str = "same polling setting|same polling settings|nothing changed|nothing else changed|nothing is changed|nothing was changed|same settings|\
-    settings unchanged|settings as before|everything else unchanged|polling as is|polling as it is|polling as it was|polling stays as";
+const UNCHANGED: &str = "same polling setting|same polling settings|nothing changed|nothing else changed|nothing is changed|nothing was changed|same settings|polling as before|\
+    touch any setting|no setting changed|left the sysctls alone|settings unchanged|settings as before|everything else unchanged|polling as is|polling as it is|polling as it was|polling stays as";
+/// Phrases of a sentence that turns polling off wherever it is on.
+const ALL_OFF: &str = "everything off|everything is off|everything was off|everything back to 0|everything back to zero|\
+    everything back to default|everything back to the defaults|everything back to stock|everything back to interrupts|all of it off";
 /// Longer sentences tell no change.
 const CHANGE_MAX: usize = 240;
 /// Phrases of a sentence that is of several tests, each with a setting of its own.
@@ -57,8 +60,9 @@ pub struct Reader<'a> {
     pub left_open: Option<SwitchScope>,
     /// Whether the last sentence, and it or the one before, named polling or interrupts.
     pub is_topic: [bool; 2],
-    /// Whether the last sentence tells a change.
+    /// Whether the last sentence tells a change, and whether it says that all is as before.
     pub changes: bool,
+    pub keeps: bool,
 }
 
 /// Whether claims of one scope contradict each other: of columns whose hosts are not known.
@@ -235,6 +239,7 @@ impl<'a> Reader<'a> {
             left_open: None,
             is_topic: [false; 2],
             changes: false,
+            keeps: false,
         }
     }
 
@@ -293,7 +298,8 @@ impl<'a> Reader<'a> {
         self.changes = reading.changes;
         let is_bare = reading.waiting.is_empty();
         let is_bare = is_bare && reading.claims.is_empty();
-        let keeps = self.keeps(&reading) || sentence.has_any(UNCHANGED);
+        self.keeps = sentence.has_any(UNCHANGED);
+        let keeps = self.keeps(&reading) || self.keeps;
         self.take_subject(&mut reading);
         let (is_topic, mut claims) = (reading.is_topic, self.claims(reading, is_single));
         let is_series = is_series(sentence);
@@ -335,6 +341,11 @@ impl<'a> Reader<'a> {
     fn by_notation(&mut self, sentence: &Sentence) -> Option<Option<Vec<Claim>>> {
         if sentence.defines() || sentence.concludes() || sentence.is_of_that() {
             return Some(Some(Vec::new()));
+        }
+        let is_all_off = self.knows_polling && !sentence.asks && sentence.has_any(ALL_OFF);
+        if is_all_off {
+            self.last = vec![(SwitchScope::All, false)];
+            return Some(Some(self.last.clone()));
         }
         let modes = sentence.modes()?;
         let claims = (modes[0] == modes[1]).then(|| vec![(SwitchScope::All, modes[0])]);

@@ -365,8 +365,13 @@ impl HostNames {
             self.kinds(&words, &mut kinds);
             // `oak forwards`
             let does = words.windows(2);
-            for does in does.filter(|it| is_in(it[1], "forwards routes")) {
-                let named = self.named_in(&format!(" {} ", does[0]));
+            let does = does.filter(|it| is_in(it[1], "forwards routes"));
+            // `Between them sits elm`
+            let sits = words
+                .windows(4)
+                .filter(|it| it[..2] == ["between", "them"] && is_in(it[2], "is sits stands was"));
+            for word in does.map(|it| it[0]).chain(sits.map(|it| it[3])) {
+                let named = self.named_in(&format!(" {word} "));
                 let named = named.first().map(|it| String::from(*it));
                 self.boxes.extend(named);
             }

@@ -3,7 +3,7 @@
 //! A sentence that leads to a test, names polling or interrupts and cannot be read leaves the setting open from there
 //! on, until the text is clear again; so does one whose writer does not know, and a heading that ends a section.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
@@ -77,6 +77,7 @@ pub fn told(
         cases: Cases::default(),
         in_runs: false,
         is_headed: false,
+        turns: BTreeSet::new(),
         kept: 0,
         found: Vec::new(),
         single: Vec::new(),
@@ -247,6 +248,8 @@ struct Teller<'a> {
     in_runs: bool,
     /// Whether a heading since the last test says a setting.
     is_headed: bool,
+    /// The places of sentences on the way of tests that leave settings open.
+    turns: BTreeSet<SourcePlace>,
     /// How many of those found say only that hosts are as they came.
     kept: usize,
     found: Vec<PollingSwitch>,
@@ -376,6 +379,14 @@ impl<'a> Teller<'a> {
         let is_open = is_open || self.hides(index, before, &read, reader);
         let is_open = is_open || self.is_unread_run(&statement.sentence, &read);
         let is_open = is_open && !self.explains(index, before);
+        // `I touched no setting` closes what a sentence on the way of the test left open.
+        let is_turn = |it: &SourcePlace| self.turns.contains(it);
+        while reader.keeps
+            && self
+                .found
+                .pop_if(|it| it.is_polling.is_none() && is_turn(&it.place))
+                .is_some()
+        {}
         let mut claims = read.unwrap_or_default();
         // A mail before may have told that it polls.
         let can = !statement.sentence.has_any(prose::CANNOT);
@@ -383,6 +394,9 @@ impl<'a> Teller<'a> {
         let kept = kept.filter(|it| can && reader.kept.contains(&it.0));
         kept.for_each(|it| it.1 = self.polled_last(&it.0, &statement.place));
         if claims.is_empty() && is_open {
+            let is_over = statement.sentence.kind == SentenceKind::Heading;
+            let is_turn = statement.sentence.turns_round() || is_over;
+            self.turns.extend(is_turn.then_some(statement.place));
             self.found.push(open(switch((SwitchScope::All, false))));
         }
         let other = reader.left_open.iter().filter(|_| before > 0).cloned();
@@ -554,7 +568,7 @@ impl<'a> Teller<'a> {
     ) -> bool {
         let is_begun = before > 0 || self.found.len() > self.kept;
         let sentence = &self.statements[index].sentence;
-        if sentence.is_of_interrupts() || sentence.compares() {
+        if sentence.is_of_interrupts() || sentence.compares() || sentence.builds() {
             return false;
         }
         let is_nothing = read.as_ref().is_none_or(Vec::is_empty);
