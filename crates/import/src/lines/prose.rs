@@ -88,7 +88,7 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
 /// Phrases of hosts that are as they came, and those that say so of all.
 pub const UNTOUCHED: &str =
     "not touch|not touched|didn t touch|untouched|left alone|left as it was|left as it is";
-pub const ALL_UNTOUCHED: &str = "no polling compiled in|polling not compiled in|touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
+pub const ALL_UNTOUCHED: &str = "no polling compiled in|polling not compiled in|no devicepolling compiled in|touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
     as installed|as delivered|as shipped|as distributed|as supplied|nothing switched on|nothing turned on|anything switched on|nothing enabled|untuned";
 /// The same of a host that stands before them.
 pub const UNTUNED: &str =
@@ -984,7 +984,7 @@ pub fn state_alone(clause: &str) -> Option<bool> {
         stayed remains keeps kept left set value values knob knobs sysctl sysctls at to of in the two a both still again back also too as well does do did t only";
     const STATES: &str = "on yes with enabled enable active 1";
     const NOT: &str =
-        "off no nothing without not doesn don isn wasn disabled disable inactive never 0";
+        "off no none nothing without not doesn don isn wasn disabled disable inactive never 0";
     let words: Vec<&str> = clause.split_whitespace().collect();
     let is_end = |it: &str| {
         it == "@"

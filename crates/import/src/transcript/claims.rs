@@ -495,6 +495,7 @@ impl<'a> Reader<'a> {
             "ends",
             "the ends",
             "both ends",
+            "the two ends",
             "end hosts",
             "the end hosts",
         ];
@@ -754,6 +755,13 @@ impl<'a> Reader<'a> {
         let lasting = lasts && reading.subject.len() == 1;
         if is_one && reading.claims.is_empty() && lasting {
             return reading.subject.into_iter().map(|it| (it, polls)).collect();
+        }
+        // `polling on vr0, still none on elm`
+        if let ([(scope, said)], [_]) = (&reading.claims[..], &reading.bare[..])
+            && let Some(other) = self.other(scope).filter(|_| *said != polls)
+            && reading.sentence.has("none")
+        {
+            return vec![(scope.clone(), *said), (other, polls)];
         }
         let is_known = reading.is_known && (is_single || !Self::has_stranger(&reading));
         if !is_one || reading.claims.is_empty() && !is_known {

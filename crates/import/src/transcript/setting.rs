@@ -137,7 +137,13 @@ impl<'a> HostSettings<'a> {
                 || it.scope == SwitchScope::End(side)
                 || Some(&it.scope) == scope.as_ref()
         });
-        let said = of_this.next().or(said);
+        // A sentence behind one on several tests says more of this one.
+        let is_older = |it: &&PollingSwitch| said.is_some_and(|said| said.place > it.place);
+        let of_this = of_this.next();
+        let is_past = of_this
+            .as_ref()
+            .is_some_and(|it| it.is_polling.is_none() && is_older(it));
+        let said = of_this.filter(|_| !is_past).or(said);
         // A command at a bare prompt is of one host: of which, if they have names?
         let is_name = host.is_some_and(|it| !it.contains(['.', ':']));
         let is_of_one = |it: &PollingSwitch| {

@@ -100,7 +100,10 @@ pub fn told(
 
 /// Whether a cell may be the name of a host.
 fn is_like_host(cell: &str) -> bool {
-    address::is_name(cell) && !prose::is_common(cell)
+    const MEASURES: &str = "loss lost rate result results received sent throughput idle cpu retr jitter remark remarks \
+        note notes comment comments";
+    let small = cell.to_ascii_lowercase();
+    address::is_name(cell) && !prose::is_common(cell) && !is_in(&small, MEASURES)
 }
 
 /// The cases that tables give names, and what each says of hosts or ends: `B | polling | interrupts`.
@@ -697,13 +700,20 @@ impl<'a> Teller<'a> {
         const DIRECT: &str = "back to back|crossed cable|crossover cable|direct cable|cable direct|cable directly|\
             directly to|straight to|straight into|right into|without the router|without the firewall";
         let sentence = &statement.sentence;
-        let hosts = self.hosts;
-        let without =
-            |it: &String| sentence.has_any(&format!("without {}", it.to_ascii_lowercase()));
-        let is_direct = sentence.has_any(DIRECT) || hosts.boxes().any(without);
-        let next = self.trials.get(before).filter(|_| is_direct);
-        for (between, next) in hosts.boxes().filter_map(|it| Some((it, next?))) {
-            let scope = SwitchScope::Host(between.clone());
+        let boxes: Vec<&str> = self.hosts.boxes().map(String::as_str).collect();
+        let named = self.hosts.named_in(&sentence.words).into_iter();
+        let mut without = named.filter(|it| {
+            let phrase = format!("without {}", it.to_ascii_lowercase());
+            sentence.has_any(&phrase)
+        });
+        let left_out = match without.next() {
+            Some(one) => vec![one],
+            None if sentence.has_any(DIRECT) => boxes,
+            None => Vec::new(),
+        };
+        let next = self.trials.get(before);
+        for (between, next) in left_out.into_iter().filter_map(|it| Some((it, next?))) {
+            let scope = SwitchScope::Host(String::from(between));
             let none = open(switch((scope, false), statement, near));
             self.single.push((next.place, none));
         }
