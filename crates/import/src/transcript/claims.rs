@@ -469,7 +469,7 @@ impl<'a> Reader<'a> {
         let scopes = sentence.clauses.iter().enumerate();
         let scopes: BTreeSet<SwitchScope> = scopes.flat_map(of).chain(cannot.clone()).collect();
         let is_open = |it: &SwitchScope| match it {
-            SwitchScope::All => self.polled.is_empty() && self.alone.is_none(),
+            SwitchScope::All => self.polled.is_empty(),
             other => {
                 let is_polled =
                     |it: &SwitchScope| self.polled.contains(it) || self.turned.contains(it);

@@ -71,10 +71,15 @@ fn definitions(text: &str, is_host: &dyn Fn(&str) -> bool) -> Vec<(String, bool)
         }
     }
     for line in text.lines() {
-        let line = line.trim_start_matches(|it: char| it.is_whitespace() || "*-'|".contains(it));
+        let is_item = line.trim_start().starts_with(['*', '-', '+']);
+        let line = line.trim_start_matches(|it: char| it.is_whitespace() || "*-'|`".contains(it));
         let end = line.find(|it: char| !it.is_ascii_alphanumeric());
         let (word, rest) = line.split_at(end.unwrap_or(line.len()));
-        let bold = rest.trim_start_matches(['*', '\'']);
+        let bold = rest.trim_start_matches(['*', '\'', '`']);
+        // `* **defer** -- polling by deferred interrupts`
+        let marks = [" -- ", " - ", ": "];
+        let is_profile =
+            is_item && bold.len() < rest.len() && marks.iter().any(|it| bold.starts_with(it));
         let is_label = bold.len() < rest.len() && bold.trim_start().starts_with(':')
             || rest.starts_with("  ")
             || rest.starts_with(" = ");
@@ -87,7 +92,8 @@ fn definitions(text: &str, is_host: &dyn Fn(&str) -> bool) -> Vec<(String, bool)
             && word.bytes().all(|it| !it.is_ascii_lowercase())
             && !prose::is_common(&small)
             && !is_in(&small, OTHERS);
-        if let Some(polls) = meaning(rest).filter(|_| is_label && is_code) {
+        let is_name = is_profile && word.len() > 1 && !is_host(&small);
+        if let Some(polls) = meaning(rest).filter(|_| is_name || is_label && is_code) {
             found.push((word.to_ascii_lowercase(), polls));
         }
     }
