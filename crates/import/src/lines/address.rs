@@ -112,7 +112,10 @@ fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
         if is_state || is_unit && !is_link {
             break;
         }
-        if is_name(plain(word)) || is_link {
+        // `the NAS in the basement, 192.0.2.3`
+        let is_thing =
+            words.peek().is_some_and(|it| is_in(it, "the a an")) && !is_in(&small, KINDS);
+        if (is_name(plain(word)) || is_link) && !is_thing {
             all.push(String::from(plain(word)));
         }
         if !is_next && !is_link {

@@ -548,6 +548,15 @@ impl<'a> Reader<'a> {
             }
             _ => false,
         };
+        // `oak with polling sends to elm`
+        let polls = clause.find(" polling ").map(|at| clause.split_at(at));
+        if let Some((before, _)) = polls.filter(|it| it.1.contains(" to ")) {
+            let own = self.hosts.named_in(&format!("{before} "));
+            let is_own = |it: &SwitchScope| matches!(it, SwitchScope::Host(it) if own.contains(&it.as_str()));
+            if scopes.iter().any(is_own) {
+                scopes.retain(is_own);
+            }
+        }
         let lists = [" and ", " or "].iter().any(|it| clause.contains(it));
         if scopes.len() > 1 && !lists && scopes.iter().any(is_at) {
             scopes.retain(is_at);
