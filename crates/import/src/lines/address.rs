@@ -213,15 +213,37 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
             if is_apart || is_next {
                 after.clear();
             }
+            let mut before = names(line[..at].iter().rev().copied()).0;
+            if before.iter().all(|it| !is_name(it)) && after.is_empty() {
+                before.extend(described(&line[..at]));
+            }
             found.push(AddressMention {
                 address: String::from(address),
-                before: names(line[..at].iter().rev().copied()).0,
+                before,
                 after,
                 is_after,
             });
         }
     }
     found
+}
+
+/// The host that a sentence describes before it gives the address: `mimas is the NAS in the basement, 192.0.2.3`.
+fn described(before: &[&str]) -> Option<String> {
+    const WORDS_MAX: usize = 12;
+    let ends = |it: &&str| it.ends_with(['.', ';']) || plain(it).parse::<IpAddr>().is_ok();
+    let near = before
+        .iter()
+        .rev()
+        .take(WORDS_MAX)
+        .take_while(|it| !ends(it));
+    let near = &before[before.len() - near.count()..];
+    let is = near.iter().rposition(|it| *it == "is")?;
+    let name = plain(near.get(is.checked_sub(1)?)?);
+    let is_thing = near
+        .get(is + 1)
+        .is_some_and(|it| is_in(it, "the a an my our"));
+    (is_thing && is_name(name) && !is_kind(name)).then(|| String::from(name))
 }
 
 /// The words of a text; in a row of a table the first cell is the name of each address.
