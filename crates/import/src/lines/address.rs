@@ -63,9 +63,12 @@ pub fn is_name(word: &str) -> bool {
         && !is_in(&small, LINKS)
         && !is_in(
             &small,
-            "it its this that these those they we you other are addr i386 amd64",
+            "it its this that these those they we you other are addr i386 amd64 wan lan dmz nat",
         )
-        && !is_in(&small, "sends receives transmits generates")
+        && !is_in(
+            &small,
+            "sends receives transmits generates port card leg cable",
+        )
         && !is_in(&small, TOOLS)
         && !is_interface(&small)
 }
@@ -238,12 +241,15 @@ fn described(before: &[&str]) -> Option<String> {
         .take(WORDS_MAX)
         .take_while(|it| !ends(it));
     let near = &before[before.len() - near.count()..];
-    let is = near.iter().rposition(|it| *it == "is")?;
-    let name = plain(near.get(is.checked_sub(1)?)?);
-    let is_thing = near
-        .get(is + 1)
-        .is_some_and(|it| is_in(it, "the a an my our"));
-    (is_thing && is_name(name) && !is_kind(name)).then(|| String::from(name))
+    // `borealis, an old Dell on the WAN port, 192.0.2.3`
+    let is_it = |it: &[&str]| {
+        let is_named = it[1] == "is" || it[0].ends_with(',') && is_name(plain(it[0]));
+        let thing = if it[1] == "is" { it.get(2) } else { it.get(1) };
+        is_named && thing.is_some_and(|it| is_in(it, "the a an my our"))
+    };
+    let tails = (0..near.len()).map(|at| &near[at..]);
+    let name = plain(tails.filter(|it| it.len() > 2 && is_it(it)).last()?[0]);
+    (is_name(name) && !is_kind(name)).then(|| String::from(name))
 }
 
 /// The words of a text; in a row of a table the first cell is the name of each address.

@@ -285,6 +285,10 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
         Tool::Netreceive => true,
         _ => false,
     };
+    // ttcp's first line may be glued to its command.
+    if cursor.clone().any(["ttcp-t:", "ttcp-r:"]).is_some() {
+        return None;
+    }
     if cursor.peek() == b'-' {
         // A row of dashes begins a banner.
         let is_rule = cursor.ahead(1) == b'-' && cursor.ahead(2) == b'-';
@@ -336,6 +340,12 @@ fn is_place(text: &[u8]) -> bool {
 /// The host named by the prompt that ends at `mark`, and where the prompt begins.
 fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     let least = from.max(mark.saturating_sub(PROMPT_MAX));
+    // `[2.4.0-RELEASE][admin@muro]/root(3):` counts commands.
+    let before = bytes[..mark].strip_suffix(b")").unwrap_or_default();
+    let digits = before.iter().rev().take_while(|it| it.is_ascii_digit());
+    let counted = digits.count() + 2;
+    let is_counted = before.len() + 1 >= counted && bytes[mark - counted] == b'(';
+    let mark = if is_counted { mark - counted } else { mark };
     let mut began = mark;
     let mut depth = 0;
     while began > least {

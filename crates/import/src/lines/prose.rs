@@ -216,7 +216,13 @@ impl ClauseMode {
         let word = |at: Option<usize>| at.and_then(|at| words.get(at)).copied().unwrap_or("");
         let has = |list: &str| words.iter().any(|it| is_in(it, list));
         let is_in_place = is_in_place(&words);
-        let as_was = ["how it was", "as it was", "as it is", "how it is"];
+        let as_was = [
+            "how it was",
+            "as it was",
+            "as it is",
+            "how it is",
+            "as before",
+        ];
         let is_as_was = as_was.iter().any(|it| clause.contains(it));
         // `the kernel polls` explains how it works.
         let is_poll = |at: &usize| match words[*at] {

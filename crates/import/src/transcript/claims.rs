@@ -117,6 +117,8 @@ fn stays_stock(clause: &str) -> bool {
 /// Whether a sentence is of several tests, each with a setting of its own.
 pub fn is_series(sentence: &Sentence) -> bool {
     let begins = sentence.has_any("first with|first without|first still");
+    let begins = begins
+        || sentence.has("first") && sentence.has_any("then with polling|then with busy polling");
     sentence.has_any(SERIES) || begins && sentence.has("then second next afterwards")
 }
 
@@ -471,8 +473,11 @@ impl<'a> Reader<'a> {
         let is_open = |it: &SwitchScope| match it {
             SwitchScope::All => self.polled.is_empty(),
             other => {
-                let is_polled =
-                    |it: &SwitchScope| self.polled.contains(it) || self.turned.contains(it);
+                // `As it came` is not of later commands.
+                let is_new = sentence.has_any(ALL_UNTOUCHED);
+                let is_polled = |it: &SwitchScope| {
+                    self.polled.contains(it) || !is_new && self.turned.contains(it)
+                };
                 // `Both poll` is not of one that cannot.
                 let is_of_all = is_polled(&SwitchScope::All) && Some(other) != cannot.as_ref();
                 !is_polled(other) && !is_of_all

@@ -300,6 +300,10 @@ impl<'a> Walk<'a> {
                 self.out.hosts.call("router", &three[1]);
                 self.out.hosts.join(three);
             }
+            // A sentence in it may end before the address.
+            if line.trim_start().starts_with(['*', '-', '+']) {
+                self.addresses(line);
+            }
             if let Some(name) = layout::defined(line).filter(|it| self.is_placed(it)) {
                 self.out.hosts.add(name);
             }
