@@ -554,7 +554,9 @@ pub fn sentences(
             true => mark_of(trimmed, near, open.is_none()),
             false => SentenceMark::None,
         };
-        let is_none = trimmed.is_empty() || is_rule(trimmed);
+        // `; Busy polling : a process that waits looks for itself`
+        let is_term = trimmed.starts_with("; ") && trimmed.contains(" : ");
+        let is_none = trimmed.is_empty() || is_rule(trimmed) || is_term;
         if is_none || begins || mark != SentenceMark::None {
             found.extend(open.take().map(|from| (from..start, SentenceMark::None)));
         }

@@ -88,7 +88,7 @@ pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|f
 /// Phrases of hosts that are as they came, and those that say so of all.
 pub const UNTOUCHED: &str =
     "not touch|not touched|didn t touch|untouched|left alone|left as it was|left as it is";
-pub const ALL_UNTOUCHED: &str = "no polling compiled in|polling not compiled in|no devicepolling compiled in|touched nothing|nothing touched|as found|as they come|as it comes|out of the box|\
+pub const ALL_UNTOUCHED: &str = "no polling compiled in|polling not compiled in|no devicepolling compiled in|touched nothing|nothing touched|everything at its default|everything at the defaults|everything at default|as found|as they come|as it comes|out of the box|\
     as installed|as delivered|as shipped|as distributed|as supplied|nothing switched on|nothing turned on|anything switched on|nothing enabled|untuned";
 /// The same of a host that stands before them.
 pub const UNTUNED: &str =
@@ -261,7 +261,10 @@ impl ClauseMode {
         });
         let off = off.count();
         let is_on = has("too also got gets wrote both only polls polled ifconfig");
-        let is_on = is_on || has(ON) || has(CHANGES) || words.len() <= 4 || is_in_place;
+        // `The knobs` is a heading of an explanation.
+        let is_knob = polls.iter().all(|at| is_in(words[*at], "knob knobs"));
+        let is_short = words.len() <= 4 && !is_knob;
+        let is_on = is_on || has(ON) || has(CHANGES) || is_short || is_in_place;
         let valued = value_said(&words);
         let polls_now = match (polls.is_empty(), interrupts) {
             _ if valued.is_some() => valued,

@@ -632,6 +632,7 @@ impl<'a> Reader<'a> {
                 reading.is_titled = polls && size <= 3 && clause.trim_end().ends_with("polling");
                 // A command is typed on one host.
                 let is_command = polls && clause.contains(" ifconfig ") && self.polled.len() != 1;
+                let is_known = is_known || reading.bare.contains(&polls);
                 reading.is_known &=
                     is_known && !is_command && (!is_pronoun || !reading.waiting.is_empty());
                 reading.bare.push(polls);
@@ -773,7 +774,7 @@ impl<'a> Reader<'a> {
         // `polling on vr0, still none on elm`
         if let ([(scope, said)], [_]) = (&reading.claims[..], &reading.bare[..])
             && let Some(other) = self.other(scope).filter(|_| *said != polls)
-            && reading.sentence.has("none")
+            && reading.sentence.has("none there")
         {
             return vec![(scope.clone(), *said), (other, polls)];
         }

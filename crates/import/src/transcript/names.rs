@@ -316,7 +316,11 @@ fn by_direction(
             way.or_else(|| {
                 // `polling still on, with -R`
                 let is_asked = is_new && trial.tool == "iperf" && it.sentence.reverses();
-                let last = last.filter(|_| is_asked || it.sentence.turns_round())?;
+                // `the other way round, polling on elm and interrupts on oak` turns the settings.
+                let is_of_settings =
+                    it.sentence.names_polling() && hosts.named_in(&it.sentence.words).len() > 1;
+                let is_turned_round = it.sentence.turns_round() && !is_of_settings;
+                let last = last.filter(|_| is_asked || is_turned_round)?;
                 is_turned = true;
                 let ends = [last.sender.clone(), last.receiver.clone()];
                 // Below a heading that says so they are turned once.

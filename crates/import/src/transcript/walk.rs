@@ -843,7 +843,6 @@ impl<'a> Walk<'a> {
 
     fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
-            self.prompt = Some(place);
             self.looks = command.looks();
             self.tests_nothing = self.looks || command.tool == Tool::Ethtool;
             self.host = TerminalHost {
@@ -863,6 +862,7 @@ impl<'a> Walk<'a> {
         // `when we say "busy" it means`
         let is_meant = self.leads().take(2).any(Sentence::explains) && !command.is_prompted;
         let (host, also, is_all) = self.typed_at(command, &place);
+        self.prompt = Some(place).filter(|_| command.is_prompted).or(self.prompt);
         let switched = self.out.switches.len();
         let name = host.name.clone();
         self.interface = None;
@@ -919,15 +919,17 @@ impl<'a> Walk<'a> {
         place: &SourcePlace,
     ) -> (TerminalHost, Option<String>, bool) {
         // `Now on both machines:`
-        let last = self.leads().next().filter(|_| !command.is_prompted);
+        let sets = matches!(command.tool, Tool::Ifconfig | Tool::Sysctl) && command.host.is_none();
+        let last = self.leads().next();
+        let last = last.filter(|_| !command.is_prompted || sets);
         let is_all = last.is_some_and(|it| it.parts().all && !it.is_whole);
         // `On oak, for both ports:`, `On oak and on elm, as root:`
         let named = last.map(|it| self.out.hosts.named_in(&it.words));
         let introduces = last.is_some_and(|it| it.introduces && it.find("on") == Some(0));
         let name = |it: &&str| Some(String::from(*it));
         let host = match named.as_deref() {
-            _ if command.is_prompted => self.host(place),
             _ if is_all => TerminalHost::default(),
+            _ if command.is_prompted => self.host(place),
             Some([one]) => TerminalHost::inferred(name(one)),
             Some([one, other]) if introduces => {
                 return (TerminalHost::inferred(name(one)), name(other), false);
