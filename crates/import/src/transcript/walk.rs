@@ -480,13 +480,14 @@ impl<'a> Walk<'a> {
     fn labels(&mut self, sentence: &Sentence) {
         let words: Vec<&str> = sentence.words.split_whitespace().collect();
         // `polling off on gate:` is no label of a terminal.
+        let named = self.out.hosts.named_in(&sentence.words);
         let is_set = sentence.setting().is_some() || sentence.has("setting settings");
+        let is_set = is_set || sentence.names_polling() && named.len() > 1;
         if is_set && !sentence.parts().all {
             return;
         }
         // `laptop sends, otter receives:` neither.
         let is_way = sentence.has("sends receives sending receiving pushes to into");
-        let named = self.out.hosts.named_in(&sentence.words);
         // `kuha, only the end of the output:`
         let first = sentence.clauses.first().map_or("", |it| it.trim());
         let is_alone = named.iter().any(|it| it.eq_ignore_ascii_case(first));
