@@ -522,7 +522,7 @@ impl Sentence {
 
     /// Whether it is of something that ran in no test of the text.
     pub fn is_elsewhere(&self) -> bool {
-        self.has_any(ELSEWHERE) && !self.has_any("same run|same test")
+        self.has_any(ELSEWHERE) && !self.has_any("same run|same test|nothing but")
             || self.clauses.iter().any(|it| it == " idle ")
     }
 
