@@ -237,6 +237,8 @@ pub fn state_line(cursor: &mut Cursor) -> Option<Seen> {
     };
     let all = cursor.any(["CPU states:", "CPU:", "%Cpu(s):", "Cpu(s):", "%Cpu(s)"]);
     all.map(|_| ()).or_else(|| cursor.attempt(one))?;
+    // `grep CPU:` may be glued to what it prints.
+    (!cursor.clone().gap().any(["CPU:", "CPU states:"]).is_some()).then_some(())?;
     let found = cursor.attempt(|cursor| states(cursor.gap()));
     found.or_else(|| {
         // dmesg describes the processor with the same prefix.

@@ -522,7 +522,8 @@ impl Sentence {
 
     /// Whether it is of something that ran in no test of the text.
     pub fn is_elsewhere(&self) -> bool {
-        self.has_any(ELSEWHERE) && !self.has_any("same run|same test|nothing but")
+        self.has_any(ELSEWHERE)
+            && !self.has_any("same run|same test|nothing but|during it|during this|during that")
             || self.clauses.iter().any(|it| it == " idle ")
     }
 

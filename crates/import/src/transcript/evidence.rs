@@ -49,6 +49,8 @@ const WRONG_WINDOW: &str = "wrong window|wrong pane|wrong xterm|wrong terminal|w
 const CORRECTED_WITHIN: usize = 8;
 /// Phrases of a screen that is of a test further up.
 const EARLIER_TEST: &str = "up the page|further up|from above|run above|test above|shown above";
+/// Phrases of when a screen was taken.
+const TIMED_BY: &str = " after the client | after the sender | after the server | after the receiver | before the client ";
 /// Most words of a label that names no host, so that the terminal stays.
 const SHORT_WORDS: usize = 5;
 /// Sentences further before a screen say nothing of it.
@@ -117,8 +119,11 @@ fn by_screen(lines: &[CpuLine]) -> impl Iterator<Item = &[CpuLine]> {
             .trim_start()
             .starts_with(|it: char| it.is_ascii_digit())
     };
+    // Below them stands the mean.
+    let is_mean = |it: &CpuLine| it.states.printed.starts_with("Average");
     lines.chunk_by(move |one, next| {
-        one.states.place.line + 1 == next.states.place.line && is_row(next)
+        let is_same = is_row(next) || is_mean(next) && !is_mean(one);
+        one.states.place.line + 1 == next.states.place.line && is_same
     })
 }
 
@@ -144,19 +149,28 @@ fn idle(lines: &[CpuLine]) -> BTreeSet<SourcePlace> {
 
 /// Where sentences say on which host all screens are taken: `top is always that of oak`, `vmstat runs on elm unless noted`.
 pub fn standing(statements: &[Statement], hosts: &HostNames) -> Vec<(SourcePlace, String)> {
-    const TOOLS: &str = "top mpstat vmstat systat cpu";
     const ALL: &str = "unless|otherwise|if no|if nothing|in all|everywhere|always";
-    let of = |Statement {
-                  place, sentence, ..
-              }: &Statement| {
-        let is_of_all = sentence.lasts_always() || sentence.has_any(ALL);
-        let is_tool = |it: &&String| it.split(' ').any(|it| prose::is_in(it, TOOLS));
-        let clause = sentence.clauses.iter().find(is_tool)?;
-        let named = hosts.named_in(clause);
-        let [host] = named[..] else { return None };
-        (is_of_all && !sentence.asks).then(|| (*place, String::from(host)))
-    };
-    statements.iter().filter_map(of).collect()
+    let is_of_all = |it: &&Statement| it.sentence.lasts_always() || it.sentence.has_any(ALL);
+    let of_all = statements.iter().filter(is_of_all);
+    of_all
+        .filter_map(|it| of_screens(it, hosts))
+        .map(|(host, at)| (at, host))
+        .collect()
+}
+
+/// The host that a sentence names for screens, and its place.
+fn of_screens(
+    Statement {
+        place, sentence, ..
+    }: &Statement,
+    hosts: &HostNames,
+) -> Option<(String, SourcePlace)> {
+    const TOOLS: &str = "top mpstat vmstat systat cpu";
+    let is_tool = |it: &&String| it.split(' ').any(|it| prose::is_in(it, TOOLS));
+    let clause = sentence.clauses.iter().find(is_tool)?;
+    let named = hosts.named_in(clause);
+    let [host] = named[..] else { return None };
+    (!sentence.asks).then(|| (String::from(host), *place))
 }
 
 impl Context<'_> {
@@ -164,7 +178,11 @@ impl Context<'_> {
     fn about(&self, sentence: &Sentence) -> Option<Shown> {
         // `tui (top of kea was not saved):`
         let said = sentence.clauses.iter().filter(|it| !prose::negates(it));
-        let said: String = said.map(String::as_str).collect();
+        let mut said: String = said.map(String::as_str).collect();
+        // `three seconds after the client` tells when.
+        for end in TIMED_BY.split('|') {
+            said = said.replace(end, " ");
+        }
         let named = self.hosts.meant_in(&said);
         let parts = prose::parts(&said);
         // "client" may be a host's name, too.
@@ -223,7 +241,16 @@ impl Context<'_> {
         let after = self.statements.partition_point(|it| it.place < *place);
         let next = self.statements[after..].iter().take(4);
         next.filter(|it| {
-            let is_of_next = it.sentence.introduces || it.sentence.kind == SentenceKind::Heading;
+            // The last one before another screen is of that.
+            let screen =
+                self.screens[self.screens.partition_point(|screen| *screen < it.place)..].first();
+            let following = self
+                .statements
+                .partition_point(|other| other.place <= it.place);
+            let following = self.statements.get(following).map(|it| it.place);
+            let leads = screen.is_some_and(|it| following.is_none_or(|following| *it < following));
+            let is_of_next =
+                leads || it.sentence.introduces || it.sentence.kind == SentenceKind::Heading;
             it.after == Some(*place) && !is_of_next
         })
     }
@@ -339,6 +366,7 @@ impl Context<'_> {
             found.push((shown, reason(SENTENCE + 1, text, statement.place)));
         }
         found.extend(self.standing_host(place));
+        found.extend(self.announced(place));
         let text = "the text lists the hosts of these screens";
         found.extend(listed.map(|(shown, at)| (shown, reason(SENTENCE + 1, text, at))));
         if let Some(name) = &scene.host.name {
@@ -378,6 +406,30 @@ impl Context<'_> {
         let (at, host) = last.filter(|it| self.authors.is_one(&it.0, place))?;
         let text = "the text names the host of all screens";
         Some((Shown::Host(host.clone()), reason(LEAST, text, *at)))
+    }
+
+    /// The host that the sentence before the test names for the screen behind it: `oak sends, top is from elm:`.
+    fn announced(&self, place: &SourcePlace) -> Option<(Shown, Reason)> {
+        const LEAD: usize = 3;
+        self.rows.binary_search(place).ok()?;
+        let test = self
+            .trials
+            .partition_point(|it| it < place)
+            .checked_sub(1)?;
+        let at = |place: &SourcePlace| self.statements.partition_point(|it| it.place < *place);
+        let until = at(&self.trials[test]);
+        let last = self.statements[..until].last()?;
+        (until == at(place) && last.sentence.introduces).then_some(())?;
+        let since = test.checked_sub(1).map(|test| self.trials[test]);
+        let mut lead = self.statements[..until].iter().rev().take(LEAD);
+        let lead = lead.by_ref().take_while(|it| Some(it.place) > since);
+        let of = |it: &Statement| {
+            let (host, at) = of_screens(it, self.hosts)?;
+            let text = "the text before the test names the host of the screen";
+            Some((Shown::Host(host), reason(SENTENCE, text, at)))
+        };
+        lead.filter(|it| self.authors.is_one(&it.place, place))
+            .find_map(of)
     }
 
     /// The screens of which the writer says afterwards that he took them for another host's, each with the right one:
