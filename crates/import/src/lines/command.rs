@@ -322,7 +322,7 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
 
 /// Cuts off a banner glued to a word.
 fn unglued(cursor: &mut Cursor, word: &str) -> String {
-    let banners = "--- Client Server Interface interrupt start:".split(' ');
+    let banners = "ttcp- --- Client Server Interface interrupt start:".split(' ');
     let ends = banners.filter_map(|banner| word.find(banner));
     let end = ends.filter(|end| *end > 0).min().unwrap_or(word.len());
     cursor.at -= word.len() - end;

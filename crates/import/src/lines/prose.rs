@@ -222,6 +222,7 @@ impl ClauseMode {
             "as it is",
             "how it is",
             "as before",
+            "during it",
         ];
         let is_as_was = as_was.iter().any(|it| clause.contains(it));
         // `the kernel polls` explains how it works.
@@ -260,7 +261,9 @@ impl ClauseMode {
                     && (near(POLLS, 3) || near("on enabled active appear appears listed", 3))
         });
         let off = off.count();
-        let is_on = has("too also got gets wrote both only polls polled ifconfig");
+        let is_on = clause.contains(" as well ");
+        let is_on =
+            is_on || has("too also got gets gave given wrote both only polls polled ifconfig");
         // `The knobs` is a heading of an explanation.
         let is_knob = polls.iter().all(|at| is_in(words[*at], "knob knobs"));
         let is_short = words.len() <= 4 && !is_knob;

@@ -606,7 +606,10 @@ pub fn card_counters(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         && let Some((name, row)) = cursor.attempt(|it| card_counter(it.gap()))
     {
         // `kern.polling.lost_polls: 3` is a variable.
-        let is_variable = name.trim_start_matches("port.").contains('.');
+        let is_of_card = ["port.", "rx_", "tx_"]
+            .iter()
+            .any(|it| name.starts_with(it));
+        let is_variable = name.contains('.') && !is_of_card;
         if found.is_empty() && (!PARTS.iter().any(|it| name.contains(it)) || is_variable) {
             return None;
         }

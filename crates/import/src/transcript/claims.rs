@@ -136,8 +136,9 @@ struct Reading<'s> {
     /// Settings whose hosts are not said, and hosts whose setting is not.
     bare: Vec<bool>,
     waiting: Vec<SwitchScope>,
-    /// The hosts of the clause before, if it has only these.
+    /// The hosts of the clause before, if it has only these, and if it stands behind a setting.
     label: Vec<SwitchScope>,
+    listed: Vec<SwitchScope>,
     /// The hosts of all clauses before.
     subject: BTreeSet<SwitchScope>,
     /// The hosts that it names, and those that stay as they are.
@@ -170,6 +171,7 @@ impl<'s> Reading<'s> {
             bare: Vec::new(),
             waiting: Vec::new(),
             label: Vec::new(),
+            listed: Vec::new(),
             subject: BTreeSet::new(),
             named,
             kept: Vec::new(),
@@ -209,7 +211,15 @@ impl<'s> Reading<'s> {
             () => None,
         };
         if let Some(polls) = polls {
-            self.claims.extend(scopes.into_iter().map(|it| (it, polls)));
+            let listed = std::mem::take(&mut self.listed).into_iter();
+            let all = listed.chain(scopes);
+            self.claims.extend(all.map(|it| (it, polls)));
+            self.is_near = true;
+        } else if was_near && size == scopes.len() {
+            // `0 on lom, ternen and alke`
+            self.listed.clone_from(&scopes);
+            self.label.clone_from(&scopes);
+            self.waiting.extend(scopes);
             self.is_near = true;
         } else if size <= ADDED_MAX + 1 || is_topic {
             if size <= scopes.len() + 1 {
@@ -613,7 +623,9 @@ impl<'a> Reader<'a> {
             // `tyto back to interrupts (enable=0 there)`
             Some(polls)
                 if scopes.is_empty()
-                    && clause.contains(" there ")
+                    && [" there ", " ifconfig ", " sysctl "]
+                        .iter()
+                        .any(|it| clause.contains(it))
                     && reading.claims.last().is_some_and(|it| it.1 == polls) => {}
             Some(polls) if scopes.is_empty() && is_pronoun && reading.subject.len() == 1 => {
                 let subject = reading.subject.iter().cloned();
