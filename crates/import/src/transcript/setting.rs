@@ -94,9 +94,13 @@ impl<'a> HostSettings<'a> {
     /// The last switch before a place, by the same author.
     fn last(&self, of: &[&'a PollingSwitch], place: &SourcePlace) -> Option<&'a PollingSwitch> {
         let before = of.partition_point(|it| it.place < *place);
-        let mut near = of[..before].iter().rev().take(AHEAD_MAX);
-        near.find(|it| self.authors.is_one(&it.place, place))
-            .copied()
+        let near = of[..before].iter().rev().take(AHEAD_MAX);
+        let own = near
+            .clone()
+            .find(|it| self.authors.is_one(&it.place, place));
+        // A mail goes on with what it quotes.
+        let quoted = || near.clone().find(|it| self.authors.is_quoted(&it.place));
+        own.or_else(quoted).copied()
     }
 
     /// The last polling setting that the text gives these hosts.
