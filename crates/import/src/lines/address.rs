@@ -97,6 +97,12 @@ pub fn is_numbered(word: &str) -> bool {
     letters.len() < word.len() && is_in(letters, DRIVERS)
 }
 
+/// Whether a word is an address, perhaps with the length of its prefix.
+fn is_address(word: &str) -> bool {
+    let address = word.split_once('/').map_or(word, |it| it.0);
+    address.parse::<IpAddr>().is_ok()
+}
+
 /// The words up to the first that may be a name, behind words that link it with an address; and whether `is` does.
 fn names<'w>(words: impl Iterator<Item = &'w str>) -> (Vec<String>, bool) {
     let (mut all, mut is_said, mut is_and) = (Vec::new(), false, false);
@@ -134,7 +140,7 @@ pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<[String
     let of = |text: &str| -> Vec<String> {
         let words = text.split(|it: char| it.is_whitespace() || "(),".contains(it));
         words
-            .filter(|it| it.parse::<IpAddr>().is_ok())
+            .filter(|it| is_address(it))
             .map(String::from)
             .collect()
     };
@@ -191,6 +197,7 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
                 .strip_prefix('.')
                 .filter(|it| it.parse::<u8>().is_ok());
             let is_linked = at > 0 && is_in(line[at - 1], "= is");
+            let address = address.split_once('/').map_or(address, |it| it.0);
             if address.parse::<IpAddr>().is_err() && (last.is_none() || !is_linked) {
                 continue;
             }
@@ -234,7 +241,7 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
 /// The host that a sentence describes before it gives the address: `mimas is the NAS in the basement, 192.0.2.3`.
 fn described(before: &[&str]) -> Option<String> {
     const WORDS_MAX: usize = 12;
-    let ends = |it: &&str| it.ends_with(['.', ';']) || plain(it).parse::<IpAddr>().is_ok();
+    let ends = |it: &&str| it.ends_with(['.', ';']) || is_address(plain(it));
     let near = before
         .iter()
         .rev()
@@ -260,9 +267,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
         let is_table = line.trim().starts_with('|');
         // Columns of a table without marks stand apart.
         let is_apart = |(name, rest): &(&str, &str)| {
-            let all = rest
-                .split_whitespace()
-                .filter(|it| plain(it).parse::<IpAddr>().is_ok());
+            let all = rest.split_whitespace().filter(|it| is_address(plain(it)));
             !name.contains(' ') && is_name(plain(name)) && !rest.contains("--") && all.count() == 1
         };
         let row = match is_table {
@@ -277,7 +282,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
             continue;
         };
         let rest = rest.split(|it: char| it.is_whitespace() || "(),;".contains(it));
-        for address in rest.filter(|it| it.parse::<IpAddr>().is_ok()) {
+        for address in rest.filter(|it| is_address(it)) {
             all.push(name.split_whitespace().chain([address]).collect());
         }
     }

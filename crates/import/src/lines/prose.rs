@@ -35,7 +35,7 @@ const BACKWARD: &str = "which is|which was|was|that is|that was|that s|those wer
     first is|the first is|the first one is|the above|above";
 
 /// Words that name polling, and interrupts as the way to receive.
-pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral deferred deferring threaded spin spins spinning";
+pub const POLLS: &str = "polling polled poll polls unpolled knob knobs deferral defers deferred deferring threaded spin spins spinning";
 const INTERRUPTS: &str = "interrupt interrupts intr irq irqs";
 /// Words for what turns polling on, if they are known from above.
 const SETTINGS: &str = "values echos echoes commands sysctls lines";
