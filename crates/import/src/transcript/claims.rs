@@ -484,7 +484,8 @@ impl<'a> Reader<'a> {
             SwitchScope::All => self.polled.is_empty(),
             other => {
                 // `As it came` is not of later commands.
-                let is_new = sentence.has_any(ALL_UNTOUCHED);
+                let is_new = sentence.has_any(ALL_UNTOUCHED)
+                    || sentence.has_any("is stock|is plain|is default");
                 let is_polled = |it: &SwitchScope| {
                     self.polled.contains(it) || !is_new && self.turned.contains(it)
                 };

@@ -548,6 +548,8 @@ fn by_repetition(
     (hosts, authors): (&HostNames, &Authors),
     reversed: &HashSet<u64>,
 ) {
+    let all_ends = trials.iter().flat_map(|it| [&it.sender, &it.receiver]);
+    let all_ends: HashSet<String> = all_ends.flatten().cloned().collect();
     for at in 1..trials.len() {
         let (before, rest) = trials.split_at_mut(at);
         let trial = &mut rest[0];
@@ -572,7 +574,11 @@ fn by_repetition(
         let until = statements.partition_point(|it| it.place < trial.place);
         let parts = |it: &Statement| {
             let sentence = &it.sentence;
-            let mut named = hosts.named_in(&sentence.words).into_iter();
+            // `polling on again on the router` tells of no end.
+            let is_of_settings = sentence.names_polling() || sentence.has("interrupts");
+            let is_end =
+                |it: &&str| !is_of_settings || all_ends.len() > 2 && all_ends.contains(*it);
+            let mut named = hosts.named_in(&sentence.words).into_iter().filter(is_end);
             let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
             // `So I repeated run 2`
             let is_head = sentence.kind == SentenceKind::Heading
