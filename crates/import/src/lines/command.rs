@@ -369,6 +369,13 @@ fn prompt(bytes: &[u8], mark: usize, from: usize) -> (Option<String>, usize) {
     let inner = text.strip_prefix('[').and_then(|it| it.split(']').next());
     let is_bracketed = inner.is_some();
     let words = inner.unwrap_or(text);
+    // `[13:41:15 oak ~]#`
+    let timed = words
+        .split_once(' ')
+        .filter(|it| it.0.starts_with(|it: char| it.is_ascii_digit()));
+    let words = timed
+        .filter(|it| it.0.contains(':'))
+        .map_or(words, |it| it.1);
     let is_apart = words.contains(" ~") || words.contains(" /");
     let is_named =
         is_bracketed || is_apart || words.contains([':', '@']) || !words.contains(['/', '~']);

@@ -136,7 +136,7 @@ const SWITCH_WORDS: [&str; 3] = ["pollingenable", "busypoll", "busyread"];
 /// Words that stand for a host without naming it.
 pub const KINDS: &str = "laptop desktop workstation notebook nas router gateway firewall";
 /// Words for a host between the ends of a test.
-pub const BOXES: &str = "router gateway firewall bridge";
+pub const BOXES: &str = "router gateway firewall bridge forwarder";
 /// Words before the number of a listing.
 pub const LISTINGS: &str = "listing figure fig table example output screen";
 /// Words before the number or the letter of a test.
@@ -487,6 +487,15 @@ impl Sentence {
         self.names_run() && !self.is_whole
     }
 
+    /// How many runs it names: `interrupts (run D1), then polling (run D2)`.
+    pub fn runs(&self) -> usize {
+        let words: Vec<&str> = self.words.split_whitespace().collect();
+        let named = words
+            .windows(2)
+            .filter(|it| is_in(it[0], RUNS) && it[1].len() < 3);
+        named.count()
+    }
+
     /// Whether it begins with the name of a run.
     pub fn names_run(&self) -> bool {
         let mut words = self.words.split_whitespace();
@@ -828,7 +837,7 @@ impl Sentence {
 
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
-        const LABEL: &str = "before napi here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
+        const LABEL: &str = "before napi hard here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven section page unit units measurement measurements result results experiment slide step with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces port ports for once more time everywhere anywhere";

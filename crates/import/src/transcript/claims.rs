@@ -16,7 +16,7 @@ const UNCHANGED: &str = "same polling setting|same polling settings|nothing chan
     touch any setting|no setting changed|left the sysctls alone|settings unchanged|settings as before|everything else unchanged|polling as is|polling as it is|polling as it was|polling stays as";
 /// Phrases of a sentence that turns polling off wherever it is on.
 const ALL_OFF: &str = "everything off|everything is off|everything was off|everything back to 0|everything back to zero|\
-    everything back to default|everything back to the defaults|everything back to stock|everything back to interrupts|all of it off";
+    everything back to default|everything back to the defaults|everything back to stock|everything back to as|everything back to interrupts|all of it off";
 /// Longer sentences tell no change.
 const CHANGE_MAX: usize = 240;
 /// Phrases of a sentence that is of several tests, each with a setting of its own.
@@ -119,7 +119,9 @@ pub fn is_series(sentence: &Sentence) -> bool {
     let begins = sentence.has_any("first with|first without|first still");
     let begins = begins
         || sentence.has("first") && sentence.has_any("then with polling|then with busy polling");
-    sentence.has_any(SERIES) || begins && sentence.has("then second next afterwards")
+    sentence.has_any(SERIES)
+        || sentence.runs() > 1 && sentence.has("then")
+        || begins && sentence.has("then second next afterwards")
 }
 
 /// Whether a clause says which way a test runs: `oak to elm`.

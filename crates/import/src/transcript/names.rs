@@ -316,10 +316,8 @@ fn by_direction(
             way.or_else(|| {
                 // `polling still on, with -R`
                 let is_asked = is_new && trial.tool == "iperf" && it.sentence.reverses();
-                // `the other way round, polling on elm and interrupts on oak` turns the settings.
-                let is_of_settings =
-                    it.sentence.names_polling() && hosts.named_in(&it.sentence.words).len() > 1;
-                let is_turned_round = it.sentence.turns_round() && !is_of_settings;
+                let is_round = it.sentence.turns_round();
+                let is_turned_round = is_round && !turns_settings(&it.sentence, hosts);
                 let last = last.filter(|_| is_asked || is_turned_round)?;
                 is_turned = true;
                 let ends = [last.sender.clone(), last.receiver.clone()];
@@ -530,6 +528,12 @@ fn standing(
     statements.iter().zip(&ways).filter_map(of).collect()
 }
 
+/// Whether a sentence turns the settings of two hosts, and not the way of a test: `the other way round, polling on elm and
+/// interrupts on oak`.
+fn turns_settings(sentence: &Sentence, hosts: &HostNames) -> bool {
+    sentence.names_polling() && !sentence.has("r") && hosts.named_in(&sentence.words).len() > 1
+}
+
 /// Whether what leads to a test says that it is another's, or that the writer does not know.
 fn is_foreign(statements: &[Statement], trial: &ImportedTrial) -> bool {
     let until = statements.partition_point(|it| it.place < trial.place);
@@ -584,7 +588,8 @@ fn by_repetition(
             let is_head = sentence.kind == SentenceKind::Heading
                 || sentence.kind == SentenceKind::Plain && sentence.names_run();
             let is_of_other = sentence.run_number().is_some() && !is_head;
-            is_other || is_of_other || sentence.may_turn()
+            let is_turned = sentence.may_turn() && !turns_settings(sentence, hosts);
+            is_other || is_of_other || is_turned
         };
         let mut lead = statements[from..until].iter().rev().take(LEAD);
         // `and -R again:`

@@ -335,7 +335,9 @@ impl<'a> Teller<'a> {
                     self.single.extend(single);
                 }
                 None if sentence.doubts() => self.doubt(index, before, near),
-                None if claims::is_series(sentence) => self.leave_series(statement, before, near),
+                None if claims::is_series(sentence) => {
+                    self.take_series(statement, before, near, reader);
+                }
                 // A heading's setting ends with its section.
                 None => {
                     self.bypass(statement, before, near);
@@ -665,16 +667,40 @@ impl<'a> Teller<'a> {
         near.find_map(|it| it.sentence.run_number().map(|it| it.0))
     }
 
-    /// Leaves open the tests that a sentence tells of, each with another setting.
-    fn leave_series(&mut self, statement: &Statement, before: usize, near: Option<&ImportedTrial>) {
+    /// Takes the settings of two tests from `first without polling, then with it on oak`, or leaves open the tests that a
+    /// sentence tells of, each with another setting.
+    fn take_series(
+        &mut self,
+        statement: &Statement,
+        before: usize,
+        near: Option<&ImportedTrial>,
+        reader: &Reader,
+    ) {
         // A command in the sentence cuts it.
         let first = self
             .trials
             .get(before)
             .map_or(statement.place, |it| it.place);
         let all = open(switch((SwitchScope::All, false), statement, near));
-        let next = self.next_trials(&first, before).into_iter();
-        self.single.extend(next.map(|it| (it, all.clone())));
+        let next = self.next_trials(&first, before);
+        let parts = statement.sentence.words.split_once(" then ");
+        let parts = parts.filter(|_| !statement.sentence.has("still"));
+        if let (Some((one, other)), [first, second]) = (parts, &next[..]) {
+            let read = |text: &str| {
+                let part = Sentence::of(text, SentenceMark::None, false)?;
+                let claims = reader.clone().read(&part, true, true)?;
+                (!claims.is_empty()).then_some(claims)
+            };
+            if let Some(both) = read(one).zip(read(other)) {
+                for (place, claims) in [(first, both.0), (second, both.1)] {
+                    let told = claims.into_iter().map(|it| switch(it, statement, near));
+                    self.single.extend(told.map(|it| (*place, it)));
+                }
+                return;
+            }
+        }
+        self.single
+            .extend(next.into_iter().map(|it| (it, all.clone())));
     }
 
     /// Whether it is the label of a run, of which nothing is understood where others tell their settings.
