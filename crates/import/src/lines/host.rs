@@ -182,11 +182,24 @@ pub fn uptime(cursor: &mut Cursor) -> Option<Seen> {
 /// Reads a time of day that stands alone, as `date` prints it.
 pub fn clock(cursor: &mut Cursor) -> Option<Seen> {
     (!b".:-".contains(&cursor.behind())).then_some(())?;
+    // `2) The dish as well (13:20)`
+    let minutes = cursor.clone().attempt(|it| {
+        let parts = [
+            it.count(false)?,
+            it.byte(b':').and_then(|()| it.count(false))?,
+        ];
+        let is_time = parts[0] < 24.0 && parts[1] < 60.0 && it.peek() == b')';
+        is_time.then(|| 3600.0 * parts[0] + 60.0 * parts[1])
+    });
+    if let Some(time) = minutes.filter(|_| cursor.behind() == b'(') {
+        cursor.word(5, |it| it != b')')?;
+        return Some(Seen::Clock(time, 60.0));
+    }
     let time = time_of_day(cursor)?;
     let is_whole = !cursor.peek().is_ascii_alphanumeric() && cursor.peek() != b':';
     // `Date: Tue, 18 Mar 2008 09:48:03 +0100` of a mail is no time of a test.
     let is_of_mail = cursor.clone().spaces().any(["+", "-"]).is_some();
-    (is_whole && !is_of_mail && time < 86_400.0).then_some(Seen::Clock(time))
+    (is_whole && !is_of_mail && time < 86_400.0).then_some(Seen::Clock(time, 1.0))
 }
 
 /// Reads `17:05:31`, in seconds.

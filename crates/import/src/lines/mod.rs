@@ -153,7 +153,7 @@ pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -
         let is_clock = matches!(
             anchors[..],
             [Anchor {
-                seen: Seen::Clock(_),
+                seen: Seen::Clock(..),
                 ..
             }]
         );

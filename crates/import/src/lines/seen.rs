@@ -57,8 +57,8 @@ pub enum Seen {
     Address(String),
     /// The time since a host's start and the time of day, in seconds, as `top` prints them.
     Uptime(f64, f64),
-    /// A time of day, in seconds.
-    Clock(f64),
+    /// A time of day, and what it is rounded down to, in seconds.
+    Clock(f64, f64),
     /// A figure with a unit outside any tool's known output.
     Loose(f64, MeasuredUnit),
     /// A line of a tool without a result.

@@ -293,7 +293,10 @@ impl Heads {
             let is_told = !has_all || row.cpu == "all";
             if is_told && !(is_since_boot && index == 0) {
                 let states = self.shares(row).map(Seen::Cpu);
-                let clock = row.clock.filter(|_| states.is_some()).map(Seen::Clock);
+                let clock = row
+                    .clock
+                    .filter(|_| states.is_some())
+                    .map(|it| Seen::Clock(it, 1.0));
                 found.extend(clock.into_iter().chain(states).map(anchor));
             }
         }

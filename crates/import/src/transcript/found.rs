@@ -152,8 +152,8 @@ pub struct Found {
     pub blasts: Vec<BlastLines>,
     pub stretches: Vec<Stretch>,
     pub cpu: Vec<CpuLine>,
-    /// Times of day in seconds.
-    pub clocks: Vec<(SourcePlace, f64)>,
+    /// Times of day, and what each is rounded down to, in seconds.
+    pub clocks: Vec<(SourcePlace, f64, f64)>,
     /// Values that hosts print about themselves, not yet attached to trials.
     pub readings: Vec<ImportedReading>,
     pub switches: Vec<PollingSwitch>,

@@ -125,12 +125,15 @@ pub fn windows(found: &Found, trials: &[ImportedTrial]) -> BTreeMap<SourcePlace,
         let ended = (trial.place.file, trial.place.end_byte);
         let is_before = |it: &SourcePlace| (it.file, it.start_byte) < ended;
         let at = found.clocks.partition_point(|it| is_before(&it.0));
-        let (clock, start) = found.clocks[..at].last()?;
+        let (clock, start, step) = found.clocks[..at].last()?;
         let shown = found.cpu.partition_point(|it| is_before(&it.states.place));
         let shown = found.cpu[..shown].last().map(|it| it.states.place);
         let is_next = before.max(shown) < Some(*clock) && clock.file == trial.place.file;
         let is_near = clock.end_byte + NEAR_BYTES >= trial.place.start_byte;
-        (is_next && is_near).then_some((trial.place, [*start, start + trial.duration_seconds?]))
+        (is_next && is_near).then_some((
+            trial.place,
+            [*start, start + step - 1.0 + trial.duration_seconds?],
+        ))
     });
     let printed = found.blasts.iter().filter_map(|blast| {
         let time = |which| {

@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
                 walk.knobs(command, host, place);
                 return walk.out.switches.truncate(switched);
             }
-            if !matches!(anchor.seen, Seen::Loose(..) | Seen::Clock(_)) {
+            if !matches!(anchor.seen, Seen::Loose(..) | Seen::Clock(..)) {
                 walk.prose(anchor.at.start);
                 walk.prose_from = walk.prose_from.max(anchor.at.end);
                 // A longer line was taken with its first words.
@@ -595,7 +595,7 @@ impl<'a> Walk<'a> {
         self.seen(anchor, place);
         match anchor.seen {
             Seen::Command(_) => self.is_new_scene = true,
-            Seen::Loose(..) | Seen::Clock(_) | Seen::Uptime(..) | Seen::Heads(_) => {}
+            Seen::Loose(..) | Seen::Clock(..) | Seen::Uptime(..) | Seen::Heads(_) => {}
             _ => {
                 self.output = Some(place);
                 self.is_fresh_label = false;
@@ -647,7 +647,7 @@ impl<'a> Walk<'a> {
                     time_seconds: *time,
                 });
             }
-            Seen::Clock(time) => self.out.clocks.push((place, *time)),
+            Seen::Clock(time, step) => self.out.clocks.push((place, *time, *step)),
             Seen::Cpu(states) => {
                 let last = self.out.clocks.last().filter(|it| it.0 == place);
                 let of_row = last.map(|it| ScreenClock {
