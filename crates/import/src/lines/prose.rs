@@ -119,7 +119,7 @@ pub const ALWAYS: &str = "always|throughout|in every run|in every test|in each r
 const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
 /// Words of top's screens, which are no prose.
-const SCREENS: &str = "last pid|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate|ipkts ierrs|rx ok rx err";
+const SCREENS: &str = "last pid|iperf done|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate|ipkts ierrs|rx ok rx err";
 
 /// What is left of markup around a listing, and of a banner.
 const MARKUP: &str = "console code verbatim pre text sh bash shell quote noformat tt default";
@@ -535,7 +535,9 @@ impl Sentence {
     /// Whether it is of something that ran in no test of the text.
     pub fn is_elsewhere(&self) -> bool {
         self.has_any(ELSEWHERE)
-            && !self.has_any("same run|same test|nothing but|during it|during this|during that")
+            && !self.has_any(
+                "same run|same test|nothing but|nothing except|during it|during this|during that",
+            )
             || self.clauses.iter().any(|it| it == " idle ")
     }
 
@@ -785,7 +787,8 @@ impl Sentence {
             is_not && verb.is_some_and(|at| it[at + 2..].iter().any(|it| is_in(it, WHICH)))
         };
         let turns = self.has("switching flipping toggling switched flipped");
-        self.has_any(DOUBTS) && !self.has_any("no idea why")
+        self.has_any(DOUBTS)
+            && !self.has_any("no idea why|can not tell from|cannot tell from|can t tell from")
             || (0..words.len()).any(|at| {
                 words.get(at..at + 4).is_some() && is_open(&words[at..(at + 6).min(words.len())])
             })

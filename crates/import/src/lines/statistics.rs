@@ -406,9 +406,11 @@ pub fn mpstat_mean(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     let columns = columns.map(|it| String::from(*it)).collect();
     let name = String::from("mpstat");
     let of = RowsOf::Mpstat;
-    Heads { of, name, columns }
-        .line(cursor)
-        .filter(|it| !it.is_empty())
+    // A mail may fold it.
+    let heads = Heads { of, name, columns };
+    let row = heads.row(cursor)?;
+    let anchors = heads.anchors(&[row]);
+    (matches!(cursor.spaces().peek(), b'\n' | 0) && !anchors.is_empty()).then_some(anchors)
 }
 
 /// Reads a row of `vmstat` without its heads: a whole line of as many numbers as no other has, of which the last are the

@@ -322,6 +322,16 @@ impl<'a> HostSettings<'a> {
             let is_box = self.boxes.contains(host) && !ends.contains(&Some(host));
             is_box || !self.ends.contains(host)
         };
+        let is_box =
+            |it: &&&PollingSwitch| matches!(&it.scope, SwitchScope::Host(host) if is_it(host));
+        let of_this = self.single.get(place).into_iter().flatten();
+        if let Some((of_this, polls)) = of_this
+            .rev()
+            .find(is_box)
+            .and_then(|it| Some((it, it.is_polling?)))
+        {
+            return Some((of_this.place, polls));
+        }
         // `The ends stay on interrupts` may follow.
         let before = self.all.partition_point(|it| it.place < *place);
         let near = self.all[..before].iter().rev().take(AHEAD_MAX);
