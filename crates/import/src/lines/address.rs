@@ -259,16 +259,27 @@ fn described(before: &[&str]) -> Option<String> {
     (is_name(name) && !is_kind(name)).then(|| String::from(name))
 }
 
+/// A word without the tag behind it: `oak[/b]`.
+fn untagged(word: &str) -> &str {
+    word.split_once("[/").map_or(word, |it| it.0)
+}
+
 /// The words of a text; in a row of a table the first cell is the name of each address.
 fn rows(text: &str) -> Vec<Vec<&str>> {
     let mut all = vec![Vec::new()];
     for line in text.lines() {
-        let trimmed = line.trim().trim_start_matches(['|', '*', '-', ' ']);
+        let mut trimmed = line.trim().trim_start_matches(['|', '*', '-', ' ']);
+        for tag in ["[*]", "[b]", "[i]"] {
+            trimmed = trimmed.trim_start().strip_prefix(tag).unwrap_or(trimmed);
+        }
         let is_table = line.trim().starts_with('|');
         // Columns of a table without marks stand apart.
         let is_apart = |(name, rest): &(&str, &str)| {
             let all = rest.split_whitespace().filter(|it| is_address(plain(it)));
-            !name.contains(' ') && is_name(plain(name)) && !rest.contains("--") && all.count() == 1
+            !name.contains(' ')
+                && is_name(plain(untagged(name)))
+                && !rest.contains("--")
+                && all.count() == 1
         };
         let row = match is_table {
             true => trimmed.split_once('|'),
@@ -283,7 +294,7 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
         };
         let rest = rest.split(|it: char| it.is_whitespace() || "(),;".contains(it));
         for address in rest.filter(|it| is_address(it)) {
-            all.push(name.split_whitespace().chain([address]).collect());
+            all.push(untagged(name).split_whitespace().chain([address]).collect());
         }
     }
     all

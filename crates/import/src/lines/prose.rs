@@ -957,6 +957,7 @@ pub fn parts(text: &str) -> NamedParts {
         let next = near(1 + usize::from(is_count || *word == "all" && near(1) == "the"));
         let is_them = is_count && (next.is_empty() || is_in(next, OF_GROUPS))
             || *word == "two" && is_in(next, "of") && near(2) == "them"
+            || *word == "two" && is_in(near(2), MACHINES)
             || *word == "two" && next.is_empty() && words[..at].ends_with(&["on", "the"])
             || *word == "two" && is_in(next, POLLS) && words[..at].ends_with(&["the"])
             || next == "of" && near(2) == "them";

@@ -119,7 +119,9 @@ pub fn is_series(sentence: &Sentence) -> bool {
     let begins = sentence.has_any("first with|first without|first still");
     let begins = begins
         || sentence.has("first") && sentence.has_any("then with polling|then with busy polling");
-    sentence.has_any(SERIES)
+    // `I wanted to see what happens with and without it`
+    let asks = sentence.has("wanted want wondered wonder compare curious");
+    sentence.has_any(SERIES) && !asks
         || sentence.runs() > 1 && sentence.has("then")
         || begins && sentence.has("then second next afterwards")
 }
@@ -458,6 +460,9 @@ impl<'a> Reader<'a> {
             let is_of_all = scopes.is_empty() || scopes.contains(&SwitchScope::All);
             match is_of_all {
                 false if is_kept => scopes,
+                true if is_kept && !scopes.is_empty() && clause.contains(" stock ") => {
+                    vec![SwitchScope::All]
+                }
                 true if has(clause, ALL_UNTOUCHED) => vec![SwitchScope::All],
                 false if is_untuned || has(clause, UNTOUCHED) || has(clause, ALL_UNTOUCHED) => {
                     scopes

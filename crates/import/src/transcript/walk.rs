@@ -301,7 +301,8 @@ impl<'a> Walk<'a> {
                 self.out.hosts.join(three);
             }
             // A sentence in it may end before the address.
-            if line.trim_start().starts_with(['*', '-', '+']) {
+            let item = line.trim_start();
+            if item.starts_with(['*', '-', '+']) || item.starts_with("[*]") {
                 self.addresses(line);
             }
             if let Some(name) = layout::defined(line).filter(|it| self.is_placed(it)) {
