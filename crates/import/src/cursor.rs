@@ -237,6 +237,21 @@ impl<'a> Cursor<'a> {
         passed
     }
 
+    /// Reads `17:05:31`, in seconds.
+    pub fn time_of_day(&mut self) -> Option<f64> {
+        self.attempt(|cursor| {
+            let mut seconds = 0.0;
+            for part in 0..3 {
+                if part > 0 {
+                    cursor.byte(b':')?;
+                }
+                let digits = cursor.word(2, |it| it.is_ascii_digit())?;
+                seconds = 60.0 * seconds + digits.parse::<f64>().ok()?;
+            }
+            Some(seconds)
+        })
+    }
+
     /// Reads at most `max` bytes that `takes` accepts; `None` if there are none.
     pub fn word(&mut self, max: usize, takes: impl Fn(u8) -> bool) -> Option<&'a str> {
         let word = std::str::from_utf8(self.pass(max, takes)).ok();

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::lines::prose::{KINDS, RECEIVERS, SENDERS, is_in};
+use crate::lines::clause::{KINDS, RECEIVERS, SENDERS, is_in};
 
 /// Words between a host's name and its address.
 const LINKS: &str = "is has the and at with address ip server client sender receiver inet on got gets was to from \
@@ -255,7 +255,8 @@ fn described(before: &[&str]) -> Option<String> {
         is_named && thing.is_some_and(|it| is_in(it, "the a an my our"))
     };
     let tails = (0..near.len()).map(|at| &near[at..]);
-    let name = plain(tails.filter(|it| it.len() > 2 && is_it(it)).last()?[0]);
+    let mut tails = tails.rev();
+    let name = plain(tails.find(|it| it.len() > 2 && is_it(it))?[0]);
     (is_name(name) && !is_kind(name)).then(|| String::from(name))
 }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use crate::cursor::Cursor;
-use crate::lines::prose::is_in;
+use crate::lines::clause::is_in;
 use crate::lines::seen::{Anchor, Seen, Tool, ToolCommand};
 
 /// Longest prompt in bytes.

@@ -3,7 +3,7 @@
 //! CPU states that do not sum to 100 % are refused: a screen redraw has overwritten some.
 
 use crate::cursor::Cursor;
-use crate::lines::prose::POLLING_SWITCHES;
+use crate::lines::clause::POLLING_SWITCHES;
 use crate::lines::seen::{Anchor, Seen};
 use crate::lines::statistics::reading;
 
@@ -151,13 +151,13 @@ pub fn uptime(cursor: &mut Cursor) -> Option<Seen> {
     if let Some(up) = cursor.attempt(|cursor| {
         let days = cursor.count(false)?;
         cursor.byte(b'+')?;
-        Some(days * 86_400.0 + time_of_day(cursor)?)
+        Some(days * 86_400.0 + cursor.time_of_day()?)
     }) {
-        let clock = time_of_day(cursor.gap())?;
+        let clock = cursor.gap().time_of_day()?;
         return Some(Seen::Uptime(up, clock));
     }
     let before = began.checked_sub(9)?;
-    let clock = time_of_day(&mut Cursor::new(cursor.bytes, before))?;
+    let clock = Cursor::new(cursor.bytes, before).time_of_day()?;
     let days = cursor.attempt(|cursor| {
         let days = cursor.count(false)?;
         cursor.spaces().any(["days,", "day,"])?;
@@ -195,26 +195,11 @@ pub fn clock(cursor: &mut Cursor) -> Option<Seen> {
         cursor.word(5, |it| it != b')')?;
         return Some(Seen::Clock(time, 60.0));
     }
-    let time = time_of_day(cursor)?;
+    let time = cursor.time_of_day()?;
     let is_whole = !cursor.peek().is_ascii_alphanumeric() && cursor.peek() != b':';
     // `Date: Tue, 18 Mar 2008 09:48:03 +0100` of a mail is no time of a test.
     let is_of_mail = cursor.clone().spaces().any(["+", "-"]).is_some();
     (is_whole && !is_of_mail && time < 86_400.0).then_some(Seen::Clock(time, 1.0))
-}
-
-/// Reads `17:05:31`, in seconds.
-pub fn time_of_day(cursor: &mut Cursor) -> Option<f64> {
-    cursor.attempt(|cursor| {
-        let mut seconds = 0.0;
-        for part in 0..3 {
-            if part > 0 {
-                cursor.byte(b':')?;
-            }
-            let digits = cursor.word(2, |it| it.is_ascii_digit())?;
-            seconds = 60.0 * seconds + digits.parse::<f64>().ok()?;
-        }
-        Some(seconds)
-    })
 }
 
 /// Names of CPU states with their index: user, nice, system, interrupt, idle. Longer names come first.
@@ -251,7 +236,8 @@ pub fn state_line(cursor: &mut Cursor) -> Option<Seen> {
     let all = cursor.any(["CPU states:", "CPU:", "%Cpu(s):", "Cpu(s):", "%Cpu(s)"]);
     all.map(|_| ()).or_else(|| cursor.attempt(one))?;
     // `grep CPU:` may be glued to what it prints.
-    (!cursor.clone().gap().any(["CPU:", "CPU states:"]).is_some()).then_some(())?;
+    let is_glued = cursor.clone().gap().any(["CPU:", "CPU states:"]);
+    is_glued.is_none().then_some(())?;
     let found = cursor.attempt(|cursor| states(cursor.gap()));
     found.or_else(|| {
         // dmesg describes the processor with the same prefix.

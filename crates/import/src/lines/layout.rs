@@ -2,10 +2,10 @@
 //! introduce.
 
 use crate::lines::address;
-use crate::lines::prose::{
-    CONCLUSIONS, ClauseMode, HEADING_MAX, KINDS, LISTINGS, MACHINES, RECEIVERS, SENDERS,
-    SentenceMark, is_common, is_in, setting, words_of,
+use crate::lines::clause::{
+    ClauseMode, KINDS, LISTINGS, MACHINES, RECEIVERS, SENDERS, is_common, is_in, setting, words_of,
 };
+use crate::lines::prose::{CONCLUSIONS, HEADING_MAX, SentenceMark};
 
 /// Whether a word is of what a host is made of: its system, its processor, an interface.
 pub fn is_part(word: &str) -> bool {

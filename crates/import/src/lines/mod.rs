@@ -5,6 +5,7 @@
 //! finding at most.
 
 pub(crate) mod address;
+pub(crate) mod clause;
 pub(crate) mod command;
 mod host;
 pub(crate) mod iperf;

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use crate::cursor::{Cursor, MeasuredUnit, measured_in};
-use crate::lines::host;
 use crate::lines::seen::{Anchor, Heads, RowsOf, Seen};
 
 /// Most rows in an interrupt table.
@@ -239,7 +238,7 @@ impl Heads {
         let (mut clock, mut cpu) = (None, "");
         if self.of == RowsOf::Mpstat {
             let _ = cursor.words("Average:");
-            clock = host::time_of_day(cursor);
+            clock = cursor.time_of_day();
             if clock.is_some() {
                 let _ = cursor.gap().any(["AM", "PM"]);
             }

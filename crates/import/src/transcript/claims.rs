@@ -5,9 +5,11 @@ use std::rc::Rc;
 
 use nicpoll_model::Side;
 
+use crate::lines::clause::{
+    ClauseMode, is_in, parts, setting, state_alone, turns_round, value_set, words_of,
+};
 use crate::lines::prose::{
-    ALL_UNTOUCHED, CANNOT, ClauseMode, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED,
-    UNTUNED, is_in, parts, setting, state_alone, turns_round, value_set, words_of,
+    ALL_UNTOUCHED, CANNOT, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED, UNTUNED,
 };
 use crate::transcript::found::{HostNames, SwitchScope};
 
@@ -189,6 +191,12 @@ impl<'s> Reading<'s> {
             leads: false,
             is_only: false,
         }
+    }
+
+    /// Whether a clause shows how that was set, or where, which the one before tells.
+    fn repeats(&self, clause: &str, polls: bool) -> bool {
+        let mut shows = [" there ", " ifconfig ", " sysctl "].iter();
+        shows.any(|it| clause.contains(it)) && self.claims.last().is_some_and(|it| it.1 == polls)
     }
 
     /// Takes a clause that names hosts and no setting.
@@ -625,16 +633,9 @@ impl<'a> Reader<'a> {
                     .claims
                     .extend(label.into_iter().map(|it| (it, polls)));
             }
-            // Whose it is may be among the words that are not known. `it does not know polling` is of a host that is
-            // not named here.
-            // `juno stays as it is: it uses interrupts`
             // `tyto back to interrupts (enable=0 there)`
-            Some(polls)
-                if scopes.is_empty()
-                    && [" there ", " ifconfig ", " sysctl "]
-                        .iter()
-                        .any(|it| clause.contains(it))
-                    && reading.claims.last().is_some_and(|it| it.1 == polls) => {}
+            Some(polls) if scopes.is_empty() && reading.repeats(clause, polls) => {}
+            // `juno stays as it is: it uses interrupts`
             Some(polls) if scopes.is_empty() && is_pronoun && reading.subject.len() == 1 => {
                 let subject = reading.subject.iter().cloned();
                 reading.claims.extend(subject.map(|it| (it, polls)));
@@ -644,6 +645,8 @@ impl<'a> Reader<'a> {
                 let kept = std::mem::take(&mut reading.kept).into_iter();
                 reading.claims.extend(kept.map(|it| (it, false)));
             }
+            // Whose it is may be among the words that are not known. `it does not know polling` is of a host that is
+            // not named here.
             Some(polls) if scopes.is_empty() => {
                 // What stands before `with polling` tells no host.
                 let with = [" with ", " without ", " no "].iter();
@@ -661,19 +664,29 @@ impl<'a> Reader<'a> {
                 // `client and server polling`
                 let both = label.into_iter().filter(|_| clause.starts_with(" and "));
                 reading.claims.extend(both.map(|it| (it, polls)));
-                for scope in scopes {
-                    if only && polls {
-                        self.polled.insert(scope.clone());
-                    }
-                    let other = self.other(&scope).or(Some(SwitchScope::All));
-                    let other = other.filter(|_| only);
-                    reading.claims.extend(other.map(|it| (it, !polls)));
-                    reading.claims.push((scope, polls));
-                }
-                reading.is_near = true;
+                self.claim(reading, (scopes, only), polls);
             }
             None => reading.add(clause, (scopes, only), was_near, mode.is_topic),
         }
+    }
+
+    /// Takes what a clause says of the hosts that it names, and of all others if it is of them `only`.
+    fn claim(
+        &mut self,
+        reading: &mut Reading,
+        (scopes, only): (Vec<SwitchScope>, bool),
+        polls: bool,
+    ) {
+        for scope in scopes {
+            if only && polls {
+                self.polled.insert(scope.clone());
+            }
+            let other = self.other(&scope).or(Some(SwitchScope::All));
+            let other = other.filter(|_| only);
+            reading.claims.extend(other.map(|it| (it, !polls)));
+            reading.claims.push((scope, polls));
+        }
+        reading.is_near = true;
     }
 
     /// What `first without it` says, below a sentence on polling.

@@ -11,8 +11,9 @@ use nicpoll_model::{
     UnplacedFigure,
 };
 
+use crate::lines::clause::{self, RECEIVERS, SENDERS};
 use crate::lines::layout;
-use crate::lines::prose::{self, DOUBTS, RECEIVERS, SAME_HOST, SENDERS, Sentence, SentenceKind};
+use crate::lines::prose::{self, DOUBTS, SAME_HOST, Sentence, SentenceKind};
 use crate::transcript::found::{
     Authors, CpuLine, HostNames, Scene, Statement, end, stated_figure, unplaced,
 };
@@ -166,7 +167,7 @@ fn of_screens(
     hosts: &HostNames,
 ) -> Option<(String, SourcePlace)> {
     const TOOLS: &str = "top mpstat vmstat systat cpu";
-    let is_tool = |it: &&String| it.split(' ').any(|it| prose::is_in(it, TOOLS));
+    let is_tool = |it: &&String| it.split(' ').any(|it| clause::is_in(it, TOOLS));
     let clause = sentence.clauses.iter().find(is_tool)?;
     let named = hosts.named_in(clause);
     let [host] = named[..] else { return None };
@@ -177,14 +178,14 @@ impl Context<'_> {
     /// The host or end that a sentence is about.
     fn about(&self, sentence: &Sentence) -> Option<Shown> {
         // `tui (top of kea was not saved):`
-        let said = sentence.clauses.iter().filter(|it| !prose::negates(it));
+        let said = sentence.clauses.iter().filter(|it| !clause::negates(it));
         let mut said: String = said.map(String::as_str).collect();
         // `three seconds after the client` tells when.
         for end in TIMED_BY.split('|') {
             said = said.replace(end, " ");
         }
         let named = self.hosts.meant_in(&said);
-        let parts = prose::parts(&said);
+        let parts = clause::parts(&said);
         // "client" may be a host's name, too.
         let at = |name: &&&str| {
             let small = name.to_ascii_lowercase();
@@ -210,7 +211,7 @@ impl Context<'_> {
                 (true, false) => Some(Shown::End(Side::Sender)),
                 (false, true) => Some(Shown::End(Side::Receiver)),
                 // A box in between has no part in a test.
-                (false, false) if prose::has_between(&said) => Some(Shown::Between),
+                (false, false) if clause::has_between(&said) => Some(Shown::Between),
                 _ => None,
             },
         }
@@ -865,10 +866,8 @@ pub fn book(
             groups.entry(*boot).or_default().add(line, context);
         }
     }
-    let retracted = context
-        .statements
-        .iter()
-        .filter(|it| it.sentence.retracts_screens());
+    let statements = context.statements.iter();
+    let retracted = statements.filter(|it| it.sentence.retracts_screens());
     let retracted: Vec<SourcePlace> = retracted.map(|it| it.place).take(REACH).collect();
     let corrected = context.corrected();
     let mut last: Option<Shown> = None;
@@ -879,16 +878,16 @@ pub fn book(
         // The mean of a single row stands right below that.
         let again = known.insert(figures, place.line);
         let again = again.filter(|it| !idle.contains(&place) && it + 1 < place.line);
+        let is_back = |it: &SourcePlace| *it > place && context.authors.is_one(it, &place);
+        let why = match again {
+            Some(first) => Some(format!("line {first} says the same: it is quoted again")),
+            None if retracted.iter().any(is_back) => {
+                Some(String::from("its writer takes back which host it shows"))
+            }
+            None => None,
+        };
         let said = mapped(&place);
-        let is_open = said == (None, None);
-        if let Some(first) = again.filter(|_| is_open) {
-            let why = format!("line {first} says the same: it is quoted again");
-            left.push(unplaced(&line.states.printed, &why, place));
-            continue;
-        }
-        let is_back = |it: &&SourcePlace| **it > place && context.authors.is_one(it, &place);
-        if is_open && retracted.iter().any(|it| is_back(&it)) {
-            let why = String::from("its writer takes back which host it shows");
+        if let Some(why) = why.filter(|_| said == (None, None)) {
             left.push(unplaced(&line.states.printed, &why, place));
             continue;
         }

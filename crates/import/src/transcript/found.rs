@@ -11,10 +11,9 @@ use nicpoll_model::{
 
 use crate::cursor::MeasuredUnit;
 use crate::lines::address::{self, AddressMention};
+use crate::lines::clause::{self, BOXES, KINDS, MACHINES, POLLS, RECEIVERS, SENDERS, is_in};
 use crate::lines::layout;
-use crate::lines::prose::{
-    self, BOXES, KINDS, MACHINES, POLLS, RECEIVERS, SENDERS, Sentence, is_in,
-};
+use crate::lines::prose::Sentence;
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
 use crate::lines::{iperf, ttcp};
 
@@ -395,7 +394,7 @@ impl HostNames {
         for pair in clauses.windows(2) {
             let name = pair[0].split_whitespace().next_back().and_then(host);
             let nick = pair[1].trim().strip_prefix("the ");
-            let nick = nick.filter(|it| !it.contains(' ') && !prose::is_common(it));
+            let nick = nick.filter(|it| !it.contains(' ') && !clause::is_common(it));
             if let Some((name, nick)) = name.zip(nick) {
                 kinds.add(nick, name);
             }
@@ -513,7 +512,7 @@ impl HostNames {
         partners.retain(|it| placed.contains(it.as_str()));
         partners.append(&mut aims);
         partners.retain(|it| !common.contains(it.as_str()));
-        partners.retain(|it| address::is_name(it) && !prose::is_common(it));
+        partners.retain(|it| address::is_name(it) && !clause::is_common(it));
         partners.iter().for_each(|it| self.add(it));
     }
 
@@ -546,7 +545,7 @@ impl HostNames {
                     ways.push(way.map(String::from));
                 } else if way
                     .iter()
-                    .all(|it| address::is_name(it) && !prose::is_common(it))
+                    .all(|it| address::is_name(it) && !clause::is_common(it))
                 {
                     ways.push(way.map(String::from));
                 }

@@ -33,7 +33,8 @@ use nicpoll_model::{
 };
 use thiserror::Error;
 
-use crate::lines::prose::{self, KINDS, has_between, is_in};
+use crate::lines::clause::{KINDS, has_between, is_in};
+use crate::lines::prose::{self};
 use crate::lines::{Budget, FINDINGS_MAX};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;

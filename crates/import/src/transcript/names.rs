@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, SourcePlace};
 
+use crate::lines::clause::{self, RECEIVERS, SENDERS, is_in};
 use crate::lines::iperf;
-use crate::lines::prose::{self, RECEIVERS, SENDERS, Sentence, SentenceKind, SentenceMark, is_in};
+use crate::lines::prose::{Sentence, SentenceKind, SentenceMark};
 use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
 
 /// Most sentences before a test that may say which way it ran, and how far before it.
@@ -391,7 +392,7 @@ fn cases(statements: &[Statement], hosts: &HostNames) -> Vec<(String, [Option<St
             continue;
         }
         let host = |at: Option<usize>| {
-            let named = hosts.named_in(&prose::words_of(cells.get(at?)?).0);
+            let named = hosts.named_in(&clause::words_of(cells.get(at?)?).0);
             named.first().map(|it| String::from(*it))
         };
         // `| 4 | n3 to n1 |`

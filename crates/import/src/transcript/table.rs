@@ -10,7 +10,7 @@ use nicpoll_model::{
 
 use crate::cursor;
 use crate::cursor::{Cursor, MeasuredUnit};
-use crate::lines::prose;
+use crate::lines::clause;
 use crate::lines::{Budget, is_variable};
 use crate::plain::Plain;
 use crate::transcript::found;
@@ -118,7 +118,7 @@ impl ColumnHeading {
         ColumnHeading {
             name: beginning(heading).chars().take(NAME_MAX).collect(),
             unit: unit_of(heading),
-            is_polling: prose::setting(beginning(heading)),
+            is_polling: clause::setting(beginning(heading)),
         }
     }
 }
@@ -216,7 +216,7 @@ pub fn place(
             let unit = LazyCell::new(|| cells.first().and_then(|(_, text)| unit_of(text)));
             // Two ends may have a column each.
             let is_polling = LazyCell::new(|| {
-                let said = |(_, text): &TextCell| prose::setting(beginning(text));
+                let said = |(_, text): &TextCell| clause::setting(beginning(text));
                 let mut said = cells.iter().filter_map(said);
                 let first = said.next()?;
                 said.all(|it| it == first).then_some(first)

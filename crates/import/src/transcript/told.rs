@@ -7,10 +7,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
+use crate::lines::clause::{self, ClauseMode, is_in};
 use crate::lines::command::LINUX_POLLING;
-use crate::lines::prose::{
-    self, ClauseMode, RETRACTS, Sentence, SentenceKind, SentenceMark, is_in,
-};
+use crate::lines::prose::{self, RETRACTS, Sentence, SentenceKind, SentenceMark};
 use crate::lines::{address, is_variable};
 use crate::transcript::claims::{self, Claim, Reader, is_torn};
 use crate::transcript::found::{
@@ -103,7 +102,7 @@ fn is_like_host(cell: &str) -> bool {
     const MEASURES: &str = "loss lost rate result results received sent throughput idle cpu retr jitter remark remarks \
         note notes comment comments";
     let small = cell.to_ascii_lowercase();
-    address::is_name(cell) && !prose::is_common(cell) && !is_in(&small, MEASURES)
+    address::is_name(cell) && !clause::is_common(cell) && !is_in(&small, MEASURES)
 }
 
 /// The cases that tables give names, and what each says of hosts or ends: `B | polling | interrupts`.
@@ -194,7 +193,7 @@ impl Cases {
     /// Whether a column is of polling: `polling on`.
     fn is_topic(&self, at: usize) -> bool {
         let head = self.head.get(at);
-        head.is_some_and(|it| prose::setting(it) == Some(true))
+        head.is_some_and(|it| clause::setting(it) == Some(true))
     }
 
     /// The setting that a cell names, by itself or under a heading that names polling or a host alone.
@@ -205,12 +204,12 @@ impl Cases {
         (has_hosts, is_host): (bool, bool),
     ) -> Option<bool> {
         let cell = cells[at].as_str();
-        prose::setting(cell).or_else(|| {
+        clause::setting(cell).or_else(|| {
             let head = self.head.get(at)?;
-            let is_topic = prose::setting(head) == Some(true) || has_hosts && is_like_host(head);
+            let is_topic = clause::setting(head) == Some(true) || has_hosts && is_like_host(head);
             let word = cell.to_ascii_lowercase();
             let is = |words: &str| is_topic && is_in(&word, words);
-            let is_value = |it: &u32| is_host || prose::setting(head) == Some(true) && *it < 2;
+            let is_value = |it: &u32| is_host || clause::setting(head) == Some(true) && *it < 2;
             let value = word.parse::<u32>().ok().filter(is_value);
             is("on yes x deferred deferral polled")
                 .then_some(true)
@@ -228,7 +227,7 @@ impl Cases {
             .all
             .iter()
             .filter(|it| is_head && sentence.is_of_case(&it.0) && !is_torn(&it.1))
-            .filter(|it| !prose::is_common(&it.0) && !is_in(&it.0, "from to on at in with"));
+            .filter(|it| !clause::is_common(&it.0) && !is_in(&it.0, "from to on at in with"));
         let first = named.next()?;
         named.all(|it| it.1 == first.1).then(|| first.1.clone())
     }
@@ -347,19 +346,27 @@ impl<'a> Teller<'a> {
                     let is_over = heading.take_if(ends).is_some() && !sentence.turns_round();
                     let is_open = is_torn || is_over;
                     let last = before.checked_sub(1).map(|at| self.trials[at].place);
-                    // A screen may tell that the heading's setting was not in force.
-                    let shows = |it: &PollingSwitch| it.is_polling == Some(false) && !it.is_command;
-                    self.is_headed = heading.is_some_and(|head| {
-                        let at = |at| self.switches.partition_point(|it| it.place < at);
-                        let mut since = self.switches[at(head.place)..at(*place)].iter();
-                        Some(head.place) > last && !since.any(shows)
-                    });
+                    self.is_headed = heading.is_some_and(|it| self.is_in_force(it, place, last));
                     if self.take_claims((index, before), near, (read, is_open), reader) {
                         heading = is_heading.then_some(statement);
                     }
                 }
             }
         }
+    }
+
+    /// Whether a heading's setting is that of what stands at a place, since the last test: a screen may tell that it was
+    /// not in force.
+    fn is_in_force(
+        &self,
+        heading: &Statement,
+        place: &SourcePlace,
+        last: Option<SourcePlace>,
+    ) -> bool {
+        let shows = |it: &PollingSwitch| it.is_polling == Some(false) && !it.is_command;
+        let at = |at| self.switches.partition_point(|it| it.place < at);
+        let mut since = self.switches[at(heading.place)..at(*place)].iter();
+        Some(heading.place) > last && !since.any(shows)
     }
 
     /// Takes what a statement claims from its place on, or leaves the setting open; returns whether it claims something.
@@ -573,7 +580,7 @@ impl<'a> Teller<'a> {
     ) -> bool {
         let is_begun = before > 0 || self.found.len() > self.kept;
         let sentence = &self.statements[index].sentence;
-        if sentence.is_of_interrupts() || sentence.compares() || sentence.builds() {
+        if sentence.is_of_interrupts() || sentence.compares() {
             return false;
         }
         let is_nothing = read.as_ref().is_none_or(Vec::is_empty);

@@ -9,7 +9,8 @@ use nicpoll_model::{ImportedBasis, ImportedReading, SourcePlace};
 
 use crate::cursor::Cursor;
 use crate::lines;
-use crate::lines::prose::{self, POLLING_SWITCHES, Sentence, SentenceKind, SentenceMark};
+use crate::lines::clause::{self, POLLING_SWITCHES};
+use crate::lines::prose::{Sentence, SentenceKind, SentenceMark};
 use crate::lines::seen::{Anchor, Banner, BlastField, ConnectedLine, Seen, Tool, ToolCommand};
 use crate::lines::{Budget, address, command, layout, ttcp};
 use crate::plain::Plain;
@@ -215,7 +216,7 @@ impl<'a> Walk<'a> {
             .words
             .iter()
             .skip(1)
-            .any(|it| prose::is_in(it, "on at of for"));
+            .any(|it| clause::is_in(it, "on at of for"));
         // `ifconfig em0 polling` on both
         let rest = self.plain.bytes[start..].iter().take(PROMPTED_MAX);
         let rest = rest.take_while(|it| **it != b'\n');
@@ -410,7 +411,7 @@ impl<'a> Walk<'a> {
         for mut mention in address::mentions(text) {
             mention.doubt(|it| self.is_used(it));
             let name = mention.host(|it| self.out.hosts.has(it));
-            if let Some(name) = name.filter(|it| !prose::is_common(&it.to_ascii_lowercase())) {
+            if let Some(name) = name.filter(|it| !clause::is_common(&it.to_ascii_lowercase())) {
                 // A sentence may begin with it.
                 let is_title = name[1..].bytes().all(|it| !it.is_ascii_uppercase());
                 let name = if is_title {
@@ -464,8 +465,8 @@ impl<'a> Walk<'a> {
             let word =
                 String::from_utf8_lossy(words.next().unwrap_or_default()).to_ascii_lowercase();
             let is_prompt = PROMPTS.iter().any(|it| after.starts_with(it.as_bytes()));
-            let is_told = prose::is_in(&word, BEFORE) || is_prompt || before.ends_with(b"@");
-            let is_thing = prose::is_in(&word, ARTICLES);
+            let is_told = clause::is_in(&word, BEFORE) || is_prompt || before.ends_with(b"@");
+            let is_thing = clause::is_in(&word, ARTICLES);
             let is_whole = !is_part && !after.starts_with(b"@");
             (is_whole && (is_told || is_thing)).then_some(is_told)
         };
@@ -509,7 +510,7 @@ impl<'a> Walk<'a> {
         // `and duke says`
         let saying = match &words[..] {
             [.., name, verb]
-                if prose::is_in(
+                if clause::is_in(
                     verb,
                     "says said shows showed printed prints reports reported had",
                 ) =>
@@ -527,7 +528,7 @@ impl<'a> Walk<'a> {
             ([one], _) if is_label => Some(String::from(*one)),
             _ if at.is_some() => at.map(|name| String::from(*name)),
             ([], [.., before, name]) if is_label && ["on", "at", "host"].contains(before) => {
-                let is_name = !prose::is_common(name) && name.len() > 1;
+                let is_name = !clause::is_common(name) && name.len() > 1;
                 let is_name = is_name && !address::is_interface(name);
                 is_name.then(|| String::from(*name))
             }

@@ -2,7 +2,8 @@
 //!
 //! A word for interrupts counts once the text has one for polling, too: `normal` may stand for anything.
 
-use crate::lines::prose::{self, ALL_UNTOUCHED, POLLS, Sentence, is_in};
+use crate::lines::clause::{self, POLLS, is_in};
+use crate::lines::prose::{ALL_UNTOUCHED, Sentence};
 
 /// Most words of their own.
 const WORDS_MAX: usize = 8;
@@ -90,7 +91,7 @@ fn definitions(text: &str, is_host: &dyn Fn(&str) -> bool) -> Vec<(String, bool)
             && word.starts_with(|it: char| it.is_ascii_uppercase())
             && !words.any(|it| is_host(&it.to_ascii_lowercase()))
             && word.bytes().all(|it| !it.is_ascii_lowercase())
-            && !prose::is_common(&small)
+            && !clause::is_common(&small)
             && !is_in(&small, OTHERS);
         let is_name = is_profile && word.len() > 1 && !is_host(&small);
         if let Some(polls) = meaning(rest).filter(|_| is_name || is_label && is_code) {
@@ -131,7 +132,7 @@ fn meaning(text: &str) -> Option<bool> {
     let mut untouched = ALL_UNTOUCHED.split('|');
     let is_off = words.iter().any(|it| is_in(it, OFF) || *it == "-polling")
         || untouched.any(|it| spaced.contains(&format!(" {it} ")));
-    let told = || prose::setting(text).or(is_off.then_some(false));
+    let told = || clause::setting(text).or(is_off.then_some(false));
     (sets || echoes).then_some(true).or_else(told)
 }
 
