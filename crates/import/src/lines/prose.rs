@@ -55,7 +55,7 @@ pub const UNTUNED: &str =
 pub const ELSEWHERE: &str = "from the try before|from the run before|from another|of another|from an earlier|of an earlier|\
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
-    without load|without traffic|everything was over|everything was finished|link quiet|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|nobody talking|nothing on any|not with iperf|in production|ignore that one|\
+    without load|without traffic|everything was over|everything was finished|link quiet|nothing is going on|nothing going on|idle again|pulled the cable|cable out|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|nobody talking|nothing on any|not with iperf|in production|ignore that one|\
     minutes later|hours later|all quiet|in the night|at night";
 /// Phrases with which a writer takes back what is said before.
 pub const RETRACTS: &str = "sorry|my mistake|by mistake|by error|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
@@ -65,7 +65,7 @@ pub const RETRACTS: &str = "sorry|my mistake|by mistake|by error|oops|mistyped|w
 /// Phrases of the host that was shown last.
 pub const SAME_HOST: &str = "of it|on it|top there|there at the same time|same place|same box|same machine|same host|same window|same terminal|same shell";
 /// Phrases of what holds in all tests, and those that make a sentence one that says so.
-pub const LASTING: &str = "ever|never|the whole|all the time|has no polling|no support|does not know|\
+pub const LASTING: &str = "ever|never|the whole time|the whole day|the whole evening|the whole page|the whole session|all the time|has no polling|no support|does not know|\
     does not support|can not poll|cannot poll|knows no polling";
 /// Phrases of a host that cannot poll, or never does.
 pub const CANNOT: &str = "cannot poll|can t poll|can not poll|has no polling|knows no polling|never polls|no polling possible|\
@@ -571,7 +571,7 @@ impl Sentence {
 
     /// Whether all of a clause's words belong to a label such as `with polling on the receiver`.
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
-        const LABEL: &str = "before napi hard here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
+        const LABEL: &str = "before napi hard other others rest here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven section page unit units measurement measurements result results experiment slide step with plain have had has here been test round case ifconfig sysctl network card cards nic \
             nics interface interfaces port ports for once more time everywhere anywhere";

@@ -685,6 +685,15 @@ pub fn traffic_row(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
     let interface = (way == "in")
         .then(|| word_before(cursor.bytes, began, from))
         .flatten();
+    // Its name is of the row.
+    let named = interface.map_or(0, |it| it.len() + 1);
+    let gap = cursor.bytes[from..began].iter().rev().take(ROWS_MAX);
+    let gap = gap.take_while(|it| **it == b' ').count();
+    let began = if named > 0 {
+        began + 1 - named - gap
+    } else {
+        began
+    };
     let rate = |cursor: &mut Cursor| {
         // Some screens put bars before the figures.
         let bars = |it: u8| matches!(it, b' ' | b'\n' | b'|' | b'X' | b'#' | b'=');

@@ -116,6 +116,18 @@ fn stays_stock(clause: &str) -> bool {
         || words.last() == Some(&"stays")
 }
 
+/// Whether a clause is of all hosts that those before do not name.
+fn is_of_others(clause: &str) -> bool {
+    const OTHERS: [&str; 5] = [
+        " other two ",
+        " the others ",
+        " the rest ",
+        " all others ",
+        " two others ",
+    ];
+    OTHERS.iter().any(|it| clause.contains(it))
+}
+
 /// Whether a sentence is of several tests, each with a setting of its own.
 pub fn is_series(sentence: &Sentence) -> bool {
     let begins = sentence.has_any("first with|first without|first still");
@@ -145,6 +157,8 @@ struct Reading<'s> {
     /// The hosts of the clause before, if it has only these, and if it stands behind a setting.
     label: Vec<SwitchScope>,
     listed: Vec<SwitchScope>,
+    /// How many claims the clause before added with no more than hosts.
+    added: usize,
     /// The hosts of all clauses before.
     subject: BTreeSet<SwitchScope>,
     /// The hosts that it names, and those that stay as they are.
@@ -178,6 +192,7 @@ impl<'s> Reading<'s> {
             waiting: Vec::new(),
             label: Vec::new(),
             listed: Vec::new(),
+            added: 0,
             subject: BTreeSet::new(),
             named,
             kept: Vec::new(),
@@ -190,6 +205,14 @@ impl<'s> Reading<'s> {
             is_past: false,
             leads: false,
             is_only: false,
+        }
+    }
+
+    /// Forgets what was told before `now with polling`: `that was with interrupts, now with polling`.
+    fn turns_over(&mut self, clause: &str, polls: Option<bool>) {
+        if clause.starts_with(" now ") && polls.is_some() {
+            self.bare.clear();
+            self.claims.clear();
         }
     }
 
@@ -224,8 +247,10 @@ impl<'s> Reading<'s> {
         };
         if let Some(polls) = polls {
             let listed = std::mem::take(&mut self.listed).into_iter();
+            let before = self.claims.len();
             let all = listed.chain(scopes);
             self.claims.extend(all.map(|it| (it, polls)));
+            self.added = self.claims.len() - before;
             self.is_near = true;
         } else if was_near && size == scopes.len() {
             // `0 on lom, ternen and alke`
@@ -579,15 +604,6 @@ impl<'a> Reader<'a> {
             }
             _ => false,
         };
-        // `oak with polling sends to elm`
-        let polls = clause.find(" polling ").map(|at| clause.split_at(at));
-        if let Some((before, _)) = polls.filter(|it| it.1.contains(" to ")) {
-            let own = self.hosts.named_in(&format!("{before} "));
-            let is_own = |it: &SwitchScope| matches!(it, SwitchScope::Host(it) if own.contains(&it.as_str()));
-            if scopes.iter().any(is_own) {
-                scopes.retain(is_own);
-            }
-        }
         let lists = [" and ", " or "].iter().any(|it| clause.contains(it));
         if scopes.len() > 1 && !lists && scopes.iter().any(is_at) {
             scopes.retain(is_at);
@@ -604,11 +620,7 @@ impl<'a> Reader<'a> {
         if mode.is_unreal && !(reading.is_past && clause.contains(" yesterday ")) {
             return;
         }
-        // `that was with interrupts, now with polling`
-        if clause.starts_with(" now ") && mode.polls.is_some() {
-            reading.bare.clear();
-            reading.claims.clear();
-        }
+        reading.turns_over(clause, mode.polls);
         let is_threads = clause.contains(" threaded ") && !mode.is_named;
         let is_kept = is_left_alone(clause);
         if is_kept || is_threads || is_way(clause, &scopes) {
@@ -616,14 +628,14 @@ impl<'a> Reader<'a> {
             return;
         }
         let was_near = std::mem::take(&mut reading.is_near);
+        let added = std::mem::take(&mut reading.added);
         let label = std::mem::take(&mut reading.label);
-        let size = clause.split_whitespace().count();
         let is_it = clause.trim_start_matches(" i e").starts_with(" it ");
         let is_pronoun = is_it && mode.is_named || clause.contains(" there ");
         let polls = mode.polls.or_else(|| self.short(reading, clause, &scopes));
         let polls = polls.or_else(|| self.with_it(reading.sentence, clause));
-        let named = self.hosts.named_in(clause);
-        reading.is_label &= polls.is_none() || Sentence::is_label(clause, &named);
+        reading.is_label &=
+            polls.is_none() || Sentence::is_label(clause, &self.hosts.named_in(clause));
         reading.subject.extend(scopes.iter().cloned());
         match polls {
             // `server: polling, client: interrupts`
@@ -632,6 +644,12 @@ impl<'a> Reader<'a> {
                 reading
                     .claims
                     .extend(label.into_iter().map(|it| (it, polls)));
+            }
+            // `only gen polls, the other two on interrupts`
+            Some(polls)
+                if scopes.is_empty() && !reading.claims.is_empty() && is_of_others(clause) =>
+            {
+                reading.claims.insert(0, (SwitchScope::All, polls));
             }
             // `tyto back to interrupts (enable=0 there)`
             Some(polls) if scopes.is_empty() && reading.repeats(clause, polls) => {}
@@ -642,32 +660,40 @@ impl<'a> Reader<'a> {
             }
             // `oak as before, that is, still taking interrupts`
             Some(false) if scopes.is_empty() && !reading.kept.is_empty() => {
-                let kept = std::mem::take(&mut reading.kept).into_iter();
+                let kept = reading.kept.drain(..);
                 reading.claims.extend(kept.map(|it| (it, false)));
             }
-            // Whose it is may be among the words that are not known. `it does not know polling` is of a host that is
-            // not named here.
-            Some(polls) if scopes.is_empty() => {
-                // What stands before `with polling` tells no host.
-                let with = [" with ", " without ", " no "].iter();
-                let with = with.filter_map(|it| clause.find(it)).max();
-                let is_known = Sentence::is_label(&clause[with.unwrap_or(0)..], &[]);
-                reading.is_titled = polls && size <= 3 && clause.trim_end().ends_with("polling");
-                // A command is typed on one host.
-                let is_command = polls && clause.contains(" ifconfig ") && self.polled.len() != 1;
-                let is_known = is_known || reading.bare.contains(&polls);
-                reading.is_known &=
-                    is_known && !is_command && (!is_pronoun || !reading.waiting.is_empty());
-                reading.bare.push(polls);
-            }
+            Some(polls) if scopes.is_empty() => self.bare(reading, clause, (polls, is_pronoun)),
             Some(polls) => {
-                // `client and server polling`
-                let both = label.into_iter().filter(|_| clause.starts_with(" and "));
-                reading.claims.extend(both.map(|it| (it, polls)));
+                if clause.starts_with(" and ") {
+                    // `gen polls, and oak and sink do not`
+                    let added = reading.claims.iter_mut().rev().take(added);
+                    added.for_each(|it| it.1 = polls);
+                    // `client and server polling`
+                    reading
+                        .claims
+                        .extend(label.into_iter().map(|it| (it, polls)));
+                }
                 self.claim(reading, (scopes, only), polls);
             }
             None => reading.add(clause, (scopes, only), was_near, mode.is_topic),
         }
+    }
+
+    /// Takes a setting of which the clause does not say whose it is. That may be among the words that are not known: `it
+    /// does not know polling` is of a host that is not named here.
+    fn bare(&self, reading: &mut Reading, clause: &str, (polls, is_pronoun): (bool, bool)) {
+        // What stands before `with polling` tells no host.
+        let with = [" with ", " without ", " no "].iter();
+        let with = with.filter_map(|it| clause.find(it)).max();
+        let is_known = Sentence::is_label(&clause[with.unwrap_or(0)..], &[]);
+        let is_short = clause.split_whitespace().count() <= 3;
+        reading.is_titled = polls && is_short && clause.trim_end().ends_with("polling");
+        // A command is typed on one host.
+        let is_command = polls && clause.contains(" ifconfig ") && self.polled.len() != 1;
+        let is_known = is_known || reading.bare.contains(&polls);
+        reading.is_known &= is_known && !is_command && (!is_pronoun || !reading.waiting.is_empty());
+        reading.bare.push(polls);
     }
 
     /// Takes what a clause says of the hosts that it names, and of all others if it is of them `only`.

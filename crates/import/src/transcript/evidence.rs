@@ -242,16 +242,7 @@ impl Context<'_> {
         let after = self.statements.partition_point(|it| it.place < *place);
         let next = self.statements[after..].iter().take(4);
         next.filter(|it| {
-            // The last one before another screen is of that.
-            let screen =
-                self.screens[self.screens.partition_point(|screen| *screen < it.place)..].first();
-            let following = self
-                .statements
-                .partition_point(|other| other.place <= it.place);
-            let following = self.statements.get(following).map(|it| it.place);
-            let leads = screen.is_some_and(|it| following.is_none_or(|following| *it < following));
-            let is_of_next =
-                leads || it.sentence.introduces || it.sentence.kind == SentenceKind::Heading;
+            let is_of_next = it.sentence.introduces || it.sentence.kind == SentenceKind::Heading;
             it.after == Some(*place) && !is_of_next
         })
     }

@@ -9,7 +9,7 @@ use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
 use crate::lines::clause::{self, ClauseMode, is_in};
 use crate::lines::command::LINUX_POLLING;
-use crate::lines::prose::{self, RETRACTS, Sentence, SentenceKind, SentenceMark};
+use crate::lines::prose::{RETRACTS, Sentence, SentenceKind, SentenceMark};
 use crate::lines::{address, is_variable};
 use crate::transcript::claims::{self, Claim, Reader, is_torn};
 use crate::transcript::found::{
@@ -283,6 +283,8 @@ impl<'a> Teller<'a> {
     fn tell(&mut self, fresh: &Reader<'a>) {
         let mut readers: HashMap<&str, Reader> = HashMap::new();
         let mut heading: Option<&Statement> = None;
+        // `3) Only oak polls.` heads a test, too.
+        let mut numbered: Option<&Statement> = None;
         let mut since = SourcePlace::default();
         let mut seen: HashSet<&str> = HashSet::new();
         self.take_cases(fresh);
@@ -315,14 +317,7 @@ impl<'a> Teller<'a> {
             let read = self.read(reader, index, before, of.is_some());
             let is_torn = read.as_ref().is_some_and(|it| is_torn(it));
             let read = read.filter(|_| !is_torn);
-            // `No slot is free, sorry.` takes back nothing that another sentence says.
-            let is_slip = sentence.has_any("sorry|by mistake");
-            let is_excuse = is_slip && !sentence.has(ERRORS);
-            let is_topic = reader.is_topic[usize::from(!is_slip)];
-            let is_topic = is_topic || sentence.has("sysctl ifconfig");
-            // `We left oak as it was by mistake, so both polled` tells of the next.
-            let is_next = is_slip && read.as_ref().is_some_and(|it| !it.is_empty());
-            let is_taken = of.is_none() && is_topic && !is_next && !is_excuse;
+            let is_taken = of.is_none() && takes_back(sentence, &read, reader);
             self.retract(statement, before, is_taken);
             let near = of
                 .or(self.trials.get(before))
@@ -346,9 +341,12 @@ impl<'a> Teller<'a> {
                     let is_over = heading.take_if(ends).is_some() && !sentence.turns_round();
                     let is_open = is_torn || is_over;
                     let last = before.checked_sub(1).map(|at| self.trials[at].place);
-                    self.is_headed = heading.is_some_and(|it| self.is_in_force(it, place, last));
+                    self.is_headed = heading
+                        .or(numbered)
+                        .is_some_and(|it| self.is_in_force(it, place, last));
                     if self.take_claims((index, before), near, (read, is_open), reader) {
                         heading = is_heading.then_some(statement);
+                        numbered = sentence.is_numbered().then_some(statement);
                     }
                 }
             }
@@ -399,12 +397,7 @@ impl<'a> Teller<'a> {
                 .pop_if(|it| it.is_polling.is_none() && is_turn(&it.place))
                 .is_some()
         {}
-        let mut claims = read.unwrap_or_default();
-        // A mail before may have told that it polls.
-        let can = !statement.sentence.has_any(prose::CANNOT);
-        let kept = claims.iter_mut();
-        let kept = kept.filter(|it| can && reader.kept.contains(&it.0));
-        kept.for_each(|it| it.1 = self.polled_last(&it.0, &statement.place));
+        let claims = read.unwrap_or_default();
         if claims.is_empty() && is_open {
             let is_over = statement.sentence.kind == SentenceKind::Heading;
             let is_turn = statement.sentence.turns_round() || is_over;
@@ -419,17 +412,6 @@ impl<'a> Teller<'a> {
         self.found.extend(claims.into_iter().map(switch));
         reader.left_open = None;
         is_told
-    }
-
-    /// Whether an author, or a mail that he quotes, told last that a host polls, or all do.
-    fn polled_last(&self, scope: &SwitchScope, place: &SourcePlace) -> bool {
-        let last = self.found.iter().rev().take(ABOVE_MAX);
-        let is_own =
-            |it: &SourcePlace| self.authors.is_one(it, place) || self.authors.is_quoted(it);
-        let mut last = last.filter(|it| is_own(&it.place));
-        let is_of_it = |it: &&PollingSwitch| it.scope == *scope || it.scope == SwitchScope::All;
-        let told = last.find(|it| is_of_it(it) && it.is_polling.is_some());
-        told.is_some_and(|it| it.is_polling == Some(true))
     }
 
     /// Whether a sentence that names no host stands next to the commands for the test that follows: these say what is set.
@@ -801,6 +783,16 @@ impl<'a> Teller<'a> {
             self.single.extend(next.iter().map(|it| (*it, all.clone())));
         }
     }
+}
+
+/// Whether a sentence may take back what the text says of settings. `No slot is free, sorry.` takes back nothing.
+fn takes_back(sentence: &Sentence, read: &Option<Vec<Claim>>, reader: &Reader) -> bool {
+    let is_slip = sentence.has_any("sorry|by mistake");
+    let is_excuse = is_slip && !sentence.has(ERRORS);
+    let is_topic = reader.is_topic[usize::from(!is_slip)];
+    // `We left oak as it was by mistake, so both polled` tells of the next.
+    let is_next = is_slip && read.as_ref().is_some_and(|it| !it.is_empty());
+    (is_topic || sentence.has("sysctl ifconfig")) && !is_next && !is_excuse
 }
 
 /// The same, without what it says.
