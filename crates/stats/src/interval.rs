@@ -131,8 +131,10 @@ pub enum NoInterval {
     #[error(transparent)]
     BadPair(#[from] BadPair),
     /// The values are not finite, or so great or so far apart that an end of the interval cannot be
-    /// represented.
-    #[error("the interval leaves the range of floating-point numbers")]
+    /// represented; or as many pairs are 0 on the one side as on the other, so that their ratios have no middle.
+    #[error(
+        "as many pairs are 0 on one side as on the other, or values leave the range of floating-point numbers"
+    )]
     OutOfRange,
 }
 
