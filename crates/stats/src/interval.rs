@@ -132,9 +132,7 @@ pub enum NoInterval {
     BadPair(#[from] BadPair),
     /// The values are not finite, or so great or so far apart that an end of the interval cannot be
     /// represented; or as many pairs are 0 on the one side as on the other, so that their ratios have no middle.
-    #[error(
-        "as many pairs are 0 on one side as on the other, or values leave the range of floating-point numbers"
-    )]
+    #[error("as many pairs are 0 on one side as on the other, or values are out of range")]
     OutOfRange,
 }
 
