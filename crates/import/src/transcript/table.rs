@@ -11,10 +11,11 @@ use nicpoll_model::{
 use crate::cursor;
 use crate::cursor::{Cursor, MeasuredUnit};
 use crate::lines::clause;
+use crate::lines::layout;
 use crate::lines::{Budget, is_variable};
 use crate::plain::Plain;
 use crate::transcript::found;
-use crate::transcript::found::{Loose, blank};
+use crate::transcript::found::{HostNames, Loose, blank};
 
 /// Most characters of a row's name that go into the workload's.
 const NAME_MAX: usize = 40;
@@ -33,6 +34,8 @@ pub struct TranscriptTable {
     /// The line of the first row.
     line: u32,
     rows: Range<usize>,
+    /// Whether bars stand between its cells; else a row has a cell for each column.
+    is_barred: bool,
 }
 
 /// The heading of a column.
@@ -42,42 +45,47 @@ struct ColumnHeading {
     is_polling: Option<bool>,
 }
 
-/// Finds all tables of a text: a row of dashes, the line before it, and the lines after it. `None` when there
-/// are more than the budget allows.
+/// Finds all tables of a text: a row of dashes, the line before it, and the lines after it; or a heading that names a
+/// unit, and the rows after it. `None` when there are more than the budget allows.
 pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<TranscriptTable>> {
     let mut found: Vec<TranscriptTable> = Vec::new();
     let mut at = 0;
     let mut before: Option<&str> = None;
     let mut is_open = false;
     for (line, number) in text.split_inclusive('\n').zip(1..) {
+        let from = at;
         at += line.len();
+        let is_row = |it: &TranscriptTable| match it.is_barred {
+            true => line.contains('|'),
+            false => !cells(line, 0).is_empty(),
+        };
         if is_rule(line) {
-            let columns = line
-                .split('|')
-                .filter(|it| it.contains('-'))
-                .count()
-                .min(COLUMNS_MAX);
+            let columns = line.split('|').filter(|it| it.contains('-')).count();
             is_open = columns > 1 && before.is_some();
             if let Some(head) = before.filter(|_| is_open) {
                 budget.take(1)?;
                 // Prose may be glued to the heading: its last cells are the table's.
                 let cells = cells(head, 0);
-                let from = cells.len().saturating_sub(columns);
-                found.push(TranscriptTable {
-                    file,
-                    columns: cells[from..].iter().map(ColumnHeading::of).collect(),
-                    line: number + 1,
-                    rows: at..at,
-                });
+                let first = cells.len().saturating_sub(columns.min(COLUMNS_MAX));
+                let table = TranscriptTable::below(&cells[first..], file, (number + 1, at..at));
+                found.push(table);
             }
-        } else if is_open && line.contains('|') {
-            if let Some(table) = found.last_mut() {
-                table.rows.end = at;
-            }
+        } else if is_open && found.last().is_some_and(is_row) {
+            found.last_mut()?.rows.end = at;
         } else {
-            is_open = false;
+            let head = before.map(|it| cells(it, 0)).unwrap_or_default();
+            let is_barred = before.is_some_and(|it| it.contains(['|', '^']));
+            is_open = names_rates(&head, is_barred) && cells(line, 0).len() == head.len();
+            if is_open {
+                budget.take(1)?;
+                let table = TranscriptTable::below(&head, file, (number, from..at));
+                found.push(TranscriptTable { is_barred, ..table });
+            }
         }
-        before = line.contains('|').then_some(line);
+        let is_ruled = line.len() > 2 && line.trim().bytes().all(|it| b"|:-=+ ".contains(&it));
+        if !is_ruled {
+            before = Some(line).filter(|it| it.contains('|') || !cells(it, 0).is_empty());
+        }
     }
     Some(found)
 }
@@ -87,21 +95,33 @@ fn is_rule(line: &str) -> bool {
     line.contains("--") && line.contains('|') && line.bytes().all(|it| b"|:- ".contains(&it))
 }
 
+/// Whether cells are the heading of results: one names a rate or shares, and none begins with a number. Without bars, all
+/// units are of results, unlike those of `vmstat` and `netstat`.
+fn names_rates(cells: &[TextCell], is_barred: bool) -> bool {
+    // `%usr` is of mpstat.
+    let is_tool = |it: &str| it.starts_with('%') && it.len() > 1;
+    let is_head = |it: &str| !it.starts_with(|it: char| it.is_ascii_digit()) && !is_tool(it);
+    let units = || cells.iter().filter_map(|it| unit_of(it.1));
+    let is_result = |it: MeasuredUnit| is_rate(it) || it == MeasuredUnit::Percent;
+    cells.len() > 1
+        && cells.iter().all(|it| is_head(it.1))
+        && units().any(|it| is_result(it.0))
+        && (is_barred || units().all(|it| is_result(it.0)))
+}
+
 /// The cells of a row, without empty ones at its ends.
 fn cells(line: &str, start: usize) -> Vec<TextCell<'_>> {
-    let mut cells = Vec::new();
-    let mut at = start;
-    let trimmed = line.trim_end().trim_end_matches('|');
-    for (index, part) in trimmed.split('|').take(2 * COLUMNS_MAX).enumerate() {
-        let is_edge = index == 0 && part.trim().is_empty();
-        if !is_edge {
-            let lead = part.len() - part.trim_start().len();
-            let text = part.trim();
-            cells.push((at + lead..at + lead + text.len(), text));
-        }
-        at += part.len() + 1;
-    }
-    cells
+    let is_open = line.contains('|') && !line.trim_start().starts_with('|');
+    let cells = match is_open {
+        true => line.trim().split('|').map(str::trim).collect(),
+        false => layout::cells(line),
+    };
+    let range = |it: &str| {
+        let at = start + (it.as_ptr() as usize - line.as_ptr() as usize);
+        at..at + it.len()
+    };
+    let cells = cells.into_iter().take(2 * COLUMNS_MAX);
+    cells.map(|it| (range(it), it)).collect()
 }
 
 /// The part of a cell that is read.
@@ -124,6 +144,17 @@ impl ColumnHeading {
 }
 
 impl TranscriptTable {
+    /// The table with this heading, and the line and range of its rows.
+    fn below(head: &[TextCell], file: u32, (line, rows): (u32, Range<usize>)) -> Self {
+        TranscriptTable {
+            file,
+            columns: head.iter().map(ColumnHeading::of).collect(),
+            line,
+            rows,
+            is_barred: true,
+        }
+    }
+
     /// The line number and the cells of each row.
     fn rows<'t>(&self, text: &'t str) -> impl Iterator<Item = (u32, Vec<TextCell<'t>>)> {
         let mut at = self.rows.start;
@@ -131,6 +162,9 @@ impl TranscriptTable {
         let rows = text[self.rows.clone()].split_inclusive('\n');
         rows.zip(self.line..).map(move |(row, line)| {
             let mut cells = cells(row, at);
+            if !self.is_barred && cells.len() != columns {
+                cells.clear();
+            }
             cells.truncate(columns);
             at += row.len();
             (line, cells)
@@ -205,41 +239,41 @@ pub fn place(
     trials: &mut Vec<ImportedTrial>,
     loose: Vec<Loose>,
     (files, tables): (&[(String, String)], &[TranscriptTable]),
-    mut next_test: u32,
+    hosts: &HostNames,
     unplaced: &mut Vec<UnplacedFigure>,
     budget: &mut Budget,
 ) -> Result<(), u32> {
     let mut known = Known::of(trials);
+    let mut next_test = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
     let mut placed: HashMap<(u32, u32), Vec<Range<usize>>> = HashMap::new();
     for table in tables {
         for (line, cells) in table.rows(&files[table.file as usize].1) {
             let unit = LazyCell::new(|| cells.first().and_then(|(_, text)| unit_of(text)));
-            // Two ends may have a column each.
-            let is_polling = LazyCell::new(|| {
-                let said = |(_, text): &TextCell| clause::setting(beginning(text));
-                let mut said = cells.iter().filter_map(said);
-                let first = said.next()?;
-                said.all(|it| it == first).then_some(first)
-            });
+            let is_polling = LazyCell::new(|| said_of_all(&cells, hosts));
             for (column, cell) in table.columns.iter().zip(&cells).skip(1) {
                 let unit = || column.unit.or_else(|| *unit);
-                let Some(figure) = figure((table.file, line), cell, unit) else {
+                let Some((figure, unit)) = figure((table.file, line), cell, unit) else {
                     continue;
                 };
                 budget.take(1).ok_or(table.file)?;
                 let place = placed.entry((table.file, line)).or_default();
                 place.push(cell.0.clone());
-                let Some(is_polling) = column.is_polling.or_else(|| *is_polling) else {
+                if !is_rate(unit) {
+                    unplaced.push(of_prose(&figure.printed, unit, figure.place));
+                    continue;
+                }
+                let setting = column.is_polling.or_else(|| *is_polling);
+                let setting = setting.map(|it| if it { "polling" } else { "interrupt" });
+                if let Some(same) = known.find(trials, figure.value, setting) {
+                    trials[same].quoted_again.push(figure.place);
+                    continue;
+                }
+                let Some(setting) = setting else {
                     let why =
                         "neither its column nor its row says under which setting it was measured";
                     unplaced.push(found::unplaced(&figure.printed, why, figure.place));
                     continue;
                 };
-                let setting = if is_polling { "polling" } else { "interrupt" };
-                if let Some(same) = known.find(trials, figure.value, Some(setting)) {
-                    trials[same].quoted_again.push(figure.place);
-                    continue;
-                }
                 let trial = of_cell(figure, setting, cells[0].1, next_test);
                 next_test += 1;
                 known.add(&trial, trials.len());
@@ -253,27 +287,46 @@ pub fn place(
         if cells.is_some_and(|cells| cells.iter().any(|cell| cell.contains(&start))) {
             continue;
         }
-        let is_rate = matches!(
-            figure.value.1,
-            MeasuredUnit::BitsPerSecond | MeasuredUnit::PacketsPerSecond
-        );
-        match known.find(trials, figure.value.0, None).filter(|_| is_rate) {
+        let (value, unit) = figure.value;
+        match known.find(trials, value, None).filter(|_| is_rate(unit)) {
             Some(same) => trials[same].quoted_again.push(figure.place),
-            None => unplaced.push(of_prose(&figure)),
+            None => unplaced.push(of_prose(&figure.printed, unit, figure.place)),
         }
     }
     Ok(())
 }
 
-fn of_prose(figure: &Loose) -> UnplacedFigure {
-    let why = match figure.value.1 {
+/// What the cells of a row say of both ends, which may have a column each: a cell that names a host or one end says
+/// nothing of the other.
+fn said_of_all(cells: &[TextCell], hosts: &HostNames) -> Option<bool> {
+    let said = |(_, text): &TextCell| {
+        let (words, clauses) = clause::words_of(beginning(text));
+        let parts = clause::parts(&words);
+        let is_of_one = parts.sender != parts.receiver || !hosts.named_in(&words).is_empty();
+        clause::agreed(&clauses).map(|it| (it, is_of_one))
+    };
+    let mut said = cells.iter().filter_map(said);
+    let (first, is_of_one) = said.next()?;
+    let is_one = !is_of_one && said.all(|it| it == (first, false));
+    is_one.then_some(first)
+}
+
+fn is_rate(unit: MeasuredUnit) -> bool {
+    matches!(
+        unit,
+        MeasuredUnit::BitsPerSecond | MeasuredUnit::PacketsPerSecond
+    )
+}
+
+fn of_prose(printed: &str, unit: MeasuredUnit, place: SourcePlace) -> UnplacedFigure {
+    let why = match unit {
         MeasuredUnit::PacketsPerSecond => {
             "a rate of packets in a sentence: nothing says of which test it is"
         }
         MeasuredUnit::BitsPerSecond => "a rate in a sentence: nothing says of which test it is",
         _ => "a figure in the text that no tool printed",
     };
-    found::unplaced(&figure.printed, why, figure.place)
+    found::unplaced(printed, why, place)
 }
 
 /// Trials by rate.
@@ -317,16 +370,17 @@ impl Known {
     }
 }
 
-/// The rate in a cell; without a unit of its own, it has that of its column or row.
+/// The rate in a cell; without a unit of its own, it has that of its column or row, and need not be a rate.
 fn figure(
     (file, line): (u32, u32),
     (range, text): &TextCell,
     unit: impl Fn() -> Option<(MeasuredUnit, f64)>,
-) -> Option<ImportedFigure> {
+) -> Option<(ImportedFigure, MeasuredUnit)> {
     let plain = Plain::of(beginning(text));
     let mut cursor = Cursor::new(&plain.bytes, 0);
     let (value, unit) = match cursor::measured(&mut cursor) {
-        Some(found) => (found.value, found.unit),
+        Some(found) if is_rate(found.unit) => (found.value, found.unit),
+        Some(_) => return None,
         None => {
             let number = cursor.number().filter(|_| cursor.at == plain.bytes.len())?;
             let (unit, one) = unit()?;
@@ -334,14 +388,10 @@ fn figure(
         }
     };
     let name = match unit {
-        MeasuredUnit::BitsPerSecond => "bits_per_second",
         MeasuredUnit::PacketsPerSecond => "packets_per_second",
-        MeasuredUnit::EventsPerSecond
-        | MeasuredUnit::Bytes
-        | MeasuredUnit::Percent
-        | MeasuredUnit::Seconds => return None,
+        _ => "bits_per_second",
     };
-    Some(ImportedFigure {
+    let figure = ImportedFigure {
         name: String::from(name),
         side: None,
         value,
@@ -354,7 +404,8 @@ fn figure(
             end_byte: range.end as u64,
         },
         since: None,
-    })
+    };
+    Some((figure, unit))
 }
 
 /// The unit in a heading: `UDP (Mbit/s)`.
