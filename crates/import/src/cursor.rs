@@ -316,13 +316,13 @@ const FORMS: [(MeasuredUnit, f64, f64, &str); 10] = [
     (MeasuredUnit::EventsPerSecond, 1.0, 1e3, EVENTS),
     (MeasuredUnit::Percent, 1.0, 1.0, "percent|per cent|%"),
     (MeasuredUnit::Bytes, 1.0, 1024.0, "Bytes|Byte|bytes|byte"),
-    (MeasuredUnit::Seconds, 1.0, 1.0, "seconds|secs|sec|s"),
-    (MeasuredUnit::Seconds, 60.0, 1.0, "minutes|min"),
-    (MeasuredUnit::Seconds, 1e-3, 1.0, "msec|ms"),
-    (MeasuredUnit::Seconds, 1e-6, 1.0, "usec|us"),
+    (MeasuredUnit::Seconds, 1.0, 1.0, "seconds|second|secs|sec|s"),
+    (MeasuredUnit::Seconds, 60.0, 1.0, "minutes|minute|min"),
+    (MeasuredUnit::Seconds, 1e-3, 1.0, "milliseconds|msec|ms"),
+    (MeasuredUnit::Seconds, 1e-6, 1.0, "microseconds|usec|us"),
 ];
 const BITS: &str = "bits/second|bits/sec|bit/sec|bits/s|bit/s|ib/s|b/sec|b/s|bps";
-const BYTES: &str = "Bytes/sec|Byte/sec|Bytes/s|Byte/s|B/sec|B/s";
+const BYTES: &str = "Bytes/sec|Byte/sec|Bytes/s|Byte/s|byte/s|B/sec|B/s";
 const PACKETS: &str = "packets per second|packets a second|packets/second|packets/sec|packets/s|\
     pkts/sec|pkts/s|pkt/s|frames/s|datagrams per second|datagrams a second|datagrams/s|pps";
 const EVENTS: &str = "interrupts per second|interrupts a second|interrupts/sec|interrupts/s|ints/s|int/s|intr/s|\
@@ -342,6 +342,22 @@ pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
     let thousands = |it: &mut Cursor| it.words("thousand").and_then(|()| unit(it.gap(), 1));
     let prefixed = prefixed.or_else(|| cursor.attempt(thousands));
     prefixed.or_else(|| unit(cursor, 0))
+}
+
+/// Reads what a text counts each second: `requests/s`, `context switches a second`.
+fn counted(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
+    const WORD_MAX: usize = 16;
+    cursor.attempt(|cursor| {
+        for _ in 0..2 {
+            cursor.word(WORD_MAX, |it| it.is_ascii_lowercase())?;
+            let is_next = cursor.any(["/s", " per second", " a second"]).is_some();
+            if is_next && !cursor.peek().is_ascii_alphanumeric() {
+                return Some((MeasuredUnit::EventsPerSecond, 1.0));
+            }
+            cursor.byte(b' ')?;
+        }
+        None
+    })
 }
 
 /// Reads a unit after a prefix of this power; returns its kind and value.
@@ -384,12 +400,36 @@ pub fn measured(cursor: &mut Cursor) -> Option<MeasuredNumber> {
         let began = cursor.at;
         let number = cursor.number()?;
         let printed = &cursor.bytes[began..cursor.at];
-        let (unit, one) = read(cursor.gap())?;
+        let (unit, one) = read(cursor.gap()).or_else(|| counted(cursor))?;
         Some(MeasuredNumber {
             value: times(number, printed, one),
             unit,
             half_step: 0.5 * one * 0.1f64.powi(decimals(printed)),
         })
+    })
+}
+
+/// Reads the first of several numbers before one unit: `80 to 90 %`, `18.4, 18.9 and 19.1 Gbit/s`.
+pub fn shared(cursor: &mut Cursor) -> Option<MeasuredNumber> {
+    const JOINTS: [&str; 5] = ["-", "to ", "and ", "or ", ", "];
+    const NUMBERS_MAX: usize = 5;
+    cursor.attempt(|cursor| {
+        let first = cursor.number()?;
+        let end = cursor.at;
+        for _ in 1..NUMBERS_MAX {
+            let joint = cursor.gap().any(JOINTS)?;
+            cursor.gap().number()?;
+            if let Some((unit, one)) = read(cursor.gap()) {
+                // Before a comma alone may stand another thing: `in run 4, 5.9 %`.
+                (joint != ", ").then(|| cursor.at = end)?;
+                return Some(MeasuredNumber {
+                    value: first * one,
+                    unit,
+                    half_step: 0.0,
+                });
+            }
+        }
+        None
     })
 }
 
@@ -490,13 +530,36 @@ mod tests {
             ("9k irq/s", (9e3, MeasuredUnit::EventsPerSecond)),
             ("1.1k/s", (1100.0, MeasuredUnit::EventsPerSecond)),
             ("31,000 a second", (31e3, MeasuredUnit::EventsPerSecond)),
+            ("20 requests/s", (20.0, MeasuredUnit::EventsPerSecond)),
+            (
+                "88000 context switches a second",
+                (88e3, MeasuredUnit::EventsPerSecond),
+            ),
         ] {
             let mut cursor = Cursor::new(text.as_bytes(), 0);
             let found = measured(&mut cursor).map(|it| (it.value, it.unit));
             assert_eq!(found, Some(expected), "{text}");
         }
-        for text in ["7 apples", "2/sys/class"] {
+        for text in ["7 apples", "2/sys/class", "2 hosts/site"] {
             assert_eq!(measured(&mut Cursor::new(text.as_bytes(), 0)), None);
+        }
+    }
+
+    #[test]
+    fn numbers_share_a_unit() {
+        for (text, expected) in [
+            ("80 to 90 %", Some((80.0, MeasuredUnit::Percent))),
+            ("24-40%", Some((24.0, MeasuredUnit::Percent))),
+            (
+                "18.4, 18.9 and\n19 Gbit/s",
+                Some((18.4e9, MeasuredUnit::BitsPerSecond)),
+            ),
+            ("10 and a few kpps", None),
+            ("4, 5.9 %", None),
+        ] {
+            let mut cursor = Cursor::new(text.as_bytes(), 0);
+            let found = shared(&mut cursor).map(|it| (it.value, it.unit));
+            assert_eq!(found, expected, "{text}");
         }
     }
 }

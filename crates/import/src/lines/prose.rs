@@ -1,6 +1,6 @@
 //! Prose: what each sentence, label or heading says of hosts, ends and settings; rates and shares in them.
 
-use crate::cursor::{Cursor, MeasuredUnit, measured};
+use crate::cursor::{Cursor, MeasuredNumber, MeasuredUnit, measured, shared};
 use crate::lines::clause::{
     ALL, BEFORE_INTERRUPTS, CHANGES, INTERRUPTS, JOINTS, LISTINGS, NEGATES, NamedParts, OFF, ON,
     POLLS, RECEIVERS, RUNS, SENDERS, SWITCH_WORDS, SWITCHES, WITHOUT, agreed, is_in, parts,
@@ -13,7 +13,10 @@ pub fn figure(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
     // `pc07%` is a prompt.
     (!cursor.behind().is_ascii_alphabetic()).then_some(())?;
-    let figure = measured(cursor).filter(|it| it.unit != MeasuredUnit::Bytes)?;
+    // Times of a range are what a tool prints.
+    let is_result = |it: &MeasuredNumber| it.unit != MeasuredUnit::Seconds;
+    let figure = measured(cursor).or_else(|| shared(cursor).filter(is_result));
+    let figure = figure.filter(|it| it.unit != MeasuredUnit::Bytes)?;
     Some(Seen::Loose(figure.value, figure.unit))
 }
 

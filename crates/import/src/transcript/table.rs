@@ -75,9 +75,13 @@ pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Transcri
         } else {
             let head = before.map(|it| cells(it, 0)).unwrap_or_default();
             let is_barred = before.is_some_and(|it| it.contains(['|', '^']));
-            is_open = names_rates(&head, is_barred) && cells(line, 0).len() == head.len();
+            let columns = cells(line, 0).len();
+            // The names of rows may have no heading.
+            let unnamed = usize::from(!is_barred && columns == head.len() + 1);
+            is_open = names_rates(&head, is_barred) && columns == head.len() + unnamed;
             if is_open {
                 budget.take(1)?;
+                let head = [&vec![(0..0, ""); unnamed][..], &head].concat();
                 let table = TranscriptTable::below(&head, file, (number, from..at));
                 found.push(TranscriptTable { is_barred, ..table });
             }
