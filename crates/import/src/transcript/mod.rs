@@ -214,7 +214,14 @@ fn put_together(
     trials.iter_mut().for_each(|trial| correct(trial, map));
     let windows = runs::windows(&walked, &trials);
     let left = &mut imported.unplaced;
-    table::place(&mut trials, walked.loose, tables, &walked.hosts, left, budget)?;
+    table::place(
+        &mut trials,
+        walked.loose,
+        tables,
+        &walked.hosts,
+        left,
+        budget,
+    )?;
     let of_tables = trials.iter_mut().filter(|it| it.tool == "table");
     of_tables.for_each(|trial| correct(trial, map));
     trials.sort_by_key(|it| it.place);

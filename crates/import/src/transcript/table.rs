@@ -10,6 +10,7 @@ use nicpoll_model::{
 
 use crate::cursor;
 use crate::cursor::{Cursor, MeasuredUnit};
+use crate::lines::address;
 use crate::lines::clause;
 use crate::lines::layout;
 use crate::lines::{Budget, is_variable};
@@ -117,7 +118,10 @@ fn names_rates(cells: &[TextCell], is_barred: bool) -> bool {
 fn cells(line: &str, start: usize) -> Vec<TextCell<'_>> {
     let is_open = line.contains('|') && !line.trim_start().starts_with('|');
     let cells = match is_open {
-        true => line.trim().split('|').map(str::trim).collect(),
+        true => {
+            let row = line.trim().trim_end_matches('|');
+            row.split('|').map(str::trim).collect()
+        }
         false => layout::cells(line),
     };
     let range = |it: &str| {
@@ -306,7 +310,8 @@ fn said_of_all(cells: &[TextCell], hosts: &HostNames) -> Option<bool> {
     let said = |(_, text): &TextCell| {
         let (words, clauses) = clause::words_of(beginning(text));
         let parts = clause::parts(&words);
-        let is_of_one = parts.sender != parts.receiver || !hosts.named_in(&words).is_empty();
+        let is_host = |it: &str| hosts.has(it) || address::is_name(it) && !clause::is_common(it);
+        let is_of_one = parts.sender != parts.receiver || words.split(' ').any(is_host);
         clause::agreed(&clauses).map(|it| (it, is_of_one))
     };
     let mut said = cells.iter().filter_map(said);
