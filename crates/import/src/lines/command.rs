@@ -419,6 +419,12 @@ fn is_file(name: &str) -> bool {
     name == THREADED || DEFERRAL.contains(&name)
 }
 
+/// Whether a setting is one by which Linux polls.
+pub fn turns_polling_on(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    LINUX_POLLING.contains(&last) || is_file(last)
+}
+
 /// What a command sets, as names and values; empty for one that only prints.
 pub fn set_by(command: &ToolCommand) -> Vec<(String, String)> {
     let words: Vec<&str> = command.words.iter().map(String::as_str).collect();

@@ -333,7 +333,8 @@ impl Sentence {
         let is_label = |it: &str| {
             it.bytes().all(|it| it.is_ascii_digit()) || is_run && it.len() == 1 && it != "a"
         };
-        let number = rest.next().filter(|it| is_label(it))?;
+        let is_set = |it: &str| it.len() == 1 && self.has("settings setting");
+        let number = rest.next().filter(|it| is_label(it) || is_set(it))?;
         // `as 3.2`
         let is_part = rest
             .next()
@@ -386,6 +387,14 @@ impl Sentence {
             || self.has_any("mine at|mine for|mine from|worth mine|here is mine|mine are")
     }
 
+    /// Whether it says of which traffic something is as before: `UDP as in A`, `direction as in 2`.
+    fn is_of_traffic(&self) -> bool {
+        const TRAFFIC: &str = "udp tcp direction traffic load packets datagrams datagram";
+        let words: Vec<&str> = self.words.split_whitespace().collect();
+        let mut like = words.windows(2).filter(|it| is_in(it[1], "as like"));
+        like.any(|it| is_in(it[0], TRAFFIC))
+    }
+
     /// Whether settings may be others from here on; `are_alike` if those of all hosts are.
     pub fn moves(&self, are_alike: bool) -> bool {
         const STOCK: &str = "stock default defaults baseline standard vanilla";
@@ -395,7 +404,9 @@ impl Sentence {
         let mut words = words.skip_while(|it| !is_in(it, "as like"));
         let is_numbered = words.nth(1).is_some_and(|it| is_in(it, NUMBERS));
         let is_drawn = self.has("drawing picture diagram sketch figure");
+        // `UDP as in A` is of traffic.
         let is_like = is_numbered || self.has_any("same as in|like in|as in") && !is_drawn;
+        let is_like = is_like && !self.is_of_traffic();
         is_like
             || self.has_any(MOVES)
             || !are_alike
@@ -413,7 +424,7 @@ impl Sentence {
             let last = words.last().copied().unwrap_or("");
             let sets = words.iter().any(|it| is_in(it, SWITCHES));
             is_in(last, "on off") && words.len() <= 4
-                || is_in(last, "0 1") && words.len() <= 2
+                || is_in(last, "0 1") && words.len() == 2
                 || is_in(last, "on off 0 1") && sets && words.len() <= 8
         })
     }
@@ -426,8 +437,9 @@ impl Sentence {
             let word = before.find(|it| it.bytes().any(|it| !it.is_ascii_digit()));
             word.is_some_and(|it| is_in(it, LISTINGS) || is_in(it, RUNS))
         };
-        let is_valued =
-            |it: &String| (it.ends_with(" 0 ") || it.ends_with(" 1 ")) && !is_of_listing(it);
+        let is_valued = |it: &String| {
+            (it.ends_with(" 0 ") || it.ends_with(" 1 ")) && it.len() > 3 && !is_of_listing(it)
+        };
         self.has("off echo module modules preset knob flag threaded defer defers")
             || self.has("first") && self.has("did done took")
             || self.has_any("on at|on on|as well")

@@ -15,7 +15,7 @@ use crate::transcript::found::{HostNames, SwitchScope};
 
 /// Phrases with which a sentence says that all is as before.
 const UNCHANGED: &str = "same polling setting|same polling settings|nothing changed|nothing else changed|nothing is changed|nothing was changed|same settings|polling as before|\
-    touch any setting|no setting changed|left the sysctls alone|settings unchanged|settings as before|everything else unchanged|polling as is|polling as it is|polling as it was|polling stays as";
+    touch any setting|no setting changed|no other knob|no other setting|same conditions|same state|left the sysctls alone|settings unchanged|settings as before|everything else unchanged|polling as is|polling as it is|polling as it was|polling stays as";
 /// Phrases of a sentence that turns polling off wherever it is on.
 const ALL_OFF: &str = "everything off|everything is off|everything was off|everything back to 0|everything back to zero|\
     everything back to default|everything back to the defaults|everything back to stock|everything back to as|everything back to interrupts|all of it off";
@@ -235,14 +235,18 @@ impl<'s> Reading<'s> {
         let has = |words: [&str; 3]| words.iter().any(|it| clause.contains(it));
         let begins = |words: [&str; 3]| words.iter().any(|it| clause.starts_with(it));
         let is_added = was_near && clause.starts_with(" and ") && size <= ADDED_MAX;
-        let is_bare = self.claims.is_empty() && self.bare.len() == 1;
+        let mut bare = self.bare.iter();
+        let first = bare.next();
+        let is_bare = self.claims.is_empty() && first.is_some() && bare.all(|it| Some(it) == first);
         let polls = match () {
             // `and on egret`
             () if is_added && !has([" from ", " to ", " with "]) => {
                 self.claims.last().map(|it| it.1)
             }
             // `polling on (on oak, as always)`
-            () if size == 2 && is_bare && begins([" on ", " at ", " in "]) => self.bare.pop(),
+            () if size == 2 && is_bare && begins([" on ", " at ", " in "]) => {
+                self.bare.drain(..).next_back()
+            }
             () => None,
         };
         if let Some(polls) = polls {
@@ -446,8 +450,12 @@ impl<'a> Reader<'a> {
 
     /// Whether a sentence says that a host stays as it is.
     fn is_kept(&self, sentence: &Sentence, scope: &SwitchScope) -> bool {
+        let is_end = matches!(scope, SwitchScope::End(_));
         let mut kept = sentence.clauses.iter().filter(|it| is_left_alone(it));
-        kept.any(|it| self.scopes(it, "").0.contains(scope))
+        kept.any(|it| {
+            let named = self.scopes(it, "").0;
+            named.contains(scope) || is_end && !named.is_empty()
+        })
     }
 
     /// Adds what a sentence says of hosts that are as they came.

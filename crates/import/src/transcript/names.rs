@@ -705,6 +705,10 @@ fn direction(
             let to = to.or_else(|| other(&one).filter(|_| is_from))?;
             return Some([Some(one), Some(to)]);
         }
+        // `Towards oak:`
+        if at == 1 && is_in(words[0], "towards toward") {
+            return Some([other(&one), Some(one)]);
+        }
         let part = if is_in(next, "that who which") {
             words.get(at + 2).copied().unwrap_or("")
         } else if is_in(next, "is as was runs becomes makes") {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use nicpoll_model::{ImportedBasis, ImportedFile, ImportedTrial, Side, SourcePlace};
 use thiserror::Error;
 
+use crate::lines::command;
 use crate::transcript::found::{Authors, HostNames, PollingSwitch, SwitchScope, ToolSetting};
 use crate::transcript::told::SingleSwitch;
 
@@ -187,7 +188,7 @@ impl<'a> HostSettings<'a> {
     /// The setting of a trial at a place: how its ends receive, and what else was set.
     pub fn of_trial(&self, ends: TrialEnds, place: &SourcePlace) -> StatedSetting {
         let (mut name, mut basis, mut said) = self.receiving(ends, place);
-        for (words, of, at) in self.other_knobs(ends, place) {
+        for (words, of, at) in self.other_knobs(ends, place, &name) {
             name += &format!("+{words}");
             if basis == ImportedBasis::Said {
                 basis = of;
@@ -198,11 +199,13 @@ impl<'a> HostSettings<'a> {
     }
 
     /// Settings other than polling in effect at a place, on either end or on a third host. A variable's value
-    /// before the first command that sets it is known if that command prints it.
+    /// before the first command that sets it is known if that command prints it. What turns polling on is not in effect
+    /// at an end that uses interrupts.
     fn other_knobs(
         &self,
         ends: TrialEnds,
         place: &SourcePlace,
+        setting: &str,
     ) -> Vec<(String, ImportedBasis, SourcePlace)> {
         let of = |((host, name), all): (&(Option<&str>, &str), &Vec<&'a ToolSetting>)| {
             let after = all.partition_point(|it| it.place < *place);
@@ -216,6 +219,13 @@ impl<'a> HostSettings<'a> {
                 }
             };
             let end = ends.iter().position(|end| host.is_some() && end == host);
+            let is_off = match setting {
+                "interrupt" => true,
+                "polling-sender-only" => end == Some(1),
+                "polling-receiver-only" => end == Some(0),
+                _ => false,
+            };
+            (!is_off || !command::turns_polling_on(name)).then_some(())?;
             let whose = match (end, host) {
                 (Some(0), _) => String::from("sender-"),
                 (Some(_), _) => String::from("receiver-"),

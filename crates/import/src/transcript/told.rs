@@ -180,7 +180,8 @@ impl Cases {
                     .and_then(|it| reader.read(&it, true, false))
                     .unwrap_or_default(),
             };
-            if !claims.is_empty() && !case.is_empty() && self.all.len() < Self::MAX {
+            let is_case = !case.is_empty() && !reader.is_host(&case);
+            if !claims.is_empty() && is_case && self.all.len() < Self::MAX {
                 match self.all.iter_mut().find(|it| it.0 == case) {
                     Some(known) if known.1.len() < Self::MAX => known.1.extend(claims),
                     Some(_) => {}

@@ -220,10 +220,13 @@ impl<'a> Walk<'a> {
         // `ifconfig em0 polling` on both
         let rest = self.plain.bytes[start..].iter().take(PROMPTED_MAX);
         let rest = rest.take_while(|it| **it != b'\n');
+        // `2. ifconfig em0 polling; ifconfig em1 polling, on oak`
+        let line = String::from_utf8(rest.clone().copied().collect());
+        let is_joined = line.is_ok_and(|it| it.contains("; ifconfig ") && it.contains(" on "));
         let mark = before.last().filter(|it| b"`\"".contains(it));
         let mut after = rest.skip_while(|it| Some(*it) != mark);
         let is_followed = mark.is_some() && after.any(u8::is_ascii_alphabetic);
-        !command.is_prompted && (is_within || goes_on || is_followed)
+        !command.is_prompted && (is_within || goes_on || is_joined || is_followed)
     }
 
     /// Reads the sentences between the last finding and `end`.
