@@ -37,7 +37,7 @@ pub enum SentenceKind {
 pub const HEADING_MAX: usize = 80;
 /// Marks with which a conclusion begins, and words.
 pub const CONCLUSIONS: &str = "=> ==> -> --> ^ <-";
-const BACKWARD: &str = "which is|which was|was|that is|that was|that s|those were|this top is|this top was|this was|these were|first one|the last is|the last one is|\
+const BACKWARD: &str = "which is|which was|was|that is|that was|that s|those were|that top is|that top was|this top is|this top was|this was|these were|first one|the last is|the last one is|\
     first is|the first is|the first one is|the above|above";
 /// Phrases of a writer who does not know, either.
 pub const DOUBTS: &str = "no idea|not sure|do not know|don t know|forgot which|forgot what|forgot whether|unknown|\
@@ -59,7 +59,7 @@ pub const ELSEWHERE: &str = "from the try before|from the run before|from anothe
     not from this|did not keep|before we started|before i started|before the first|before the test|before the run|\
     before it started|no traffic|nothing to do|doing nothing|does nothing|at rest|sleeping|nothing running|is idle|\
     without load|without traffic|everything was over|everything was finished|link quiet|nothing is going on|nothing going on|idle again|pulled the cable|cable out|no test running|nothing on the wire|cable pulled|cable unplugged|nobody sending|nobody sends|no test is running|not during|between the|of yesterday|yesterday s|without any traffic|nothing on the cable|nobody talking|nothing on any|not with iperf|in production|ignore that one|\
-    minutes later|hours later|all quiet|in the night|at night";
+    minutes later|hours later|all quiet|in the night|at night|this morning|last night|network quiet|network is quiet|no ttcp|no iperf|no netblast|nobody on";
 /// Phrases with which a writer takes back what is said before.
 pub const RETRACTS: &str = "sorry|my mistake|by mistake|by error|oops|mistyped|wrong window|wrong box|wrong host|wrong machine|\
     wrong interface|wrong card|wrong xterm|wrong terminal|wrong port|wrong console|wrong shell|correction|turned out|fell back|was not on|were not on|had no effect|did not take|\
@@ -211,17 +211,21 @@ impl Sentence {
 
     /// Whether it begins with the number of a test: `3) oak back to 0`.
     pub fn is_numbered(&self) -> bool {
+        // `i` may be the writer.
+        const ROMAN: &str = "ii iii iv v vi vii viii ix x";
         let first = self.words.split_whitespace().next().unwrap_or("");
-        first.len() == 1 && first.bytes().all(|it| it.is_ascii_digit())
+        let is_digit = first.len() == 1 && first.bytes().all(|it| it.is_ascii_digit());
+        is_digit || is_in(first, ROMAN)
     }
 
     /// The same without that number.
     pub fn without_number(&self) -> Self {
         let mut bare = self.clone();
+        let size = self.words.split_whitespace().next().map_or(0, str::len) + 1;
         let words = [&mut bare.words]
             .into_iter()
             .chain(bare.clauses.first_mut());
-        words.for_each(|it| drop(it.drain(..2)));
+        words.for_each(|it| drop(it.drain(..size.min(it.len()))));
         bare
     }
 

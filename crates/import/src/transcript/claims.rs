@@ -83,6 +83,7 @@ fn is_left_alone(clause: &str) -> bool {
         " was not changed ",
         " as it was ",
         " as before ",
+        " as i said ",
         " as they were ",
         " unchanged ",
         " untouched ",

@@ -184,6 +184,11 @@ impl Context<'_> {
         for end in TIMED_BY.split('|') {
             said = said.replace(end, " ");
         }
+        // `That top is from while oak was sending` tells when, too.
+        let is_conclusion = sentence.kind == SentenceKind::Conclusion;
+        let is_when = |at: &usize| is_conclusion && said[..*at].trim_end().ends_with(" from");
+        let until = said.find(" while ").filter(is_when);
+        said.truncate(until.map_or(said.len(), |at| at + 1));
         let named = self.hosts.meant_in(&said);
         let parts = clause::parts(&said);
         // "client" may be a host's name, too.
