@@ -153,10 +153,17 @@ pub fn standing(statements: &[Statement], hosts: &HostNames) -> Vec<(SourcePlace
     const ALL: &str = "unless|otherwise|if no|if nothing|in all|everywhere|always";
     let is_of_all = |it: &&Statement| it.sentence.lasts_always() || it.sentence.has_any(ALL);
     let of_all = statements.iter().filter(is_of_all);
-    of_all
-        .filter_map(|it| of_screens(it, hosts))
-        .map(|(host, at)| (at, host))
-        .collect()
+    // `(that's oak, as are all below)`
+    let is_of_later = |it: &Statement| {
+        it.sentence.kind == SentenceKind::Conclusion && it.sentence.has_any("all below|all that follow")
+    };
+    let of = |it: &Statement| {
+        let named = hosts.named_in(&it.sentence.words);
+        let later = named.first().filter(|_| is_of_later(it) && named.len() == 1);
+        let later = later.map(|host| (String::from(*host), it.place));
+        of_screens(it, hosts).or(later)
+    };
+    of_all.filter_map(of).map(|(host, at)| (at, host)).collect()
 }
 
 /// The host that a sentence names for screens, and its place.
@@ -250,6 +257,23 @@ impl Context<'_> {
             let is_of_next = it.sentence.introduces || it.sentence.kind == SentenceKind::Heading;
             it.after == Some(*place) && !is_of_next
         })
+    }
+
+    /// The host that a sentence tells of this screen and the one before or behind it: `both tops are of oak`.
+    fn of_both(&self, place: &SourcePlace) -> Option<(Shown, Reason)> {
+        const BOTH: &str = "both tops|both screens|both top|both vmstats|these tops|the tops|all tops|tops are";
+        const WITHIN: usize = 8;
+        self.rows.binary_search(place).ok()?;
+        let next = self.screens.partition_point(|it| it <= place);
+        let until = self.screens.get(next + 1);
+        let after = self.statements.partition_point(|it| it.place < *place);
+        let near = self.statements[after..].iter().take(WITHIN);
+        let mut near = near.take_while(|it| until.is_none_or(|until| it.place < *until));
+        let said = near.find(|it| it.sentence.has_any(BOTH))?;
+        let is_one = self.authors.is_one(&said.place, place) && !said.sentence.asks;
+        let shown = self.about(&said.sentence).filter(|_| is_one)?;
+        let text = "the text behind it names the host of both screens";
+        Some((shown, reason(SENTENCE, text, said.place)))
     }
 
     /// The conclusion right after a screen.
@@ -362,6 +386,7 @@ impl Context<'_> {
             let text = "the remark behind it names the host";
             found.push((shown, reason(SENTENCE + 1, text, statement.place)));
         }
+        found.extend(self.of_both(place));
         found.extend(self.standing_host(place));
         found.extend(self.announced(place));
         let text = "the text lists the hosts of these screens";

@@ -563,16 +563,17 @@ fn by_repetition(
             let ends = [&it.sender, &it.receiver];
             (0..2).all(|at| own[at].is_none() || own[at] == *ends[at])
         };
-        // One of two that ran at once, the first if it is of another test.
-        let near = &before[at.saturating_sub(2)..];
-        let is_both = near.iter().all(|it| it.test == near[0].test) && near[0].test != trial.test;
-        let first = near.first().filter(|it| is_both && fits(it));
-        let Some(last) = first.or(near.iter().rev().find(fits)) else {
+        // One of two of its author that ran at once, the first if it is of another test.
+        let near = before.iter().rev().take(LEARNT_MAX);
+        let near = near.filter(|it| authors.is_one(&it.place, &trial.place));
+        let near: Vec<&ImportedTrial> = near.take(2).collect();
+        let is_both = near.iter().all(|it| it.test == near[0].test && it.test != trial.test);
+        let first = near.last().copied().filter(|it| is_both && fits(it));
+        let Some(last) = first.or(near.into_iter().find(|it| fits(it))) else {
             continue;
         };
         let ends = [&last.sender, &last.receiver];
-        let is_known = ends.iter().all(|it| it.is_some());
-        if !is_known || !authors.is_one(&last.place, &trial.place) {
+        if ends.iter().any(|it| it.is_none()) {
             continue;
         }
         let from = statements.partition_point(|it| it.place < last.place);
@@ -592,7 +593,9 @@ fn by_repetition(
             let is_turned = sentence.may_turn() && !turns_settings(sentence, hosts);
             is_other || is_of_other || is_turned
         };
-        let mut lead = statements[from..until].iter().rev().take(LEAD);
+        let own = statements[from..until].iter().rev();
+        let own = own.filter(|it| authors.is_one(&it.place, &trial.place));
+        let mut lead = own.take(LEAD);
         // `and -R again:`
         let is_reversed = reversed.contains(&last.place.start_byte);
         if is_reversed && !lead.clone().any(|it| it.sentence.has("r same")) {
