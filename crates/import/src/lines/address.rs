@@ -98,7 +98,7 @@ pub fn is_numbered(word: &str) -> bool {
 }
 
 /// Whether a word is an address, perhaps with the length of its prefix.
-fn is_address(word: &str) -> bool {
+pub fn is_address(word: &str) -> bool {
     let address = word.split_once('/').map_or(word, |it| it.0);
     address.parse::<IpAddr>().is_ok()
 }

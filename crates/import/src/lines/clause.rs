@@ -413,7 +413,7 @@ pub fn value_set(clause: &str) -> Option<u32> {
 /// does not`. `None` if another word is in it. Hosts are `@`.
 pub fn state_alone(clause: &str) -> Option<bool> {
     const PLAIN: &str = "and but now then so here test run case setup config has have had it its is are was were stays stay \
-        stayed remains keeps kept left set value values knob knobs sysctl sysctls at to of in the two a both still again back also too as well does do did t only";
+        stayed remains keeps kept left set value values knob knobs sysctl sysctls at to of in the them two a both still again back also too as well does do did t only";
     const STATES: &str = "on yes with enabled enable active 1";
     const NOT: &str =
         "off no none nothing without not doesn don isn wasn disabled disable inactive never 0";

@@ -519,7 +519,7 @@ impl Sentence {
     /// Whether it says what `on` or `off` stands for.
     pub fn defines_states(&self) -> bool {
         let words: Vec<&str> = self.words.split_whitespace().collect();
-        let means = words.iter().position(|it| *it == "means");
+        let means = words.iter().position(|it| is_in(it, "means mean"));
         let before = means.map(|at| &words[at.saturating_sub(4)..at]);
         before.is_some_and(|it| it.iter().any(|it| is_in(it, "on off")))
     }

@@ -775,9 +775,10 @@ impl<'a> Reader<'a> {
         let is_topic = reading.is_topic || sentence.names_polling();
         let is_of_hosts = !scopes.is_empty() && (is_bare || is_topic || is_it);
         let state = state_alone(&bare);
-        // `One stream, on:`, where the text says what `on` means
-        if self.tells_states && is_label && scopes.is_empty() && clause == " on " {
-            return Some(true);
+        // `One stream, on:`, `5. On, on.`, where the text says what `on` means
+        let is_run = is_label || reading.leads && sentence.clauses.iter().all(|it| it == clause);
+        if self.tells_states && is_run && scopes.is_empty() && is_in(clause.trim(), "on off") {
+            return Some(clause == " on ");
         }
         // `TSO: oak off`
         let is_other = is_label && !scopes.is_empty() && !is_of_hosts && state.is_some();

@@ -155,11 +155,14 @@ pub fn standing(statements: &[Statement], hosts: &HostNames) -> Vec<(SourcePlace
     let of_all = statements.iter().filter(is_of_all);
     // `(that's oak, as are all below)`
     let is_of_later = |it: &Statement| {
-        it.sentence.kind == SentenceKind::Conclusion && it.sentence.has_any("all below|all that follow")
+        it.sentence.kind == SentenceKind::Conclusion
+            && it.sentence.has_any("all below|all that follow")
     };
     let of = |it: &Statement| {
         let named = hosts.named_in(&it.sentence.words);
-        let later = named.first().filter(|_| is_of_later(it) && named.len() == 1);
+        let later = named
+            .first()
+            .filter(|_| is_of_later(it) && named.len() == 1);
         let later = later.map(|host| (String::from(*host), it.place));
         of_screens(it, hosts).or(later)
     };
@@ -261,7 +264,8 @@ impl Context<'_> {
 
     /// The host that a sentence tells of this screen and the one before or behind it: `both tops are of oak`.
     fn of_both(&self, place: &SourcePlace) -> Option<(Shown, Reason)> {
-        const BOTH: &str = "both tops|both screens|both top|both vmstats|these tops|the tops|all tops|tops are";
+        const BOTH: &str =
+            "both tops|both screens|both top|both vmstats|these tops|the tops|all tops|tops are";
         const WITHIN: usize = 8;
         self.rows.binary_search(place).ok()?;
         let next = self.screens.partition_point(|it| it <= place);

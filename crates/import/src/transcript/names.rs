@@ -567,7 +567,9 @@ fn by_repetition(
         let near = before.iter().rev().take(LEARNT_MAX);
         let near = near.filter(|it| authors.is_one(&it.place, &trial.place));
         let near: Vec<&ImportedTrial> = near.take(2).collect();
-        let is_both = near.iter().all(|it| it.test == near[0].test && it.test != trial.test);
+        let is_both = near
+            .iter()
+            .all(|it| it.test == near[0].test && it.test != trial.test);
         let first = near.last().copied().filter(|it| is_both && fits(it));
         let Some(last) = first.or(near.into_iter().find(|it| fits(it))) else {
             continue;

@@ -83,6 +83,9 @@ pub struct Walk<'a> {
     looks: bool,
     /// Whether it cannot have printed the lines of a test.
     tests_nothing: bool,
+    /// The heading of the table at hand, and the line of its last row.
+    table_head: Vec<String>,
+    table_line: u32,
     /// Whether captions stand under what they name.
     captions_below: Option<bool>,
     /// Words next to addresses, and whether the text has each twice.
@@ -127,6 +130,8 @@ impl<'a> Walk<'a> {
             uptime: None,
             looks: false,
             tests_nothing: false,
+            table_head: Vec::new(),
+            table_line: 0,
             captions_below: None,
             used: HashMap::new(),
             placed: HashMap::new(),
@@ -266,6 +271,7 @@ impl<'a> Walk<'a> {
             };
             if mark == SentenceMark::Row {
                 sentence.cells = layout::cells(of).into_iter().map(String::from).collect();
+                self.columns(&sentence.cells, place.line);
             }
             let hosts = &self.out.hosts;
             self.words.read(of, &mut sentence, |it| hosts.knows(it));
@@ -407,6 +413,32 @@ impl<'a> Walk<'a> {
         let name = String::from(name);
         let place = self.place_of(&(at..at + line.len()));
         self.turn_to(name, place, true);
+    }
+
+    /// Takes the hosts in the heading of a table whose columns have addresses: `| address | 192.0.2.1 | 192.0.2.2 |`.
+    fn columns(&mut self, cells: &[String], line: u32) {
+        let is_address = |it: &String| address::is_address(it);
+        let above = std::mem::replace(&mut self.table_line, line);
+        // A ruled line may stand in between.
+        if above == 0 || line > above + 2 {
+            self.table_head = cells.to_vec();
+            return;
+        }
+        let is_whole = cells.len() == self.table_head.len();
+        let is_all = cells.len() > 2 && cells[1..].iter().all(is_address);
+        let columns = self.table_head.iter().zip(cells).skip(1);
+        for (name, address) in columns.filter(|_| is_whole && is_all) {
+            let is_word = name
+                .bytes()
+                .all(|it| it.is_ascii_alphanumeric() || it == b'-');
+            let is_name = is_word && address::is_name(name);
+            if is_name && !clause::is_common(&name.to_ascii_lowercase()) {
+                self.out.hosts.add(name);
+                let plain = address.split('/').next().unwrap_or_default();
+                let known = self.out.addresses.entry(String::from(plain));
+                known.or_insert_with(|| name.clone());
+            }
+        }
     }
 
     /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.
