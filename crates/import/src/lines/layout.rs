@@ -140,7 +140,7 @@ pub fn paired(text: &str) -> Vec<&str> {
     const SAYS: &str = "is are called named names have";
     const SENDS: &str = "sends sending blasts blasting transmits throws throwing pushes";
     const TO: &str = "to towards into at";
-    const NOT: &str = "nothing none something everything anything some softirq system user idle sy si us back from connected identical whatever found always any anywhere are \
+    const NOT: &str = "nothing none something everything anything some soft softirq sys system user idle sy si us back from connected identical whatever found always any anywhere are \
         board boards card cards crossover direct five six seven eight ten for half good in its joined just kernel known means \
         memory mid my no now old new performance programs spent switch them twins wait went where with without different small big cheap fast slow";
     let mut depth = 0;

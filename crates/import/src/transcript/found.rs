@@ -176,6 +176,14 @@ pub struct Found {
 }
 
 impl Found {
+    /// The hosts on whose terminals tests, screens and counters stand, by a prompt or a label.
+    pub fn terminals(&self) -> impl Iterator<Item = &String> {
+        let screens = self.cpu.iter().map(|it| &it.scene);
+        let scenes = screens.chain(&self.reading_scenes).map(|it| &it.host);
+        let tests = self.blocks.iter().map(|it| &it.host);
+        scenes.chain(tests).filter_map(|it| it.name.as_ref())
+    }
+
     /// Takes for commands and screens of no known host the one that alone has their interface, if it is an end of a test.
     pub fn take_interfaces(&mut self, trials: &[ImportedTrial]) {
         let ends = trials.iter().flat_map(|it| [&it.sender, &it.receiver]);
@@ -369,7 +377,11 @@ impl HostNames {
             let sits = words
                 .windows(4)
                 .filter(|it| it[..2] == ["between", "them"] && is_in(it[2], "is sits stands was"));
-            for word in does.map(|it| it[0]).chain(sits.map(|it| it[3])) {
+            // `oak: Atom, em0 towards elm, em1 towards ash, routes between the two`
+            let is_between = sentence.has_any("routes between|forwards between|bridges between");
+            let first = words.first().copied().filter(|_| is_between);
+            let named = does.map(|it| it[0]).chain(sits.map(|it| it[3]));
+            for word in named.chain(first) {
                 let named = self.named_in(&format!(" {word} "));
                 let named = named.first().map(|it| String::from(*it));
                 self.boxes.extend(named);

@@ -27,12 +27,14 @@ const GOAL_WITHIN: usize = 8;
 /// Names what ends of trials can be known by the text as a whole.
 pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &Found) {
     let (hosts, authors) = (&found.hosts, &found.authors);
+    let terminals: HashSet<&String> = found.terminals().collect();
     for trial in trials.iter_mut() {
         for end in [&mut trial.sender, &mut trial.receiver]
             .into_iter()
             .flatten()
         {
-            if let Some(own) = without_link(end).filter(|it| hosts.has(it)) {
+            let own = without_link(end, &terminals).filter(|it| hosts.has(it));
+            if let Some(own) = own {
                 *end = String::from(own);
             }
         }
@@ -262,12 +264,13 @@ fn by_server(
     }
 }
 
-/// The host of a name that it has on one of its links: `dipper-10g`.
-fn without_link(name: &str) -> Option<&str> {
+/// The host of a name that it has on one of its links, and on no terminal: `dipper-10g`, `edge2-x`.
+fn without_link<'n>(name: &'n str, terminals: &HashSet<&String>) -> Option<&'n str> {
     const LINKS: &str =
         "1g 10g 25g 40g 50g 100g 10ge 25ge 100ge 1ge ib lan data test eth0 eth1 ib0";
     let (own, link) = name.rsplit_once('-')?;
-    is_in(link, LINKS).then_some(own)
+    let has = |name: &str| terminals.iter().any(|it| *it == name);
+    (is_in(link, LINKS) || has(own) && !has(name)).then_some(own)
 }
 
 fn is_address(end: &str) -> bool {
@@ -600,7 +603,8 @@ fn by_repetition(
         let mut lead = own.take(LEAD);
         // `and -R again:`
         let is_reversed = reversed.contains(&last.place.start_byte);
-        if is_reversed && !lead.clone().any(|it| it.sentence.has("r same")) {
+        let is_again = |it: &Sentence| it.has("r") || it.has("same") && !it.has_any("as in|as for");
+        if is_reversed && !lead.clone().any(|it| is_again(&it.sentence)) {
             continue;
         }
         if !lead.any(parts) && !is_foreign(statements, trial) {
