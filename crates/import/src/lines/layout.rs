@@ -181,7 +181,7 @@ pub fn paired(text: &str) -> Vec<&str> {
         () if is(at, "from") && is(at + 2, TO) => both(at + 1, at + 3),
         () if is(at, "between") && is(at + 2, "and") => both(at + 1, at + 3),
         () if is(at, "on") && is(at + 2, "and") && is(at + 3, "on") => both(at + 1, at + 4),
-        () if is(at, GROUPS) => (at + 1..at + 4).find_map(|next| {
+        () if is(at, GROUPS) => (at + 1..at + 6).find_map(|next| {
             let is_told = ends(next - 1) || is(next - 1, SAYS);
             // `They are tundra, steppe and taiga`
             let listed = (next..words.len())

@@ -589,7 +589,10 @@ fn by_repetition(
             let is_of_settings = sentence.names_polling() || sentence.has("interrupts");
             let is_end =
                 |it: &&str| !is_of_settings || all_ends.len() > 2 && all_ends.contains(*it);
-            let mut named = hosts.named_in(&sentence.words).into_iter().filter(is_end);
+            // Nor does one on a box in between.
+            let is_box = |it: &&str| hosts.is_between(it) && !all_ends.contains(*it);
+            let named = hosts.named_in(&sentence.words).into_iter();
+            let mut named = named.filter(is_end).filter(|it| !is_box(it));
             let is_other = named.any(|it| !ends.iter().any(|end| end.as_deref() == Some(it)));
             // `So I repeated run 2`
             let is_head = sentence.kind == SentenceKind::Heading

@@ -866,7 +866,12 @@ impl<'a> Walk<'a> {
             let mut same = it.streams.iter().filter(|it| it.id == line.value.id);
             !same.any(|it| it.total().is_some())
         });
-        let is_sum = line.value.id.starts_with("SUM") && is_new;
+        // One stream has no sum.
+        let is_one = self.block.as_ref().is_some_and(|it| {
+            let is_parallel = it.command.as_ref().is_some_and(|it| it.has('P'));
+            it.streams.len() == 1 && !is_parallel
+        });
+        let is_sum = line.value.id.starts_with("SUM") && is_new && !is_one;
         if is_elsewhere || (is_parted && !is_sum || is_ttcp) && is_of_next {
             self.end_block();
         }
