@@ -185,6 +185,46 @@ pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<[String
     (pairs, three)
 }
 
+/// The hosts of a drawing in columns, by the addresses in one of the next lines: `oak   router   elm` above `192.0.2.1
+/// 192.0.2.2 / 198.51.100.1   198.51.100.2`; and whose they are, in the order of the columns.
+pub fn columns(line: &str, below: &[&str]) -> Vec<(String, String)> {
+    const COLUMNS_MAX: usize = 5;
+    let apart = |text: &str| -> Vec<String> {
+        let parts = text.split("  ").map(str::trim);
+        parts
+            .filter(|it| !it.is_empty())
+            .map(String::from)
+            .collect()
+    };
+    let is_word = |it: &String| {
+        let is_letter = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
+        it.bytes().all(is_letter) && is_name(it)
+    };
+    let names = apart(line);
+    if !(2..=COLUMNS_MAX).contains(&names.len()) || !names.iter().all(is_word) {
+        return Vec::new();
+    }
+    let is_separator = |it: char| it.is_whitespace() || "(),".contains(it);
+    let of = |part: &String| -> Vec<String> {
+        let words = part.split(is_separator);
+        words
+            .filter(|it| is_address(it))
+            .map(String::from)
+            .collect()
+    };
+    let rows = below.iter().map(|it| apart(it));
+    let mut rows = rows.filter(|it| it.len() == names.len());
+    let row = rows.find(|it| it.iter().all(|it| !of(it).is_empty()));
+    let columns = names.iter().zip(row.into_iter().flatten());
+    let pairs = columns.flat_map(|(name, part)| {
+        of(&part)
+            .into_iter()
+            .map(|it| (it, name.clone()))
+            .collect::<Vec<_>>()
+    });
+    pairs.collect()
+}
+
 /// The addresses in a text: `kestrel is 172.30.4.1 and merlin 172.30.4.2`, `fs = .5`.
 pub fn mentions(text: &str) -> Vec<AddressMention> {
     let mut found = Vec::new();

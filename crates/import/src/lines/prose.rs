@@ -153,6 +153,7 @@ impl Sentence {
         let is_screen = sentence.has_any(SCREENS)
             || sentence.has("threads processes") && sentence.has("sleeping")
             || is_in(sentence.words.trim(), MARKUP) && !introduces
+            || is_in(text, "Code: Quote:")
             || is_protocol;
         (!is_screen && !text.ends_with("wrote:")).then_some(sentence)
     }

@@ -298,14 +298,17 @@ impl<'a> Walk<'a> {
 
     /// Takes the authors of posts, and drawings; a terminal is of one author.
     fn authors(&mut self, text: &str, from: usize) {
+        const BELOW: usize = 4;
         let mut at = from;
-        let mut lines = text.split_inclusive('\n').peekable();
-        while let Some(line) = lines.next() {
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        for (index, line) in lines.iter().copied().enumerate() {
+            let below = &lines[index + 1..lines.len().min(index + BELOW)];
             let begins = at == 0 || self.plain.bytes[at - 1] == b'\n';
             if begins && !line.trim().is_empty() {
                 self.quotation(line, at);
             }
-            let (hosts, three) = address::drawing(line, lines.peek().unwrap_or(&""));
+            let (mut hosts, three) = address::drawing(line, below.first().unwrap_or(&""));
+            hosts.extend(address::columns(line, below));
             if let Some(three) = three {
                 self.out.hosts.call("router", &three[1]);
                 self.out.hosts.join(three);
