@@ -396,11 +396,29 @@ impl MeasuredNumber {
 
 /// Reads a number with a unit, and its precision.
 pub fn measured(cursor: &mut Cursor) -> Option<MeasuredNumber> {
+    measured_with(cursor, |cursor| {
+        read(cursor.gap()).or_else(|| counted(cursor))
+    })
+}
+
+/// Reads a number with a unit, or all of a text that is a number of this `unit`.
+pub fn measured_or(
+    cursor: &mut Cursor,
+    unit: impl Fn() -> Option<(MeasuredUnit, f64)>,
+) -> Option<MeasuredNumber> {
+    let whole = |cursor: &mut Cursor| unit().filter(|_| cursor.at == cursor.bytes.len());
+    measured(cursor).or_else(|| measured_with(cursor, whole))
+}
+
+fn measured_with(
+    cursor: &mut Cursor,
+    unit: impl Fn(&mut Cursor) -> Option<(MeasuredUnit, f64)>,
+) -> Option<MeasuredNumber> {
     cursor.attempt(|cursor| {
         let began = cursor.at;
         let number = cursor.number()?;
         let printed = &cursor.bytes[began..cursor.at];
-        let (unit, one) = read(cursor.gap()).or_else(|| counted(cursor))?;
+        let (unit, one) = unit(cursor)?;
         Some(MeasuredNumber {
             value: times(number, printed, one),
             unit,

@@ -41,7 +41,7 @@ use crate::transcript::attach::Near;
 use crate::transcript::evidence::Context;
 use crate::transcript::found::{Found, Scene, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
-use crate::transcript::setting::{HostSettings, Map};
+use crate::transcript::setting::{HostSettings, Map, NOT_SAID};
 use crate::transcript::table::TranscriptTable;
 use crate::transcript::walk::Walk;
 
@@ -202,13 +202,19 @@ fn put_together(
     names::complete(&mut trials, &statements, &walked);
     walked.take_interfaces(&trials);
     walked.hosts.take_box(&trials);
-    let (switches, single) = told::told(&walked, &statements, &trials);
+    let (switches, mut single, tabled) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();
     let is_drawn = walked.hosts.boxes().next().is_some();
     let is_routed = is_drawn || statements.iter().any(|it| has_between(&it.sentence.words));
     let of = (&walked.authors, &walked.hosts, is_routed);
+    let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, of);
+    trials.iter_mut().for_each(|trial| state(trial, &settings));
+    // Of a test whose setting is not said otherwise, the row with its rate in a table of results may say it.
+    let is_open = |it: &&ImportedTrial| it.setting.starts_with(NOT_SAID);
+    let open: BTreeSet<SourcePlace> = trials.iter().filter(is_open).map(|it| it.place).collect();
+    single.extend(tabled.into_iter().filter(|it| open.contains(&it.0)));
     let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, of);
     trials.iter_mut().for_each(|trial| state(trial, &settings));
     trials.iter_mut().for_each(|trial| correct(trial, map));

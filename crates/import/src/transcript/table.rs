@@ -9,7 +9,7 @@ use nicpoll_model::{
 };
 
 use crate::cursor;
-use crate::cursor::{Cursor, MeasuredUnit};
+use crate::cursor::{Cursor, MeasuredNumber, MeasuredUnit};
 use crate::lines::address;
 use crate::lines::clause;
 use crate::lines::layout;
@@ -79,7 +79,8 @@ pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Transcri
             let columns = cells(line, 0).len();
             // The names of rows may have no heading.
             let unnamed = usize::from(!is_barred && columns == head.len() + 1);
-            is_open = names_rates(&head, is_barred) && columns == head.len() + unnamed;
+            let texts: Vec<&str> = head.iter().map(|it| it.1).collect();
+            is_open = names_rates(&texts, is_barred) && columns == head.len() + unnamed;
             if is_open {
                 budget.take(1)?;
                 let head = [&vec![(0..0, ""); unnamed][..], &head].concat();
@@ -102,14 +103,14 @@ fn is_rule(line: &str) -> bool {
 
 /// Whether cells are the heading of results: one names a rate or shares, and none begins with a number. Without bars, all
 /// units are of results, unlike those of `vmstat` and `netstat`.
-fn names_rates(cells: &[TextCell], is_barred: bool) -> bool {
+pub fn names_rates(cells: &[&str], is_barred: bool) -> bool {
     // `%usr` is of mpstat.
     let is_tool = |it: &str| it.starts_with('%') && it.len() > 1;
     let is_head = |it: &str| !it.starts_with(|it: char| it.is_ascii_digit()) && !is_tool(it);
-    let units = || cells.iter().filter_map(|it| unit_of(it.1));
+    let units = || cells.iter().filter_map(|it| unit_of(it));
     let is_result = |it: MeasuredUnit| is_rate(it) || it == MeasuredUnit::Percent;
     cells.len() > 1
-        && cells.iter().all(|it| is_head(it.1))
+        && cells.iter().all(|it| is_head(it))
         && units().any(|it| is_result(it.0))
         && (is_barred || units().all(|it| is_result(it.0)))
 }
@@ -387,15 +388,11 @@ fn figure(
 ) -> Option<(ImportedFigure, MeasuredUnit)> {
     let plain = Plain::of(beginning(text));
     let mut cursor = Cursor::new(&plain.bytes, 0);
-    let (value, unit) = match cursor::measured(&mut cursor) {
-        Some(found) if is_rate(found.unit) => (found.value, found.unit),
-        Some(_) => return None,
-        None => {
-            let number = cursor.number().filter(|_| cursor.at == plain.bytes.len())?;
-            let (unit, one) = unit()?;
-            (number * one, unit)
-        }
-    };
+    let found = cursor::measured_or(&mut cursor, unit)?;
+    let (value, unit) = (found.value, found.unit);
+    // Others with a unit of their own are read as prose is.
+    let is_bare = text.ends_with(|it: char| it.is_ascii_digit());
+    (is_rate(unit) || is_bare).then_some(())?;
     let name = match unit {
         MeasuredUnit::PacketsPerSecond => "packets_per_second",
         _ => "bits_per_second",
@@ -415,6 +412,13 @@ fn figure(
         since: None,
     };
     Some((figure, unit))
+}
+
+/// The rate in a cell below a heading.
+pub fn rate(cell: &str, heading: &str) -> Option<MeasuredNumber> {
+    let plain = Plain::of(beginning(cell));
+    let mut cursor = Cursor::new(&plain.bytes, 0);
+    cursor::measured_or(&mut cursor, || unit_of(heading)).filter(|it| is_rate(it.unit))
 }
 
 /// The unit in a heading: `UDP (Mbit/s)`.

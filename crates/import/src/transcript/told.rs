@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 
+use crate::cursor::MeasuredNumber;
 use crate::lines::clause::{self, ClauseMode, is_in};
 use crate::lines::command::LINUX_POLLING;
 use crate::lines::prose::{RETRACTS, Sentence, SentenceKind, SentenceMark};
@@ -15,6 +16,7 @@ use crate::transcript::claims::{self, Claim, Reader, is_torn};
 use crate::transcript::found::{
     self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope, ToolSetting,
 };
+use crate::transcript::table;
 
 /// The first headings of a text are its title.
 const TITLE_LINES: usize = 3;
@@ -35,12 +37,12 @@ const NUMBER_MAX: usize = 64;
 /// A switch of one trial alone, with the trial's place.
 pub type SingleSwitch = (SourcePlace, PollingSwitch);
 
-/// What sentences tell from their place on, and what they tell of single trials.
+/// What sentences tell from their place on, what they tell of single trials, and what rows of results tell of theirs.
 pub fn told(
     found: &Found,
     statements: &[Statement],
     trials: &[ImportedTrial],
-) -> (Vec<PollingSwitch>, Vec<SingleSwitch>) {
+) -> (Vec<PollingSwitch>, Vec<SingleSwitch>, Vec<SingleSwitch>) {
     // What a command says that sets a variable is no screen.
     let readings = found.readings.iter().filter(|it| !is_variable(&it.name));
     let screens = found.cpu.iter().map(|it| it.states.place);
@@ -94,7 +96,8 @@ pub fn told(
     let said = said.chain([0, 1].into_iter().filter(|_| is_file));
     let knows = (knows_polling, set.chain(said).collect());
     teller.tell(&reader.turn(turned.map(|it| it.scope.clone()), knows));
-    (teller.found, teller.single)
+    let tabled = teller.of_results();
+    (teller.found, teller.single, tabled)
 }
 
 /// Whether a cell may be the name of a host.
@@ -105,11 +108,16 @@ fn is_like_host(cell: &str) -> bool {
     address::is_name(cell) && !clause::is_common(cell) && !is_in(&small, MEASURES)
 }
 
+/// A rate in a row of results, and what is said of its test.
+type RatedRow = (SourcePlace, MeasuredNumber, Vec<Claim>);
+
 /// The cases that tables give names, and what each says of hosts or ends: `B | polling | interrupts`.
 #[derive(Default)]
 struct Cases {
     head: Vec<String>,
     all: Vec<(String, Vec<Claim>)>,
+    /// The rates of each row of results, and what the row says.
+    results: Vec<RatedRow>,
 }
 
 impl Cases {
@@ -117,12 +125,13 @@ impl Cases {
     const MAX: usize = 64;
 
     /// Reads a row: of cases in columns of hosts, or of a host in columns of cases.
-    fn row(&mut self, cells: &[String], reader: &mut Reader) {
+    fn row(&mut self, cells: &[String], place: SourcePlace, reader: &mut Reader) {
         const KEYS: &str = "run test case no nr experiment setting configuration phase round";
         let text = |cell: &str| Sentence::of(cell, SentenceMark::Row, false);
         let is_head =
             |it: &String| is_in(it.trim_end_matches('.').to_ascii_lowercase().as_str(), KEYS);
-        if cells.first().is_some_and(is_head) {
+        let texts: Vec<&str> = cells.iter().map(String::as_str).collect();
+        if cells.first().is_some_and(is_head) || table::names_rates(&texts, true) {
             self.head = cells.to_vec();
             return;
         }
@@ -134,10 +143,12 @@ impl Cases {
             })
             .collect();
         let names_hosts = |at: usize| self.is_topic(at) && !reader.only(&cells[at]).is_empty();
-        let is_case = cells.len() == 2 && cells[0].len() == 1 || (1..cells.len()).any(names_hosts);
+        let is_case = cells.len() == 2 && cells[0].len() == 1 || (0..cells.len()).any(names_hosts);
         if said.iter().all(Option::is_none) && !is_case {
+            self.result(cells, place, &[]);
             let is_word = |it: &String| it.contains(|it: char| it.is_ascii_alphabetic());
-            if cells.iter().any(is_word) {
+            let is_number = |it: &String| it.starts_with(|it: char| it.is_ascii_digit());
+            if cells.iter().any(is_word) && !cells[1..].iter().any(is_number) {
                 self.head = cells.to_vec();
             }
             return;
@@ -152,6 +163,12 @@ impl Cases {
             scope(reader, head).or(like.map(SwitchScope::Host))
         };
         let of_row = scope(reader, cells.first()).filter(|_| said[0].is_none());
+        let mut of_results = match self.is_topic(0) {
+            true => reader.only(&cells[0]),
+            false => text(&cells[0])
+                .and_then(|it| reader.read(&it, true, false))
+                .unwrap_or_default(),
+        };
         for (at, said) in said.iter().enumerate().skip(1) {
             let (case, scope) = match (&of_row, column(reader, self.head.get(at))) {
                 (_, Some(scope)) => (&cells[0], Some(scope)),
@@ -180,6 +197,9 @@ impl Cases {
                     .and_then(|it| reader.read(&it, true, false))
                     .unwrap_or_default(),
             };
+            if of_row.is_none() {
+                of_results.extend_from_slice(&claims);
+            }
             let is_case = !case.is_empty() && !reader.is_host(&case);
             if !claims.is_empty() && is_case && self.all.len() < Self::MAX {
                 match self.all.iter_mut().find(|it| it.0 == case) {
@@ -189,6 +209,40 @@ impl Cases {
                 }
             }
         }
+        self.result(cells, place, &of_results);
+    }
+
+    /// Takes the rates of a row, with what it or the heading of their column says of their tests.
+    fn result(&mut self, cells: &[String], place: SourcePlace, claims: &[Claim]) {
+        let heads = self.head.iter().map(String::as_str);
+        let heads = heads.chain(std::iter::repeat(""));
+        let of = |(cell, head): (&String, &str)| {
+            let rate = table::rate(cell, head)?;
+            let row = cells.join(" ");
+            let (claims, said) = match claims.is_empty() {
+                true => (vec![(SwitchScope::All, clause::setting(head)?)], head),
+                false => (claims.to_vec(), row.as_str()),
+            };
+            // `polling` alone may be of one end.
+            let is_bare = claims == [(SwitchScope::All, true)];
+            let is_told = !is_bare || clause::parts(&clause::words_of(said).0).all;
+            (is_told && !is_torn(&claims)).then_some((place, rate, claims))
+        };
+        let results = cells.iter().zip(heads).filter_map(of);
+        let free = (Self::MAX * Self::MAX).saturating_sub(self.results.len());
+        self.results.extend(results.take(free));
+    }
+
+    /// What the only row says that has the rate of a trial, if no other trial has that.
+    fn of_result(&self, trial: &ImportedTrial, trials: &[ImportedTrial]) -> Option<&RatedRow> {
+        let is_it = |row: &RatedRow, trial: &ImportedTrial| {
+            let is_rate = |it: f64| (it - row.1.value).abs() <= 1.01 * row.1.half_step;
+            row.0.file == trial.place.file && trial.value.is_some_and(is_rate)
+        };
+        let mut rows = self.results.iter().filter(|it| is_it(it, trial));
+        let row = rows.next().filter(|_| rows.next().is_none())?;
+        let is_other = |it: &ImportedTrial| it.place != trial.place && is_it(row, it);
+        (!trials.iter().any(is_other)).then_some(row)
     }
 
     /// Whether a column is of polling: `polling on`.
@@ -460,10 +514,24 @@ impl<'a> Teller<'a> {
 
     /// Takes the cases of all tables: one at the end tells of runs above, too.
     fn take_cases(&mut self, fresh: &Reader<'a>) {
-        let rows = self.statements.iter().map(|it| &it.sentence.cells);
-        for cells in rows.filter(|it| !it.is_empty()) {
-            self.cases.row(cells, &mut fresh.clone());
+        for statement in self.statements {
+            let cells = &statement.sentence.cells;
+            if !cells.is_empty() {
+                self.cases.row(cells, statement.place, &mut fresh.clone());
+            }
         }
+    }
+
+    /// What rows of results tell of the tests whose rates they have.
+    fn of_results(&self) -> Vec<SingleSwitch> {
+        let of = |trial: &ImportedTrial| {
+            let (place, _, claims) = self.cases.of_result(trial, self.trials)?;
+            let at = self.statements.partition_point(|it| it.place < *place);
+            let statement = self.statements.get(at)?;
+            let switch = |it: &Claim| (trial.place, switch(it.clone(), statement, Some(trial)));
+            Some(claims.iter().map(switch).collect::<Vec<_>>())
+        };
+        self.trials.iter().filter_map(of).flatten().collect()
     }
 
     /// What a statement says itself, of a case, or of a test with a number.
