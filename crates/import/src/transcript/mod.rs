@@ -202,7 +202,7 @@ fn put_together(
     names::complete(&mut trials, &statements, &walked);
     walked.take_interfaces(&trials);
     walked.hosts.take_box(&trials);
-    let (switches, mut single, tabled) = told::told(&walked, &statements, &trials);
+    let (switches, single, tabled) = told::told(&walked, &statements, &trials);
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();
@@ -211,12 +211,15 @@ fn put_together(
     let of = (&walked.authors, &walked.hosts, is_routed);
     let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, of);
     trials.iter_mut().for_each(|trial| state(trial, &settings));
-    // Of a test whose setting is not said otherwise, the row with its rate in a table of results may say it.
-    let is_open = |it: &&ImportedTrial| it.setting.starts_with(NOT_SAID);
-    let open: BTreeSet<SourcePlace> = trials.iter().filter(is_open).map(|it| it.place).collect();
-    single.extend(tabled.into_iter().filter(|it| open.contains(&it.0)));
-    let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, of);
-    trials.iter_mut().for_each(|trial| state(trial, &settings));
+    let of_results: BTreeSet<SourcePlace> = tabled.iter().map(|it| it.0).collect();
+    let tabled: Vec<_> = single.iter().cloned().chain(tabled).collect();
+    let by_results = HostSettings::of(&walked.switches, &tabled, &walked.knobs, &named, of);
+    for trial in trials
+        .iter_mut()
+        .filter(|it| of_results.contains(&it.place))
+    {
+        by_result(trial, &by_results);
+    }
     trials.iter_mut().for_each(|trial| correct(trial, map));
     let windows = runs::windows(&walked, &trials);
     let left = &mut imported.unplaced;
@@ -320,6 +323,19 @@ fn state(trial: &mut ImportedTrial, settings: &HostSettings) {
     let ends = [trial.sender.as_deref(), trial.receiver.as_deref()];
     let said = settings.of_trial(ends, &trial.place);
     (trial.setting, trial.setting_basis, trial.setting_place) = said;
+}
+
+/// Sets the setting of a trial of which a table of results tells, if nothing else does. What contradicts that is not said.
+fn by_result(trial: &mut ImportedTrial, settings: &HostSettings) {
+    let way = |it: &str| it.split('+').next().map(String::from);
+    let was = trial.clone();
+    state(trial, settings);
+    if !was.setting.starts_with(NOT_SAID) && way(&was.setting) != way(&trial.setting) {
+        trial.setting = was
+            .setting
+            .replacen(&way(&was.setting).unwrap_or_default(), NOT_SAID, 1);
+        (trial.setting_basis, trial.setting_place) = (ImportedBasis::Unknown, None);
+    }
 }
 
 /// Sets the setting and the hosts of a trial from `--map`.

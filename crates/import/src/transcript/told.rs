@@ -105,7 +105,8 @@ fn is_like_host(cell: &str) -> bool {
     const MEASURES: &str = "loss lost rate result results received sent throughput idle cpu retr jitter remark remarks \
         note notes comment comments";
     let small = cell.to_ascii_lowercase();
-    address::is_name(cell) && !clause::is_common(cell) && !is_in(&small, MEASURES)
+    let is_word = !cell.contains([' ', ',']);
+    is_word && address::is_name(cell) && !clause::is_common(cell) && !is_in(&small, MEASURES)
 }
 
 /// A rate in a row of results, and what is said of its test.
@@ -212,21 +213,27 @@ impl Cases {
         self.result(cells, place, &of_results);
     }
 
-    /// Takes the rates of a row, with what it or the heading of their column says of their tests.
+    /// Takes the rates of a row, with what it or the heading of their column says of their tests, if anything.
     fn result(&mut self, cells: &[String], place: SourcePlace, claims: &[Claim]) {
         let heads = self.head.iter().map(String::as_str);
         let heads = heads.chain(std::iter::repeat(""));
+        let row = cells.join(" ");
         let of = |(cell, head): (&String, &str)| {
             let rate = table::rate(cell, head)?;
-            let row = cells.join(" ");
-            let (claims, said) = match claims.is_empty() {
-                true => (vec![(SwitchScope::All, clause::setting(head)?)], head),
+            let of_column = || clause::setting(head).map(|it| (SwitchScope::All, it));
+            let (mut claims, said) = match claims.is_empty() {
+                true => (of_column().into_iter().collect(), head),
                 false => (claims.to_vec(), row.as_str()),
             };
             // `polling` alone may be of one end.
             let is_bare = claims == [(SwitchScope::All, true)];
             let is_told = !is_bare || clause::parts(&clause::words_of(said).0).all;
-            (is_told && !is_torn(&claims)).then_some((place, rate, claims))
+            claims.truncate(if is_told && !is_torn(&claims) {
+                claims.len()
+            } else {
+                0
+            });
+            Some((place, rate, claims))
         };
         let results = cells.iter().zip(heads).filter_map(of);
         let free = (Self::MAX * Self::MAX).saturating_sub(self.results.len());
@@ -240,7 +247,9 @@ impl Cases {
             row.0.file == trial.place.file && trial.value.is_some_and(is_rate)
         };
         let mut rows = self.results.iter().filter(|it| is_it(it, trial));
-        let row = rows.next().filter(|_| rows.next().is_none())?;
+        let row = rows
+            .next()
+            .filter(|it| rows.next().is_none() && !it.2.is_empty())?;
         let is_other = |it: &ImportedTrial| it.place != trial.place && is_it(row, it);
         (!trials.iter().any(is_other)).then_some(row)
     }
