@@ -67,7 +67,7 @@ pub fn is_name(word: &str) -> bool {
         )
         && !is_in(
             &small,
-            "sends receives transmits generates port ports card leg cable",
+            "sends receives transmits generates port ports card leg cable now then here there",
         )
         && !is_in(&small, TOOLS)
         && !is_interface(&small)

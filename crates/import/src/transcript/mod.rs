@@ -137,6 +137,13 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
         });
         if let Some(name) = name.filter(|it| walked.hosts.has(it) || !is_in(it, KINDS)) {
             walked.hosts.add(&name);
+            // Of two that one terminal seems to have, a sentence gives one to another host.
+            let known = addresses.get(&mention.address).cloned();
+            let own = addresses.values().filter(|it| Some(*it) == known.as_ref());
+            let is_one = own.count() < 2;
+            if known.is_some_and(|it| it != name) && !is_one {
+                addresses.remove(&mention.address);
+            }
             addresses.entry(mention.address).or_insert(name);
         }
     }

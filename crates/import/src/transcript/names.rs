@@ -365,14 +365,17 @@ fn by_direction(
     rename(trials, &learnt);
 }
 
-/// Puts names in place of the addresses that they have.
+/// Puts names in place of the addresses that they have; none that stands across from its host.
 fn rename(trials: &mut [ImportedTrial], names: &HashMap<String, String>) {
-    let ends = trials.iter_mut();
-    let ends = ends.flat_map(|it| [&mut it.sender, &mut it.receiver]);
-    for end in ends.flatten() {
-        if let Some(name) = names.get(end) {
-            end.clone_from(name);
-        }
+    let of = |end: &Option<String>, other: &Option<String>| {
+        let name = end.as_ref().and_then(|it| names.get(it));
+        name.filter(|it| Some(*it) != other.as_ref()).cloned()
+    };
+    for trial in trials {
+        let sender = of(&trial.sender, &trial.receiver);
+        let receiver = of(&trial.receiver, &trial.sender);
+        trial.sender = sender.or(trial.sender.take());
+        trial.receiver = receiver.or(trial.receiver.take());
     }
 }
 
