@@ -237,8 +237,12 @@ pub fn mentions(text: &str) -> Vec<AddressMention> {
                 .strip_prefix('.')
                 .filter(|it| it.parse::<u8>().is_ok());
             let is_linked = at > 0 && is_in(line[at - 1], "= is");
-            let address = address.split_once('/').map_or(address, |it| it.0);
+            let (address, prefix) = address.split_once('/').unwrap_or((address, ""));
             if address.parse::<IpAddr>().is_err() && (last.is_none() || !is_linked) {
+                continue;
+            }
+            // That of a network is no host's.
+            if !prefix.is_empty() && address.ends_with(".0") {
                 continue;
             }
             let (mut after, is_after) = names(line[at + 1..].iter().copied());

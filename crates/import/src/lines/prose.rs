@@ -80,7 +80,7 @@ pub const ALWAYS: &str = "always|throughout|in every run|in every test|in each r
 const MOVES: &str = "vice versa|reboot|rebooted|rebooting|reset|power cycle|\
     power cycled|everything back|put it back|set it back|put back|reverted|undid|undone|fresh boot|other kernel|another kernel|new kernel|sys class net";
 /// Words of top's screens, which are no prose.
-const SCREENS: &str = "last pid|iperf done|load average|load averages|processes|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate|ipkts ierrs|rx ok rx err";
+const SCREENS: &str = "last pid|iperf done|load average|load averages|zombie|mem|swap|current cache|interface traffic|interval transfer|total rate|ipkts ierrs|rx ok rx err";
 /// What is left of markup around a listing, and of a banner.
 const MARKUP: &str = "console code verbatim pre text sh bash shell quote noformat tt default";
 /// Phrases of another test.

@@ -380,8 +380,11 @@ impl HostNames {
             // `oak: Atom, em0 towards elm, em1 towards ash, routes between the two`
             let is_between = sentence.has_any("routes between|forwards between|bridges between");
             let first = words.first().copied().filter(|_| is_between);
+            // `| oak | router | em0, em1 |`
+            let is_box = words.get(1).is_some_and(|it| is_in(it, BOXES));
+            let of_row = words.first().copied().filter(|_| is_box);
             let named = does.map(|it| it[0]).chain(sits.map(|it| it[3]));
-            for word in named.chain(first) {
+            for word in named.chain(first).chain(of_row) {
                 let named = self.named_in(&format!(" {word} "));
                 let named = named.first().map(|it| String::from(*it));
                 self.boxes.extend(named);

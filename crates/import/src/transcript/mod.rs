@@ -213,31 +213,19 @@ fn put_together(
     walked.switches.extend(switches);
     walked.switches.sort_by_key(|it| it.place);
     let named = trials.clone();
-    let is_drawn = walked.hosts.boxes().next().is_some();
-    let is_routed = is_drawn || statements.iter().any(|it| has_between(&it.sentence.words));
+    let mut words = statements.iter().map(|it| &it.sentence.words);
+    let is_routed = walked.hosts.boxes().next().is_some() || words.any(|it| has_between(it));
     let of = (&walked.authors, &walked.hosts, is_routed);
     let settings = HostSettings::of(&walked.switches, &single, &walked.knobs, &named, of);
-    trials.iter_mut().for_each(|trial| state(trial, &settings));
-    let of_results: BTreeSet<SourcePlace> = tabled.iter().map(|it| it.0).collect();
     let tabled: Vec<_> = single.iter().cloned().chain(tabled).collect();
     let by_results = HostSettings::of(&walked.switches, &tabled, &walked.knobs, &named, of);
-    for trial in trials
+    trials
         .iter_mut()
-        .filter(|it| of_results.contains(&it.place))
-    {
-        by_result(trial, &by_results);
-    }
+        .for_each(|it| state(it, &settings, &by_results));
     trials.iter_mut().for_each(|trial| correct(trial, map));
     let windows = runs::windows(&walked, &trials);
-    let left = &mut imported.unplaced;
-    table::place(
-        &mut trials,
-        walked.loose,
-        tables,
-        &walked.hosts,
-        left,
-        budget,
-    )?;
+    let (left, hosts) = (&mut imported.unplaced, &walked.hosts);
+    table::place(&mut trials, walked.loose, tables, hosts, left, budget)?;
     let of_tables = trials.iter_mut().filter(|it| it.tool == "table");
     of_tables.for_each(|trial| correct(trial, map));
     trials.sort_by_key(|it| it.place);
@@ -257,12 +245,8 @@ fn put_together(
         listings: evidence::listings(&statements, &trials),
         windows,
     };
-    of_hosts(
-        &mut walked.readings,
-        &walked.reading_scenes,
-        &context,
-        &trials,
-    );
+    let (readings, scenes) = (&mut walked.readings, &walked.reading_scenes);
+    of_hosts(readings, scenes, &context, &trials);
     let unplaced = &mut imported.unplaced;
     evidence::book(
         &mut trials,
@@ -325,24 +309,20 @@ fn of_knobs(knobs: &[ToolSetting]) -> impl Iterator<Item = ImportedReading> {
     })
 }
 
-/// Sets the setting of a trial from the text.
-fn state(trial: &mut ImportedTrial, settings: &HostSettings) {
+/// Sets the setting of a trial from the text: by what tables of results tell, too (`by_results`), if nothing else does.
+/// What contradicts them is not said.
+fn state(trial: &mut ImportedTrial, settings: &HostSettings, by_results: &HostSettings) {
     let ends = [trial.sender.as_deref(), trial.receiver.as_deref()];
     let said = settings.of_trial(ends, &trial.place);
-    (trial.setting, trial.setting_basis, trial.setting_place) = said;
-}
-
-/// Sets the setting of a trial of which a table of results tells, if nothing else does. What contradicts that is not said.
-fn by_result(trial: &mut ImportedTrial, settings: &HostSettings) {
+    let tabled = by_results.of_trial(ends, &trial.place);
+    let is_open = said.0.starts_with(NOT_SAID);
     let way = |it: &str| it.split('+').next().map(String::from);
-    let was = trial.clone();
-    state(trial, settings);
-    if !was.setting.starts_with(NOT_SAID) && way(&was.setting) != way(&trial.setting) {
-        trial.setting = was
-            .setting
-            .replacen(&way(&was.setting).unwrap_or_default(), NOT_SAID, 1);
-        (trial.setting_basis, trial.setting_place) = (ImportedBasis::Unknown, None);
-    }
+    let is_told = way(&said.0) == way(&tabled.0);
+    (trial.setting, trial.setting_basis, trial.setting_place) = match () {
+        () if is_told => said,
+        () if is_open => tabled,
+        () => (String::from(NOT_SAID), ImportedBasis::Unknown, None),
+    };
 }
 
 /// Sets the setting and the hosts of a trial from `--map`.

@@ -8,7 +8,7 @@ use nicpoll_model::{ImportedTrial, SourcePlace};
 use crate::lines::clause::{self, RECEIVERS, SENDERS, is_in};
 use crate::lines::iperf;
 use crate::lines::prose::{Sentence, SentenceKind, SentenceMark};
-use crate::transcript::found::{Authors, Found, HostNames, Statement, ToolBlock};
+use crate::transcript::found::{Authors, Found, HostNames, Statement};
 
 /// Most sentences before a test that may say which way it ran, and how far before it.
 const LEAD: usize = 4;
@@ -44,8 +44,6 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     for trial in trials.iter_mut().filter(|it| it.receiver.is_none()) {
         trial.sender.take_if(|it| is_box(it));
     }
-    // Servers may send.
-    let is_reversed = found.blocks.iter().any(ToolBlock::reverses);
     let mut named = Named::new();
     let mut known: HashSet<(&str, String)> = HashSet::new();
     for statement in statements {
@@ -80,10 +78,14 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
     let mut to: HashMap<&str, HashSet<String>> = HashMap::new();
     for trial in trials.iter() {
         let of = to.entry(authors.of(&trial.place)).or_default();
-        of.extend(trial.receiver.clone().filter(|it| is_address(it)));
+        let goal = match reversed.contains(&trial.place.start_byte) {
+            true => &trial.sender,
+            false => &trial.receiver,
+        };
+        of.extend(goal.clone().filter(|it| is_address(it)));
     }
     by_direction(trials, statements, &other, (hosts, authors), &reversed);
-    by_server(trials, statements, (hosts, authors), (&to, is_reversed));
+    by_server(trials, statements, (hosts, authors), (&to, &reversed));
     by_repetition(trials, statements, (hosts, authors), &reversed);
     turn_back(trials, found);
     // Nobody sends to itself: then neither is known.
@@ -223,7 +225,7 @@ fn by_server(
     trials: &mut [ImportedTrial],
     statements: &[Statement],
     (hosts, authors): (&HostNames, &Authors),
-    (to, is_reversed): (&HashMap<&str, HashSet<String>>, bool),
+    (to, reversed): (&HashMap<&str, HashSet<String>>, &HashSet<u64>),
 ) {
     let mut servers = Named::new();
     for statement in statements.iter().filter(|it| !it.sentence.asks) {
@@ -231,7 +233,12 @@ fn by_server(
             // `netreceive is running on sink`
             let on = ["iperf s ", "iperf3 s ", "server ", "netreceive "];
             let on = on.iter().find_map(|it| clause.split_once(it));
-            let on = on.and_then(|it| it.1.split_once("on ")?.1.split(' ').next());
+            let on = on.and_then(|it| Some(it.1.split_once("on ")?.1));
+            // `with iperf -s (or iperf -s -u) waiting on sink`
+            let waits = ["waiting on ", "listening on ", "listens on "];
+            let waits = waits.iter().find_map(|it| clause.split_once(it));
+            let is_server = statement.sentence.has_any("iperf s|iperf3 s");
+            let on = on.or(waits.map(|it| it.1).filter(|_| is_server));
             let runs = [
                 " runs iperf s ",
                 " runs iperf3 s ",
@@ -241,9 +248,9 @@ fn by_server(
             let runs = runs
                 .iter()
                 .find_map(|it| clause.split_once(it)?.0.rsplit(' ').next());
-            let named = on.or(runs).map(|it| hosts.named_in(&format!(" {it} ")));
+            let named = on.or(runs).and_then(|it| begins_with(it, hosts));
             let of = servers.entry(authors.of(&statement.place)).or_default();
-            of.extend(named.into_iter().flatten());
+            of.extend(named);
         }
     }
     for trial in trials
@@ -255,13 +262,33 @@ fn by_server(
         let Some(server) = of.and_then(|it| it.iter().next()) else {
             continue;
         };
-        let is_known = trial.receiver.is_some() || trial.sender.is_some();
-        let is_one = trial.receiver.is_none() || !is_reversed && to[author].len() == 1;
-        let is_other = trial.sender.as_deref() != Some(server) && !is_foreign(statements, trial);
-        if is_known && is_one && is_other && is_open(&trial.receiver) {
-            trial.receiver = Some(String::from(*server));
+        // Its addresses are all of one host, if another author knows no third that tests run on.
+        let is_one = to[author].len() == 1 || hosts.count() == hosts.boxes().count() + 2;
+        // The server of `-R` sends.
+        let is_back = reversed.contains(&trial.place.start_byte);
+        let (goal, other) = match is_back {
+            true => (&trial.sender, &trial.receiver),
+            false => (&trial.receiver, &trial.sender),
+        };
+        let is_goal = match goal {
+            Some(end) => is_address(end) && is_one,
+            None => other.is_some() && !is_back,
+        };
+        if is_goal && other.as_deref() != Some(server) && !is_foreign(statements, trial) {
+            let end = match is_back {
+                true => &mut trial.sender,
+                false => &mut trial.receiver,
+            };
+            *end = Some(String::from(*server));
         }
     }
+}
+
+/// The host with whose name words begin.
+fn begins_with<'h>(words: &str, hosts: &'h HostNames) -> Option<&'h str> {
+    let named = hosts.named_in(&format!(" {words} "));
+    let small = |it: &str| it.to_ascii_lowercase().replace('-', " ");
+    named.into_iter().find(|it| words.starts_with(&small(it)))
 }
 
 /// The host of a name that it has on one of its links, and on no terminal: `dipper-10g`, `edge2-x`.

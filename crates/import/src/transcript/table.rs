@@ -1,4 +1,5 @@
-//! Tables of results, and rates in sentences, compared with the known trials.
+//! Tables: results in cells and rates in sentences, compared with the known trials; and what rows say of the settings of
+//! tests, by the names of cases or by their rates.
 
 use std::cell::LazyCell;
 use std::collections::HashMap;
@@ -8,15 +9,13 @@ use nicpoll_model::{
     ImportedBasis, ImportedFigure, ImportedReading, ImportedTrial, SourcePlace, UnplacedFigure,
 };
 
-use crate::cursor;
-use crate::cursor::{Cursor, MeasuredNumber, MeasuredUnit};
-use crate::lines::address;
-use crate::lines::clause;
-use crate::lines::layout;
-use crate::lines::{Budget, is_variable};
+use crate::cursor::{self, Cursor, MeasuredNumber, MeasuredUnit};
+use crate::lines::clause::{self, is_in};
+use crate::lines::prose::{Sentence, SentenceKind, SentenceMark};
+use crate::lines::{Budget, address, is_variable, layout};
 use crate::plain::Plain;
-use crate::transcript::found;
-use crate::transcript::found::{HostNames, Loose, blank};
+use crate::transcript::claims::{Claim, Reader, is_torn};
+use crate::transcript::found::{self, HostNames, Loose, SwitchScope, blank};
 
 /// Most characters of a row's name that go into the workload's.
 const NAME_MAX: usize = 40;
@@ -103,7 +102,7 @@ fn is_rule(line: &str) -> bool {
 
 /// Whether cells are the heading of results: one names a rate or shares, and none begins with a number. Without bars, all
 /// units are of results, unlike those of `vmstat` and `netstat`.
-pub fn names_rates(cells: &[&str], is_barred: bool) -> bool {
+fn names_rates(cells: &[&str], is_barred: bool) -> bool {
     // `%usr` is of mpstat.
     let is_tool = |it: &str| it.starts_with('%') && it.len() > 1;
     let is_head = |it: &str| !it.starts_with(|it: char| it.is_ascii_digit()) && !is_tool(it);
@@ -415,7 +414,7 @@ fn figure(
 }
 
 /// The rate in a cell below a heading.
-pub fn rate(cell: &str, heading: &str) -> Option<MeasuredNumber> {
+fn rate_of(cell: &str, heading: &str) -> Option<MeasuredNumber> {
     let plain = Plain::of(beginning(cell));
     let mut cursor = Cursor::new(&plain.bytes, 0);
     cursor::measured_or(&mut cursor, || unit_of(heading)).filter(|it| is_rate(it.unit))
@@ -455,4 +454,219 @@ fn of_cell(figure: ImportedFigure, setting: &str, row: &str, test: u32) -> Impor
     ));
     trial.figures.push(figure);
     trial
+}
+
+/// Whether a cell may be the name of a host.
+fn is_like_host(cell: &str) -> bool {
+    const MEASURES: &str = "loss lost rate result results received sent throughput idle cpu retr jitter remark remarks \
+        note notes comment comments";
+    let small = cell.to_ascii_lowercase();
+    let is_word = !cell.contains([' ', ',']);
+    is_word && address::is_name(cell) && !clause::is_common(cell) && !is_in(&small, MEASURES)
+}
+
+/// A cell as a sentence.
+fn text_of(cell: &str) -> Option<Sentence> {
+    Sentence::of(cell, SentenceMark::Row, false)
+}
+
+/// A rate in a row of results, and what is said of its test.
+pub struct RatedCell {
+    /// Of the row.
+    pub place: SourcePlace,
+    rate: MeasuredNumber,
+    pub claims: Vec<Claim>,
+}
+
+/// The cases that tables give names, and what each says of hosts or ends: `B | polling | interrupts`.
+#[derive(Default)]
+pub struct Cases {
+    head: Vec<String>,
+    all: Vec<(String, Vec<Claim>)>,
+    /// The rates of each row of results, and what the row says.
+    results: Vec<RatedCell>,
+}
+
+impl Cases {
+    /// Most cases.
+    const MAX: usize = 64;
+
+    /// Reads a row: of cases in columns of hosts, or of a host in columns of cases.
+    pub fn row(&mut self, cells: &[String], place: SourcePlace, reader: &mut Reader) {
+        const KEYS: &str = "run test case no nr experiment setting configuration phase round";
+        let is_head =
+            |it: &String| is_in(it.trim_end_matches('.').to_ascii_lowercase().as_str(), KEYS);
+        let texts: Vec<&str> = cells.iter().map(String::as_str).collect();
+        if cells.first().is_some_and(is_head) || names_rates(&texts, true) {
+            self.head = cells.to_vec();
+            return;
+        }
+        let has_hosts = self.head.iter().any(|it| reader.is_host(it));
+        let said: Vec<Option<bool>> = (0..cells.len())
+            .map(|at| {
+                let is_host = self.head.get(at).is_some_and(|it| reader.is_host(it));
+                self.said(cells, at, (has_hosts, is_host))
+            })
+            .collect();
+        let names_hosts = |at: usize| self.is_topic(at) && !reader.only(&cells[at]).is_empty();
+        let is_case = cells.len() == 2 && cells[0].len() == 1 || (0..cells.len()).any(names_hosts);
+        if said.iter().all(Option::is_none) && !is_case {
+            self.result(cells, place, &[]);
+            let is_word = |it: &String| it.contains(|it: char| it.is_ascii_alphabetic());
+            let is_number = |it: &String| it.starts_with(|it: char| it.is_ascii_digit());
+            if cells.iter().any(is_word) && !cells[1..].iter().any(is_number) {
+                self.head = cells.to_vec();
+            }
+            return;
+        }
+        let scope = |reader: &Reader, cell: Option<&String>| {
+            let named = reader.scopes(&text_of(cell?)?.words, "").0;
+            <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
+        };
+        // Next to columns of hosts, one with the same cells is of a host, too.
+        let column = |reader: &Reader, head: Option<&String>| {
+            let like = head.filter(|it| has_hosts && is_like_host(it)).cloned();
+            scope(reader, head).or(like.map(SwitchScope::Host))
+        };
+        let of_row = scope(reader, cells.first()).filter(|_| said[0].is_none());
+        let mut of_results = self.told(&cells[0], 0, reader);
+        for (at, said) in said.iter().enumerate().skip(1) {
+            let (case, scope) = match (&of_row, column(reader, self.head.get(at))) {
+                (_, Some(scope)) => (&cells[0], Some(scope)),
+                (Some(host), None) => (self.head.get(at).unwrap_or(&cells[0]), Some(host.clone())),
+                (None, None) => (&cells[0], None),
+            };
+            // A number alone is no sentence.
+            let words = text_of(case).map(|it| String::from(it.words.trim()));
+            let case = words
+                .unwrap_or_else(|| case.trim_end_matches(['.', ')', ':']).to_ascii_lowercase());
+            let claims = match (scope, said) {
+                (Some(scope), Some(polls)) => vec![(scope, *polls)],
+                (Some(scope), None) => self.like_another(&case, &cells[at], &scope),
+                (None, _) => self.told(&cells[at], at, reader),
+            };
+            if of_row.is_none() {
+                of_results.extend_from_slice(&claims);
+            }
+            let is_case = !case.is_empty() && !reader.is_host(&case);
+            if !claims.is_empty() && is_case && self.all.len() < Self::MAX {
+                match self.all.iter_mut().find(|it| it.0 == case) {
+                    Some(known) if known.1.len() < Self::MAX => known.1.extend(claims),
+                    Some(_) => {}
+                    None => self.all.push((case, claims)),
+                }
+            }
+        }
+        self.result(cells, place, &of_results);
+    }
+
+    /// What a cell tells that is of no host's column: who polls, or a sentence.
+    fn told(&self, cell: &str, at: usize, reader: &mut Reader) -> Vec<Claim> {
+        if self.is_topic(at) {
+            return reader.only(cell);
+        }
+        let sentence = text_of(cell);
+        let read = sentence.and_then(|it| reader.read(&it, true, false));
+        read.unwrap_or_default()
+    }
+
+    /// What `as in A` and `same` tell of a host.
+    fn like_another(&self, case: &str, cell: &str, scope: &SwitchScope) -> Vec<Claim> {
+        let known = |name: &str| self.all.iter().rev().find(|it| it.0 == name);
+        let words = text_of(cell).map_or(String::new(), |it| it.words);
+        let is_same = words.contains(" same ") || words.contains(" as ");
+        let mut others = self.all.iter().rev().filter(|it| it.0 != case);
+        let other = words.split(' ').find_map(known).or(others.next());
+        let other = other.filter(|_| is_same);
+        let of_it = other
+            .iter()
+            .flat_map(|it| &it.1)
+            .filter(|it| it.0 == *scope);
+        of_it.cloned().collect()
+    }
+
+    /// Takes the rates of a row, with what it or the heading of their column says of their tests, if anything.
+    fn result(&mut self, cells: &[String], place: SourcePlace, claims: &[Claim]) {
+        let heads = self.head.iter().map(String::as_str);
+        let heads = heads.chain(std::iter::repeat(""));
+        let row = cells.join(" ");
+        let of = |(cell, head): (&String, &str)| {
+            let rate = rate_of(cell, head)?;
+            let of_column = || clause::setting(head).map(|it| (SwitchScope::All, it));
+            let (mut claims, said) = match claims.is_empty() {
+                true => (of_column().into_iter().collect(), head),
+                false => (claims.to_vec(), row.as_str()),
+            };
+            // `polling` alone may be of one end.
+            let is_bare = claims == [(SwitchScope::All, true)];
+            let is_told = !is_bare || clause::parts(&clause::words_of(said).0).all;
+            claims.truncate(if is_told && !is_torn(&claims) {
+                claims.len()
+            } else {
+                0
+            });
+            Some(RatedCell {
+                place,
+                rate,
+                claims,
+            })
+        };
+        let results = cells.iter().zip(heads).filter_map(of);
+        let free = (Self::MAX * Self::MAX).saturating_sub(self.results.len());
+        self.results.extend(results.take(free));
+    }
+
+    /// What the only row says that has the rate of a trial, if no other trial has that.
+    pub fn of_result(&self, trial: &ImportedTrial, trials: &[ImportedTrial]) -> Option<&RatedCell> {
+        let is_of = |cell: &RatedCell, trial: &ImportedTrial| {
+            let is_rate = |it: f64| (it - cell.rate.value).abs() <= 1.01 * cell.rate.half_step;
+            cell.place.file == trial.place.file && trial.value.is_some_and(is_rate)
+        };
+        let mut cells = self.results.iter().filter(|it| is_of(it, trial));
+        let cell = cells.next().filter(|_| cells.next().is_none())?;
+        let is_other = |it: &ImportedTrial| it.place != trial.place && is_of(cell, it);
+        (!cell.claims.is_empty() && !trials.iter().any(is_other)).then_some(cell)
+    }
+
+    /// Whether a column is of polling: `polling on`.
+    fn is_topic(&self, at: usize) -> bool {
+        let head = self.head.get(at);
+        head.is_some_and(|it| clause::setting(it) == Some(true))
+    }
+
+    /// The setting that a cell names, by itself or under a heading that names polling or a host alone.
+    fn said(
+        &self,
+        cells: &[String],
+        at: usize,
+        (has_hosts, is_host): (bool, bool),
+    ) -> Option<bool> {
+        let cell = cells[at].as_str();
+        clause::setting(cell).or_else(|| {
+            let head = self.head.get(at)?;
+            let is_topic = clause::setting(head) == Some(true) || has_hosts && is_like_host(head);
+            let word = cell.to_ascii_lowercase();
+            let is = |words: &str| is_topic && is_in(&word, words);
+            let is_value = |it: &u32| is_host || clause::setting(head) == Some(true) && *it < 2;
+            let value = word.parse::<u32>().ok().filter(is_value);
+            is("on yes x deferred deferral polled")
+                .then_some(true)
+                .or(is("off no - normal stock default defaults").then_some(false))
+                .or(value.map(|it| it > 0))
+        })
+    }
+
+    /// What a heading, a label, a caption or a sentence that leads to a test says that names one case.
+    pub fn named(&self, sentence: &Sentence, leads: impl Fn() -> bool) -> Option<Vec<Claim>> {
+        let is_alone = |it: &(String, Vec<Claim>)| sentence.words.trim() == it.0;
+        let is_head = sentence.introduces || sentence.kind != SentenceKind::Plain || leads();
+        let is_head = is_head || self.all.iter().any(is_alone);
+        let mut named = self
+            .all
+            .iter()
+            .filter(|it| is_head && sentence.is_of_case(&it.0) && !is_torn(&it.1))
+            .filter(|it| !clause::is_common(&it.0) && !is_in(&it.0, "from to on at in with"));
+        let first = named.next()?;
+        named.all(|it| it.1 == first.1).then(|| first.1.clone())
+    }
 }
