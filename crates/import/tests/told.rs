@@ -1,4 +1,4 @@
-//! Seven hundred and fifty texts of different styles, each with what a careful reader takes from it: what is booked is
+//! Some eight hundred texts of different styles, each with what a careful reader takes from it: what is booked is
 //! right, most of what can be known is booked, and with sentences dropped or paragraphs moved little is booked wrongly.
 //!
 //! `NAME.truth` names results and screens of `NAME.txt` by their lines: the setting and the ends of each test, and
@@ -257,20 +257,22 @@ fn judge(told: &Told, variant: &Variant, score: &mut Score) {
 
 /// How well texts are read, by when they came: the later, the more their authors have words, orders and people of their
 /// own. At least so many facts right, this share of what is booked, and this share of what can be known.
-const BOUNDS: [(usize, f64, f64); 8] = [
-    (2038, 0.99, 0.93),
-    (1310, 0.98, 0.81),
-    (510, 0.92, 0.55),
-    (1970, 0.98, 0.84),
-    (1685, 0.98, 0.85),
-    (3370, 0.975, 0.89),
-    (1635, 0.94, 0.68),
-    (2800, 0.98, 0.92),
+const BOUNDS: [(usize, f64, f64); 9] = [
+    (2055, 0.99, 0.93),
+    (1345, 0.98, 0.83),
+    (555, 0.92, 0.58),
+    (2080, 0.98, 0.88),
+    (1780, 0.98, 0.88),
+    (3460, 0.98, 0.9),
+    (1705, 0.94, 0.7),
+    (2810, 0.98, 0.92),
+    (1800, 0.965, 0.865),
 ];
 
 /// Which of these bounds a text has.
 fn group(told: &Told) -> usize {
     match told.name.as_bytes()[0] {
+        _ if told.name.as_str() >= "zx" && told.name.as_bytes()[1].is_ascii_alphabetic() => 8,
         _ if told.name.as_str() >= "zj" && told.name.as_bytes()[1].is_ascii_alphabetic() => 7,
         _ if told.name.as_str() >= "ya" && told.name.as_bytes()[1].is_ascii_alphabetic() => 6,
         _ if told.name.as_str() >= "ra" && told.name.as_bytes()[1].is_ascii_alphabetic() => 5,
@@ -351,17 +353,20 @@ fn every_figure_of_prose_and_tables_is_listed_or_told_again() {
             }
         }
     }
-    let [old, terse, open, later, last, newer, newest, plain] = missing;
+    let [old, terse, open, later, last, newer, newest, plain, mixed] = missing;
     assert_eq!([old, terse].concat(), Vec::<String>::new());
-    // Units in the heads of columns, and behind several figures, are not read.
-    assert!(open.len() <= 12, "{open:#?}");
-    assert!(later.len() <= 12, "{later:#?}");
-    assert!(last.len() <= 12, "{last:#?}");
-    assert!(newer.len() <= 12, "{newer:#?}");
-    // Nor are shares in words, and numbers with a space for each thousand.
-    assert!(newest.len() <= 33, "{newest:#?}");
-    // Nor, of a thousand figures, those whose unit is in the head of a column.
-    assert!(plain.len() <= 45, "{plain:#?}");
+    // Figures that leave their unit out, or have it in a line above the table, are not read.
+    for (left, most) in [
+        (open, 4),
+        (later, 2),
+        (last, 2),
+        (newer, 1),
+        (newest, 26),
+        (plain, 24),
+        (mixed, 46),
+    ] {
+        assert!(left.len() <= most, "{left:#?}");
+    }
 }
 
 /// Whether a line is prose that changes no setting: dropping or moving it takes evidence away, but what is true stays

@@ -104,7 +104,7 @@ fn is_rule(line: &str) -> bool {
 /// units are of results, unlike those of `vmstat` and `netstat`.
 fn names_rates(cells: &[&str], is_barred: bool) -> bool {
     // `%usr` is of mpstat.
-    let is_tool = |it: &str| it.starts_with('%') && it.len() > 1;
+    let is_tool = |it: &str| it.starts_with('%') && it.len() > 1 && !is_barred;
     let is_head = |it: &str| !it.starts_with(|it: char| it.is_ascii_digit()) && !is_tool(it);
     let units = || cells.iter().filter_map(|it| unit_of(it));
     let is_result = |it: MeasuredUnit| is_rate(it) || it == MeasuredUnit::Percent;
@@ -589,22 +589,19 @@ impl Cases {
     fn result(&mut self, cells: &[String], place: SourcePlace, claims: &[Claim]) {
         let heads = self.head.iter().map(String::as_str);
         let heads = heads.chain(std::iter::repeat(""));
-        let row = cells.join(" ");
+        let names_all = |it: &str| clause::parts(&clause::words_of(it).0).all;
+        let is_of_all = cells.iter().any(|it| names_all(it));
         let of = |(cell, head): (&String, &str)| {
             let rate = rate_of(cell, head)?;
             let of_column = || clause::setting(head).map(|it| (SwitchScope::All, it));
-            let (mut claims, said) = match claims.is_empty() {
-                true => (of_column().into_iter().collect(), head),
-                false => (claims.to_vec(), row.as_str()),
+            let (mut claims, is_of_all) = match claims.is_empty() {
+                true => (of_column().into_iter().collect(), names_all(head)),
+                false => (claims.to_vec(), is_of_all),
             };
             // `polling` alone may be of one end.
-            let is_bare = claims == [(SwitchScope::All, true)];
-            let is_told = !is_bare || clause::parts(&clause::words_of(said).0).all;
-            claims.truncate(if is_told && !is_torn(&claims) {
-                claims.len()
-            } else {
-                0
-            });
+            let is_bare = claims == [(SwitchScope::All, true)] && !is_of_all;
+            claims.retain(|_| !is_bare);
+            claims.truncate(if is_torn(&claims) { 0 } else { claims.len() });
             Some(RatedCell {
                 place,
                 rate,
