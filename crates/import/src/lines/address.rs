@@ -185,18 +185,15 @@ pub fn drawing(line: &str, next: &str) -> (Vec<(String, String)>, Option<[String
     (pairs, three)
 }
 
-/// The hosts of a drawing in columns, by the addresses in one of the next lines: `oak   router   elm` above `192.0.2.1
-/// 192.0.2.2 / 198.51.100.1   198.51.100.2`; and whose they are, in the order of the columns.
+/// The addresses of a drawing in columns, each with its host: `oak   ash   elm`, and in one of the next lines `192.0.2.1
+/// 192.0.2.9 / 198.51.100.9   198.51.100.1`.
 pub fn columns(line: &str, below: &[&str]) -> Vec<(String, String)> {
     const COLUMNS_MAX: usize = 5;
-    let apart = |text: &str| -> Vec<String> {
+    fn apart(text: &str) -> Vec<&str> {
         let parts = text.split("  ").map(str::trim);
-        parts
-            .filter(|it| !it.is_empty())
-            .map(String::from)
-            .collect()
-    };
-    let is_word = |it: &String| {
+        parts.filter(|it| !it.is_empty()).collect()
+    }
+    let is_word = |it: &&str| {
         let is_letter = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
         it.bytes().all(is_letter) && is_name(it)
     };
@@ -204,9 +201,8 @@ pub fn columns(line: &str, below: &[&str]) -> Vec<(String, String)> {
     if !(2..=COLUMNS_MAX).contains(&names.len()) || !names.iter().all(is_word) {
         return Vec::new();
     }
-    let is_separator = |it: char| it.is_whitespace() || "(),".contains(it);
-    let of = |part: &String| -> Vec<String> {
-        let words = part.split(is_separator);
+    let of = |part: &'_ str| -> Vec<String> {
+        let words = part.split(|it: char| it.is_whitespace() || "(),".contains(it));
         words
             .filter(|it| is_address(it))
             .map(String::from)
@@ -215,14 +211,11 @@ pub fn columns(line: &str, below: &[&str]) -> Vec<(String, String)> {
     let rows = below.iter().map(|it| apart(it));
     let mut rows = rows.filter(|it| it.len() == names.len());
     let row = rows.find(|it| it.iter().all(|it| !of(it).is_empty()));
-    let columns = names.iter().zip(row.into_iter().flatten());
-    let pairs = columns.flat_map(|(name, part)| {
-        of(&part)
-            .into_iter()
-            .map(|it| (it, name.clone()))
-            .collect::<Vec<_>>()
-    });
-    pairs.collect()
+    let mut pairs = Vec::new();
+    for (name, part) in names.iter().zip(row.into_iter().flatten()) {
+        pairs.extend(of(part).into_iter().map(|it| (it, String::from(*name))));
+    }
+    pairs
 }
 
 /// The addresses in a text: `kestrel is 172.30.4.1 and merlin 172.30.4.2`, `fs = .5`.

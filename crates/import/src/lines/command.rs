@@ -406,6 +406,9 @@ const ETHTOOL: &str = "-K --features --offload -C --coalesce -G --set-ring -A --
 /// The variable that turns polling on for all interfaces in old kernels.
 pub const POLLING_VARIABLE: &str = "kern.polling.enable";
 
+/// Before the variables of FreeBSD's scheduler of polling.
+pub const TUNING: &str = "kern.polling.";
+
 /// Those by which Linux polls, from system calls or by a timer; the last part of their names.
 pub const LINUX_POLLING: [&str; 3] = ["busy_poll", "busy_read", "gro_flush_timeout"];
 /// The file that has packets taken by threads, and is 0 or 1.
@@ -419,10 +422,21 @@ fn is_file(name: &str) -> bool {
     name == THREADED || DEFERRAL.contains(&name)
 }
 
-/// Whether a setting is one by which Linux polls.
-pub fn turns_polling_on(name: &str) -> bool {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    LINUX_POLLING.contains(&last) || is_file(last)
+/// What a setting of polling says, in few words with its unit: `busy_us=50`, `defer=2`, `threads`, `burst_max=150`. `None`
+/// if it is another one.
+pub fn polling_words(name: &str, value: &str) -> Option<String> {
+    if let Some(tuned) = name.strip_prefix(TUNING) {
+        return Some(format!("{tuned}={value}"));
+    }
+    let word = match name.rsplit('.').next().unwrap_or(name) {
+        "busy_poll" | "busy_read" => "busy_us",
+        "napi_defer_hard_irqs" => "defer",
+        "gro_flush_timeout" => "flush_ns",
+        THREADED if value == "1" => return Some(String::from("threads")),
+        THREADED => "threads",
+        _ => return None,
+    };
+    Some(format!("{word}={value}"))
 }
 
 /// What a command sets, as names and values; empty for one that only prints.
@@ -465,7 +479,8 @@ fn of_ethtool(words: &[&str]) -> Vec<(String, String)> {
     let [option, interface, pairs @ ..] = words else {
         return Vec::new();
     };
-    if !ETHTOOL.split(' ').any(|it| it == *option) {
+    let is_name = interface.starts_with(|it: char| it.is_ascii_alphanumeric());
+    if !is_name || !ETHTOOL.split(' ').any(|it| it == *option) {
         return Vec::new();
     }
     let pairs = pairs.chunks_exact(2);

@@ -177,11 +177,11 @@ pub struct Found {
 
 impl Found {
     /// The hosts on whose terminals tests, screens and counters stand, by a prompt or a label.
-    pub fn terminals(&self) -> impl Iterator<Item = &String> {
+    pub fn terminals(&self) -> impl Iterator<Item = &str> {
         let screens = self.cpu.iter().map(|it| &it.scene);
         let scenes = screens.chain(&self.reading_scenes).map(|it| &it.host);
         let tests = self.blocks.iter().map(|it| &it.host);
-        scenes.chain(tests).filter_map(|it| it.name.as_ref())
+        scenes.chain(tests).filter_map(|it| it.name.as_deref())
     }
 
     /// Takes for commands and screens of no known host the one that alone has their interface, if it is an end of a test.

@@ -27,7 +27,7 @@ const GOAL_WITHIN: usize = 8;
 /// Names what ends of trials can be known by the text as a whole.
 pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &Found) {
     let (hosts, authors) = (&found.hosts, &found.authors);
-    let terminals: HashSet<&String> = found.terminals().collect();
+    let terminals: HashSet<&str> = found.terminals().collect();
     for trial in trials.iter_mut() {
         for end in [&mut trial.sender, &mut trial.receiver]
             .into_iter()
@@ -262,7 +262,7 @@ fn by_server(
         let Some(server) = of.and_then(|it| it.iter().next()) else {
             continue;
         };
-        // Its addresses are all of one host, if another author knows no third that tests run on.
+        // All addresses are the server's if tests run on no third host.
         let is_one = to[author].len() == 1 || hosts.count() == hosts.boxes().count() + 2;
         // The server of `-R` sends.
         let is_back = reversed.contains(&trial.place.start_byte);
@@ -292,12 +292,12 @@ fn begins_with<'h>(words: &str, hosts: &'h HostNames) -> Option<&'h str> {
 }
 
 /// The host of a name that it has on one of its links, and on no terminal: `dipper-10g`, `edge2-x`.
-fn without_link<'n>(name: &'n str, terminals: &HashSet<&String>) -> Option<&'n str> {
+fn without_link<'n>(name: &'n str, terminals: &HashSet<&str>) -> Option<&'n str> {
     const LINKS: &str =
         "1g 10g 25g 40g 50g 100g 10ge 25ge 100ge 1ge ib lan data test eth0 eth1 ib0";
     let (own, link) = name.rsplit_once('-')?;
-    let has = |name: &str| terminals.iter().any(|it| *it == name);
-    (is_in(link, LINKS) || has(own) && !has(name)).then_some(own)
+    let is_link = terminals.contains(own) && !terminals.contains(name);
+    (is_in(link, LINKS) || is_link).then_some(own)
 }
 
 fn is_address(end: &str) -> bool {

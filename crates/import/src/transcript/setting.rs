@@ -1,7 +1,7 @@
 //! The setting under which a trial ran, from the text and from the user's corrections (`--map`).
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
 
 use nicpoll_model::{ImportedBasis, ImportedFile, ImportedTrial, Side, SourcePlace};
@@ -26,6 +26,10 @@ fn basis(is_said: bool) -> ImportedBasis {
 
 /// The setting of trials for which the text does not say how hosts receive.
 pub const NOT_SAID: &str = "not-said";
+
+/// Before what is set at one end.
+const SENDERS: &str = "sender-";
+const RECEIVERS: &str = "receiver-";
 
 /// Most changes before or after a test that are looked at for one that tells what it ran with.
 const AHEAD_MAX: usize = 64;
@@ -199,8 +203,8 @@ impl<'a> HostSettings<'a> {
     }
 
     /// Settings other than polling in effect at a place, on either end or on a third host. A variable's value
-    /// before the first command that sets it is known if that command prints it. What turns polling on is not in effect
-    /// at an end that uses interrupts.
+    /// before the first command that sets it is known if that command prints it. By what an end polls is told of ends
+    /// that do, and without a prefix if the setting says which these are.
     fn other_knobs(
         &self,
         ends: TrialEnds,
@@ -219,23 +223,44 @@ impl<'a> HostSettings<'a> {
                 }
             };
             let end = ends.iter().position(|end| host.is_some() && end == host);
-            let is_off = match setting {
-                "interrupt" => true,
-                "polling-sender-only" => end == Some(1),
-                "polling-receiver-only" => end == Some(0),
-                _ => false,
-            };
-            (!is_off || !command::turns_polling_on(name)).then_some(())?;
+            let polls_by = command::polling_words(name, value);
+            let is_off = value == "0" && !name.starts_with(command::TUNING)
+                || match setting {
+                    "interrupt" => true,
+                    "polling-sender-only" => end == Some(1),
+                    "polling-receiver-only" => end == Some(0),
+                    _ => false,
+                };
+            (polls_by.is_none() || !is_off).then_some(())?;
+            let is_said_whose = polls_by.is_some() && end.is_some() && setting.ends_with("-only");
             let whose = match (end, host) {
-                (Some(0), _) => String::from("sender-"),
-                (Some(_), _) => String::from("receiver-"),
+                _ if is_said_whose => String::new(),
+                (Some(0), _) => String::from(SENDERS),
+                (Some(_), _) => String::from(RECEIVERS),
                 (None, Some(host)) => format!("{host}-"),
                 (None, None) => String::new(),
             };
             let basis = basis(is_said && end.is_some());
-            Some((format!("{whose}{name}={value}"), basis, at))
+            let is_of_polling = polls_by.is_some();
+            let words = polls_by.unwrap_or_else(|| format!("{name}={value}"));
+            Some(((whose, words), is_of_polling, basis, at))
         };
-        self.knobs.iter().filter_map(of).collect()
+        let mut found: Vec<_> = self.knobs.iter().filter_map(of).collect();
+        // What both ends poll by is said once.
+        let all: BTreeSet<(String, String)> = found.iter().map(|it| it.0.clone()).collect();
+        for ((whose, words), ..) in found.iter_mut().filter(|it| it.1) {
+            let is_of = |whose: &str| all.contains(&(String::from(whose), words.clone()));
+            if is_of(SENDERS) && is_of(RECEIVERS) && [SENDERS, RECEIVERS].contains(&whose.as_str())
+            {
+                whose.clear();
+            }
+        }
+        let mut seen = BTreeSet::new();
+        found.retain(|it| seen.insert(it.0.clone()));
+        let named = found.into_iter();
+        named
+            .map(|((whose, words), _, basis, at)| (whose + &words, basis, at))
+            .collect()
     }
 
     /// How the ends of a trial receive.

@@ -488,8 +488,9 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// Most cases.
+    /// Most cases, and most rates of results.
     const MAX: usize = 64;
+    const RESULTS_MAX: usize = 512;
 
     /// Reads a row: of cases in columns of hosts, or of a host in columns of cases.
     pub fn row(&mut self, cells: &[String], place: SourcePlace, reader: &mut Reader) {
@@ -609,7 +610,7 @@ impl Cases {
             })
         };
         let results = cells.iter().zip(heads).filter_map(of);
-        let free = (Self::MAX * Self::MAX).saturating_sub(self.results.len());
+        let free = Self::RESULTS_MAX.saturating_sub(self.results.len());
         self.results.extend(results.take(free));
     }
 
