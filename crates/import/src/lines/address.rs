@@ -97,6 +97,12 @@ pub fn is_numbered(word: &str) -> bool {
     letters.len() < word.len() && is_in(letters, DRIVERS)
 }
 
+/// Whether all of a text, as that of a cell, may be a host's name.
+pub fn is_plain_name(text: &str) -> bool {
+    let is_letter = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
+    text.bytes().all(is_letter) && is_name(text)
+}
+
 /// Whether a word is an address, perhaps with the length of its prefix.
 pub fn is_address(word: &str) -> bool {
     let address = word.split_once('/').map_or(word, |it| it.0);
@@ -193,12 +199,8 @@ pub fn columns(line: &str, below: &[&str]) -> Vec<(String, String)> {
         let parts = text.split("  ").map(str::trim);
         parts.filter(|it| !it.is_empty()).collect()
     }
-    let is_word = |it: &&str| {
-        let is_letter = |it: u8| it.is_ascii_alphanumeric() || it == b'-';
-        it.bytes().all(is_letter) && is_name(it)
-    };
     let names = apart(line);
-    if !(2..=COLUMNS_MAX).contains(&names.len()) || !names.iter().all(is_word) {
+    if !(2..=COLUMNS_MAX).contains(&names.len()) || !names.iter().all(|it| is_plain_name(it)) {
         return Vec::new();
     }
     let of = |part: &'_ str| -> Vec<String> {

@@ -130,6 +130,10 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
     walked.hosts.take_partners(&walked.statements);
     walked.hosts.take_joined(&walked.statements);
     walked.hosts.take_parts(&walked.statements);
+    let mut own: HashMap<String, usize> = HashMap::new();
+    for name in addresses.values() {
+        *own.entry(name.clone()).or_default() += 1;
+    }
     for mention in std::mem::take(&mut walked.mentions) {
         let name = mention.host(|it| walked.hosts.has(it)).map(|name| {
             let known = walked.hosts.named_in(&format!(" {name} "));
@@ -138,10 +142,8 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
         if let Some(name) = name.filter(|it| walked.hosts.has(it) || !is_in(it, KINDS)) {
             walked.hosts.add(&name);
             // Of two that one terminal seems to have, a sentence gives one to another host.
-            let known = addresses.get(&mention.address).cloned();
-            let own = addresses.values().filter(|it| Some(*it) == known.as_ref());
-            let is_one = own.count() < 2;
-            if known.is_some_and(|it| it != name) && !is_one {
+            let known = addresses.get(&mention.address);
+            if known.is_some_and(|it| *it != name && own.get(it) > Some(&1)) {
                 addresses.remove(&mention.address);
             }
             addresses.entry(mention.address).or_insert(name);
@@ -317,7 +319,7 @@ fn state(trial: &mut ImportedTrial, settings: &HostSettings, by_results: &HostSe
     let tabled = by_results.of_trial(ends, &trial.place);
     let is_open = said.0.starts_with(NOT_SAID);
     let way = |it: &str| it.split('+').next().map(String::from);
-    let is_told = way(&said.0) == way(&tabled.0);
+    let is_told = tabled.0.starts_with(NOT_SAID) || way(&said.0) == way(&tabled.0);
     (trial.setting, trial.setting_basis, trial.setting_place) = match () {
         () if is_told => said,
         () if is_open => tabled,

@@ -310,7 +310,7 @@ fn said_of_all(cells: &[TextCell], hosts: &HostNames) -> Option<bool> {
     let said = |(_, text): &TextCell| {
         let (words, clauses) = clause::words_of(beginning(text));
         let parts = clause::parts(&words);
-        let is_host = |it: &str| hosts.has(it) || address::is_name(it) && !clause::is_common(it);
+        let is_host = |it: &str| hosts.has(it) || is_like_host(it);
         let is_of_one = parts.sender != parts.receiver || words.split(' ').any(is_host);
         clause::agreed(&clauses).map(|it| (it, is_of_one))
     };
@@ -601,8 +601,9 @@ impl Cases {
             };
             // `polling` alone may be of one end.
             let is_bare = claims == [(SwitchScope::All, true)] && !is_of_all;
-            claims.retain(|_| !is_bare);
-            claims.truncate(if is_torn(&claims) { 0 } else { claims.len() });
+            if is_bare || is_torn(&claims) {
+                claims.clear();
+            }
             Some(RatedCell {
                 place,
                 rate,

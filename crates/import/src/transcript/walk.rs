@@ -431,11 +431,8 @@ impl<'a> Walk<'a> {
         let is_all = cells.len() > 2 && cells[1..].iter().all(is_address);
         let columns = self.table_head.iter().zip(cells).skip(1);
         for (name, address) in columns.filter(|_| is_whole && is_all) {
-            let is_word = name
-                .bytes()
-                .all(|it| it.is_ascii_alphanumeric() || it == b'-');
-            let is_name = is_word && address::is_name(name);
-            if is_name && !clause::is_common(&name.to_ascii_lowercase()) {
+            let small = name.to_ascii_lowercase();
+            if address::is_plain_name(name) && !clause::is_common(&small) {
                 self.out.hosts.add(name);
                 let plain = address.split('/').next().unwrap_or_default();
                 let known = self.out.addresses.entry(String::from(plain));
