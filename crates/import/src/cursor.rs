@@ -427,11 +427,12 @@ fn measured_with(
     })
 }
 
-/// Reads the first of several numbers before one unit: `80 to 90 %`, `18.4, 18.9 and 19.1 Gbit/s`.
+/// Reads several numbers before one unit, or where they are wrapped the first alone, whose value it is: `80 to 90 %`, `18.4, 18.9 and 19.1 Gbit/s`.
 pub fn shared(cursor: &mut Cursor) -> Option<MeasuredNumber> {
     const JOINTS: [&str; 5] = ["-", "to ", "and ", "or ", ", "];
     const NUMBERS_MAX: usize = 5;
     cursor.attempt(|cursor| {
+        let began = cursor.at;
         let first = cursor.number()?;
         let end = cursor.at;
         for _ in 1..NUMBERS_MAX {
@@ -439,7 +440,10 @@ pub fn shared(cursor: &mut Cursor) -> Option<MeasuredNumber> {
             cursor.gap().number()?;
             if let Some((unit, one)) = read(cursor.gap()) {
                 // Before a comma alone may stand another thing: `in run 4, 5.9 %`.
-                (joint != ", ").then(|| cursor.at = end)?;
+                (joint != ", ").then_some(())?;
+                if cursor.bytes[began..cursor.at].contains(&b'\n') {
+                    cursor.at = end;
+                }
                 return Some(MeasuredNumber {
                     value: first * one,
                     unit,

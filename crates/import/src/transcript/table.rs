@@ -266,8 +266,12 @@ pub fn place(
                 budget.take(1).ok_or(table.file)?;
                 let place = placed.entry((table.file, line)).or_default();
                 place.push(cell.0.clone());
+                let mut leave = |why: &str| {
+                    let why = format!("below '{}': {why}", column.name);
+                    unplaced.push(found::unplaced(&figure.printed, &why, figure.place));
+                };
                 if !is_rate(unit) {
-                    unplaced.push(of_prose(&figure.printed, unit, figure.place));
+                    leave(of_prose(unit));
                     continue;
                 }
                 let setting = column.is_polling.or_else(|| *is_polling);
@@ -279,7 +283,7 @@ pub fn place(
                 let Some(setting) = setting else {
                     let why =
                         "neither its column nor its row says under which setting it was measured";
-                    unplaced.push(found::unplaced(&figure.printed, why, figure.place));
+                    leave(why);
                     continue;
                 };
                 let trial = of_cell(figure, setting, cells[0].1, next_test);
@@ -298,7 +302,10 @@ pub fn place(
         let (value, unit) = figure.value;
         match known.find(trials, value, None).filter(|_| is_rate(unit)) {
             Some(same) => trials[same].quoted_again.push(figure.place),
-            None => unplaced.push(of_prose(&figure.printed, unit, figure.place)),
+            None => {
+                let why = of_prose(unit);
+                unplaced.push(found::unplaced(&figure.printed, why, figure.place));
+            }
         }
     }
     Ok(())
@@ -327,15 +334,15 @@ fn is_rate(unit: MeasuredUnit) -> bool {
     )
 }
 
-fn of_prose(printed: &str, unit: MeasuredUnit, place: SourcePlace) -> UnplacedFigure {
-    let why = match unit {
+/// Why a figure that no tool printed has no place.
+fn of_prose(unit: MeasuredUnit) -> &'static str {
+    match unit {
         MeasuredUnit::PacketsPerSecond => {
             "a rate of packets in a sentence: nothing says of which test it is"
         }
         MeasuredUnit::BitsPerSecond => "a rate in a sentence: nothing says of which test it is",
         _ => "a figure in the text that no tool printed",
-    };
-    found::unplaced(printed, why, place)
+    }
 }
 
 /// Trials by rate.
