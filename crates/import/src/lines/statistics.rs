@@ -434,10 +434,11 @@ pub fn vmstat_row(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         let columns = columns.into_iter().map(String::from).collect();
         let name = String::from("vmstat");
         let of = RowsOf::Vmstat;
-        let read = cursor.attempt(|it| Heads { of, name, columns }.line(it))?;
-        read.iter()
-            .any(|it| matches!(it.seen, Seen::Cpu(_)))
-            .then_some(read)
+        cursor.attempt(|it| {
+            let read = Heads { of, name, columns }.line(it)?;
+            let mut all = read.iter();
+            all.any(|it| matches!(it.seen, Seen::Cpu(_))).then_some(read)
+        })
     })
 }
 
