@@ -15,7 +15,7 @@ const ROOTS: [&str; 4] = ["kern.", "hw.", "net.", "dev."];
 
 /// Whether the whole text is the name of a sysctl variable.
 pub fn is_variable(text: &str) -> bool {
-    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"._".contains(&it);
+    let is_of_name = |it: u8| it.is_ascii_alphanumeric() || b"._".contains(&it);
     text.len() <= 80
         && ROOTS.iter().any(|root| text.starts_with(root))
         && text.bytes().all(is_of_name)
@@ -30,9 +30,8 @@ pub fn variable(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
     let root = cursor.any(ROOTS)?;
     let mut name = String::from(root);
     while name.len() < 80 {
-        let part = cursor.word(40, |it| {
-            it.is_ascii_lowercase() || it.is_ascii_digit() || matches!(it, b'.' | b'_')
-        });
+        // `dev.bge.0.stats.InputDiscards`
+        let part = cursor.word(40, |it| it.is_ascii_alphanumeric() || b"._".contains(&it));
         name += part.unwrap_or_default();
         let goes_on = cursor.peek() == b'\n' && cursor.ahead(1).is_ascii_lowercase();
         if !goes_on {
@@ -203,13 +202,20 @@ pub fn clock(cursor: &mut Cursor) -> Option<Seen> {
 }
 
 /// Names of CPU states with their index: user, nice, system, interrupt, idle. Longer names come first.
-const STATES: [(&str, usize); 15] = [
+const STATES: [(&str, usize); 21] = [
     ("user", 0),
     ("nice", 1),
     ("system", 2),
     ("interrupt", 3),
     ("idle", 4),
     ("iowait", 4),
+    // FreeBSD's systat -vmstat, whose last column may be cut.
+    ("User", 0),
+    ("Nice", 1),
+    ("Sys", 2),
+    ("Intr", 3),
+    ("Idle", 4),
+    ("Idl", 4),
     ("us", 0),
     ("sy", 2),
     ("ni", 1),
@@ -248,7 +254,7 @@ pub fn state_line(cursor: &mut Cursor) -> Option<Seen> {
     })
 }
 
-/// Reads `2.7% user, 0.0% nice, ...` whose prefix is missing.
+/// Reads `2.7% user, 0.0% nice, ...` whose prefix is missing, or `9.2%Sys 88.5%Intr ...` of systat.
 pub fn bare_states(cursor: &mut Cursor) -> Option<Seen> {
     cursor.begins_number()?;
     let mut ahead = cursor.clone();
@@ -256,7 +262,7 @@ pub fn bare_states(cursor: &mut Cursor) -> Option<Seen> {
     // Linux's top prints `1 user` of another kind.
     let is_share = ahead.gap().byte(b'%').is_some();
     match is_share {
-        true => ahead.any([" user", " us,"])?,
+        true => ahead.any([" user", " us,", "Sys "])?,
         false => ahead.any([" us,"])?,
     };
     states(cursor)

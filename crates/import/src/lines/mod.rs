@@ -58,9 +58,10 @@ enum Recogniser {
 
 const DIGITS: &[u8] = b"0123456789";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+const WORDS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 33] = [
+static RECOGNISERS: [(&[u8], Recogniser); 34] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (
@@ -80,18 +81,19 @@ static RECOGNISERS: [(&[u8], Recogniser); 33] = [
     (DIGITS, One(host::bare_states)),
     (b"i", Several(statistics::interrupt_table)),
     (b"NI", Several(statistics::interface_table)),
+    (LETTERS, One(statistics::link_row)),
     (b"ip", Several(statistics::traffic_rows)),
     (b"pr", Several(statistics::vmstat_rows)),
     (b"C", Several(statistics::mpstat_rows)),
     (b"A", Several(statistics::mpstat_mean)),
     (DIGITS, Several(statistics::vmstat_row)),
-    (b"ic", One(statistics::interrupt_row)),
-    (b"ITU", One(statistics::kernel_counter)),
+    (LETTERS, One(statistics::interrupt_row)),
+    (b"BIOTU", One(statistics::kernel_counter)),
     (DIGITS, One(statistics::counter)),
     (DIGITS, One(statistics::buffers)),
     (b"io", Several(statistics::traffic_row)),
     (b"khnd", Several(host::variable)),
-    (LETTERS, Several(statistics::card_counters)),
+    (WORDS, Several(statistics::card_counters)),
     (LETTERS, One(host::interface_head)),
     (b"io", One(host::interface_body)),
     (b"CraFLmipf", One(host::identity)),

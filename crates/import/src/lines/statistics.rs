@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use crate::cursor::{Cursor, MeasuredUnit, measured_in};
 use crate::lines::seen::{Anchor, Heads, RowsOf, Seen};
+use crate::plain::OTHER;
 
 /// Most rows in an interrupt table.
 const ROWS_MAX: usize = 200;
@@ -43,12 +44,20 @@ pub fn interrupt_table(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>>
     (!found.is_empty()).then_some(found)
 }
 
-/// Reads a row of that table whose header is missing.
+/// Reads a row of that table whose header is missing: `irq256: em0 812 8`, `fxp0 irq11 2204317 7740`.
 pub fn interrupt_row(cursor: &mut Cursor) -> Option<Seen> {
-    let mut ahead = cursor.clone();
-    ahead.any(["irq", "cpu"])?;
-    ahead.count(false)?;
-    ahead.byte(b':')?;
+    let is_new = |it: &mut Cursor| {
+        it.any(["irq", "cpu"])?;
+        it.count(false)?;
+        it.byte(b':')
+    };
+    let is_old = |it: &mut Cursor| {
+        it.begins_line()?;
+        it.word(16, |it| it.is_ascii_lowercase() || it.is_ascii_digit())?;
+        it.words(" irq")?;
+        it.count(false).map(|_| ())
+    };
+    is_new(&mut cursor.clone()).or_else(|| is_old(&mut cursor.clone()))?;
     let (_, seen) = interrupts(cursor)?;
     Some(seen)
 }
@@ -183,6 +192,23 @@ fn interface_row(
     (!told.is_empty()).then(|| (name, told.join(", ")))
 }
 
+/// Reads a row of that table of FreeBSD whose heads are missing, as `grep` leaves it.
+pub fn link_row(cursor: &mut Cursor) -> Option<Seen> {
+    const OLD: [&str; 5] = ["Ipkts", "Ierrs", "Opkts", "Oerrs", "Coll"];
+    const NEW: [&str; 6] = ["Ipkts", "Ierrs", "Idrop", "Opkts", "Oerrs", "Coll"];
+    cursor.begins_line()?;
+    let mut ahead = cursor.clone();
+    ahead.word(16, |it| it.is_ascii_lowercase() || it.is_ascii_digit())?;
+    ahead.spaces().word(6, |it| it.is_ascii_digit())?;
+    ahead.spaces().words("<Link#")?;
+    [&OLD[..], &NEW].iter().find_map(|counters| {
+        cursor.attempt(|it| {
+            let (name, value) = interface_row(it, counters, true, false)?;
+            matches!(it.spaces().peek(), b'\n' | 0).then(|| reading(name, value, true))
+        })
+    })
+}
+
 /// Columns of `netstat -w`, in the order in which FreeBSD has them since 4.
 const TRAFFIC: &str = "packets errs idrops bytes packets errs bytes colls drops";
 /// The columns of `vmstat` that are of the CPU: interrupts, switches, and shares of time.
@@ -237,7 +263,7 @@ impl Heads {
         let began = cursor.at;
         let (mut clock, mut cpu) = (None, "");
         if self.of == RowsOf::Mpstat {
-            let _ = cursor.words("Average:");
+            let _ = cursor.attempt(mean);
             clock = cursor.time_of_day();
             if clock.is_some() {
                 let _ = cursor.gap().any(["AM", "PM"]);
@@ -249,7 +275,7 @@ impl Heads {
         }
         let mut value = || {
             cursor.gap().peek().is_ascii_digit().then_some(())?;
-            cursor.word(24, |it| it.is_ascii_alphanumeric() || it == b'.')
+            cursor.word(24, |it| it.is_ascii_alphanumeric() || b".,".contains(&it))
         };
         let values: Vec<&str> = (0..self.columns.len()).map_while(|_| value()).collect();
         let at = began..cursor.at;
@@ -335,6 +361,8 @@ impl Heads {
         let mut shares = [None; 7];
         for (column, value) in self.columns.iter().zip(&row.values).skip(first) {
             let state = SHARES.iter().find(|it| it.0 == column)?.1;
+            // Many languages have a comma.
+            let value = value.replace(',', ".");
             *shares[state].get_or_insert(0.0) += value.parse::<f64>().ok()?;
         }
         let sum: f64 = shares[..6].iter().flatten().sum();
@@ -395,6 +423,13 @@ pub fn vmstat_rows(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         (RowsOf::Vmstat, String::from("vmstat")),
         columns,
     )
+}
+
+/// Reads the word before the mean of rows, `Average:`, in any language.
+fn mean(cursor: &mut Cursor) -> Option<()> {
+    cursor.word(16, |it| it.is_ascii_alphabetic() || it == OTHER)?;
+    let _ = cursor.byte(b'.');
+    cursor.spaces().byte(b':')
 }
 
 /// Reads the mean of `mpstat` without its heads, which has the columns of every version since 10.
@@ -552,9 +587,28 @@ tcp: fast retransmits
 tcp: segments received
 tcp: segments sent out
 tcp: segments retransmitted
+tcp: segments retransmited
+tcp: bad segments received
 tcp: retransmitted
+tcp: window probes
+tcp: delayed acks sent
+tcp: packets collapsed in receive queue due to low socket buffer
+tcp: packets pruned from receive queue because of socket buffer overrun
+ip: fragments dropped (dup or out of space)
+ip: fragments dropped after timeout
+ip: outgoing packets dropped
+mbufs allocated to data
+mbufs allocated to packet headers
+Kbytes allocated to network
+requests for memory denied
+requests for memory delayed
+requests for sfbufs denied
+requests for sfbufs delayed
+requests for I/O initiated by sendfile
+calls to protocol drain routines
 packets received
-packets sent";
+packets sent
+tcp: packets";
 
 /// The name of a counter, and its words in the plural and the singular.
 type CounterName = (String, [String; 2]);
@@ -598,6 +652,8 @@ pub fn counter(cursor: &mut Cursor) -> Option<Seen> {
     });
     let again = [" retransmitted", " received in-sequence"];
     let again = cursor.any(again).unwrap_or_default();
+    // `311 packets` alone is said of anything.
+    (name != "tcp: packets" || !again.is_empty()).then_some(())?;
     Some(reading(format!("{name}{again}"), count, true))
 }
 
@@ -626,7 +682,7 @@ pub fn card_counters(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
 /// Reads one of them, and its name.
 fn card_counter<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a str, Anchor)> {
     let began = cursor.at;
-    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"_.".contains(&it);
+    let is_of_name = |it: u8| it.is_ascii_alphanumeric() || b"_.-".contains(&it);
     let name = cursor.word(48, is_of_name)?;
     cursor.byte(b':')?;
     let count = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
@@ -637,17 +693,18 @@ fn card_counter<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a str, Anchor)> {
     })
 }
 
-/// Reads a counter of `nstat`: `UdpRcvbufErrors 524388 0.0`.
+/// Reads a counter of `nstat`, `UdpRcvbufErrors 524388 0.0`, or of `netstat -s` with a name of the kernel, `TCPRcvQDrop: 12`.
 pub fn kernel_counter(cursor: &mut Cursor) -> Option<Seen> {
     (!cursor.behind().is_ascii_alphanumeric()).then_some(())?;
     let name = cursor.word(48, |it| it.is_ascii_alphanumeric())?;
-    ["Ip", "Icmp", "Tcp", "Udp"]
-        .iter()
-        .any(|it| name.starts_with(it))
-        .then_some(())?;
+    let mut roots = ["Ip", "Icmp", "Tcp", "TCP", "Udp", "In", "Out", "Busy"].iter();
+    let root = roots.find(|it| name.starts_with(**it))?;
+    let is_whole = name[root.len()..].starts_with(|it: char| it.is_ascii_uppercase());
+    is_whole.then_some(())?;
+    let is_named = cursor.byte(b':').is_some();
     let count = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
-    (cursor.spaces().words("0.0").is_some() && matches!(cursor.peek(), b'\n' | 0))
-        .then(|| reading(String::from(name), count, true))
+    let is_told = is_named || cursor.spaces().words("0.0").is_some();
+    (is_told && matches!(cursor.peek(), b'\n' | 0)).then(|| reading(String::from(name), count, true))
 }
 
 /// Buffer lines of `netstat -m`: the words after the numbers, and what the numbers are.
