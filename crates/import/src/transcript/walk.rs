@@ -886,8 +886,8 @@ impl<'a> Walk<'a> {
 
     fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
-            self.looks = command.looks();
-            self.tests_nothing = self.looks || command.tool == Tool::Ethtool;
+            self.looks = command.looks() || command.tool == Tool::Other;
+            self.tests_nothing = command.looks() || command.tool == Tool::Ethtool;
             self.host = TerminalHost {
                 name: command.host.clone(),
                 basis: match command.host {
