@@ -749,6 +749,8 @@ pub struct StreamLines {
 #[derive(Clone, Debug)]
 pub struct ToolBlock {
     pub place: SourcePlace,
+    /// Where its output begins.
+    pub begins: Option<SourcePlace>,
     pub host: TerminalHost,
     pub command: Option<Rc<ToolCommand>>,
     pub banners: Vec<Banner>,
@@ -813,6 +815,7 @@ impl ToolBlock {
         let is_server = (is('s') || is('c')).then(|| is('s'));
         ToolBlock {
             place,
+            begins: None,
             host,
             command,
             banners: Vec::new(),

@@ -755,6 +755,7 @@ impl<'a> Walk<'a> {
             block
         });
         block.place.end_byte = block.place.end_byte.max(place.end_byte);
+        block.begins.get_or_insert(place);
         block
     }
 
@@ -830,7 +831,14 @@ impl<'a> Walk<'a> {
             let streams = block.streams.iter();
             let lines = streams.flat_map(|it| it.lines.iter().chain(&it.report));
             let first = lines.map(|it| it.place).min();
-            let is_elsewhere = block.place.line == 0 || block.place.file != self.file;
+            // A command may stand far above its output, for the tests of several sections.
+            let told = self.out.statements.iter().rev();
+            let mut told = told.take_while(|it| it.place > block.place);
+            let is_apart = told.any(|it| {
+                it.sentence.kind == SentenceKind::Heading && Some(it.place) < block.begins
+            });
+            let is_elsewhere = block.place.line == 0 || block.place.file != self.file || is_apart;
+            let first = block.begins.filter(|_| is_apart).or(first);
             block.place = first.filter(|_| is_elsewhere).unwrap_or(block.place);
             self.out.blocks.push(block);
         }
