@@ -63,7 +63,7 @@ pub fn is_name(word: &str) -> bool {
         && !is_in(&small, LINKS)
         && !is_in(
             &small,
-            "it its this that these those they we you other are addr i386 amd64 wan lan dmz nat",
+            "it its this that these those they them us we you other are addr i386 amd64 wan lan dmz nat",
         )
         && !is_in(
             &small,

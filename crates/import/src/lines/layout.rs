@@ -478,12 +478,12 @@ fn is_row(line: &str, near: [Option<&str>; 2]) -> bool {
     is_barred(line) || is_one(line) && near.iter().flatten().any(|it| is_one(it))
 }
 
-/// Whether a line is a rule, or the head of a screen of top.
+/// Whether a line is a rule, or the head of a screen of top or nstat.
 fn is_rule(line: &str) -> bool {
     let is_ruled = line.len() > 2 && line.bytes().all(|it| it.is_ascii_punctuation());
     let begins = |it: &&str| line.starts_with(it);
     let heads = [
-        "last pid", "top - ", "#+B", "#+E", "#+b", "#+e", "Mem: ", "Swap: ", "MiB Mem", "Tasks: ",
+        "last pid", "top - ", "#kernel", "#+B", "#+E", "#+b", "#+e", "Mem: ", "Swap: ", "MiB Mem", "Tasks: ",
     ];
     is_ruled || heads.iter().any(begins)
 }

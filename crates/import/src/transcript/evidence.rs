@@ -150,7 +150,8 @@ fn idle(lines: &[CpuLine]) -> BTreeSet<SourcePlace> {
 
 /// Where sentences say on which host all screens are taken: `top is always that of oak`, `vmstat runs on elm unless noted`.
 pub fn standing(statements: &[Statement], hosts: &HostNames) -> Vec<(SourcePlace, String)> {
-    const ALL: &str = "unless|otherwise|if no|if nothing|in all|everywhere|always";
+    const ALL: &str = "unless|otherwise|if no|if nothing|in all|everywhere|always|all top|all tops|all mpstat|all vmstat|\
+        all systat|all cpu|all screens";
     let is_of_all = |it: &&Statement| it.sentence.lasts_always() || it.sentence.has_any(ALL);
     let of_all = statements.iter().filter(is_of_all);
     // `(that's oak, as are all below)`

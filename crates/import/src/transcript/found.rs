@@ -573,6 +573,31 @@ impl HostNames {
         ways.into_iter().for_each(|it| self.join(it));
     }
 
+    /// The addresses of two hosts that a sentence names before both: `oak and elm share a cable, 192.0.2.1 and 192.0.2.2`.
+    pub fn in_order(&self, statements: &[Statement]) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for Statement { sentence, .. } in statements {
+            let words: Vec<&str> = sentence.words.split_whitespace().collect();
+            let is_address = |at: usize| {
+                let parts = words.get(at..at + 4);
+                parts.is_some_and(|it| it.iter().all(|it| it.parse::<u8>().is_ok()))
+            };
+            let Some(first) = (0..words.len()).find(|at| is_address(*at)) else {
+                continue;
+            };
+            let second = first + 4 + usize::from(words.get(first + 4) == Some(&"and"));
+            let is_more = (second + 1..words.len()).any(is_address);
+            let before = format!(" {} ", words[..first].join(" "));
+            let named = self.named_in(&before);
+            if let ([one, other], true, false) = (&named[..], is_address(second), is_more) {
+                let address = |at: usize| words[at..at + 4].join(".");
+                all.push((address(first), String::from(*one)));
+                all.push((address(second), String::from(*other)));
+            }
+        }
+        all
+    }
+
     /// Takes what only one host is made of for that host, as in `the Athlon` and `em0 was polling`, by the sentences that
     /// first name hosts and by `em0 of kestrel`.
     pub fn take_parts(&mut self, statements: &[Statement]) {

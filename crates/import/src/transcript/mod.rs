@@ -130,6 +130,9 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
     walked.hosts.take_partners(&walked.statements);
     walked.hosts.take_joined(&walked.statements);
     walked.hosts.take_parts(&walked.statements);
+    for (address, name) in walked.hosts.in_order(&walked.statements) {
+        addresses.entry(address).or_insert(name);
+    }
     let mut own: HashMap<String, usize> = HashMap::new();
     for name in addresses.values() {
         *own.entry(name.clone()).or_default() += 1;
