@@ -908,6 +908,8 @@ impl<'a> Walk<'a> {
                 self.labelled = None;
             } else if let Some(label) = &self.labelled {
                 self.host = TerminalHost::inferred(Some(label.clone()));
+                // `On oak:` is of the commands below it, and not of what other terminals print next.
+                self.is_fresh_label &= !matches!(command.tool, Tool::Sysctl | Tool::Ifconfig);
             }
         }
         // `when we say "busy" it means`
