@@ -76,9 +76,29 @@ pub fn is_common(word: &str) -> bool {
     lists.iter().any(|list| is_in(word, list))
 }
 
-/// Whether a word is in a list of words.
+/// Whether a word is in a list of words. Asked thousands of times for each sentence.
 pub fn is_in(word: &str, words: &str) -> bool {
-    words.split(' ').any(|it| it == word)
+    let (word, words) = (word.as_bytes(), words.as_bytes());
+    let mut rest = Some(words);
+    while let Some(list) = rest {
+        let is_end = list.get(word.len()).is_none_or(|it| *it == b' ');
+        if is_end && list.starts_with(word) {
+            return true;
+        }
+        let end = list.iter().position(|it| *it == b' ');
+        rest = end.map(|at| &list[at + 1..]);
+    }
+    false
+}
+
+/// Where words that begin and end with a space have a phrase: its space.
+pub fn phrase_at(words: &str, phrase: &str) -> Option<usize> {
+    let (words, phrase) = (words.as_bytes(), phrase.as_bytes());
+    (0..words.len().checked_sub(phrase.len() + 1)?).find(|at| {
+        words[*at] == b' '
+            && words[at + 1..].starts_with(phrase)
+            && words[at + 1 + phrase.len()] == b' '
+    })
 }
 
 /// Which hosts a sentence is of, by their part in a test.
@@ -347,9 +367,7 @@ pub fn switches(words: &[&str]) -> bool {
 pub fn turns_round(words: &str) -> bool {
     const ROUND: &str = "reversed|backward|backwards|other way|other direction|opposite direction|reverse direction|\
         turned round|turned around";
-    ROUND
-        .split('|')
-        .any(|it| words.contains(&format!(" {it} ")))
+    ROUND.split('|').any(|it| phrase_at(words, it).is_some())
 }
 
 /// The parts in a test that a text names.

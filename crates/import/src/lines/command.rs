@@ -297,7 +297,8 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
     }
     if is_number {
         // `-A 3,3` pins both ends.
-        let is_of_number = |it: u8| it.is_ascii_digit() || it == b'.' || it == b',' && letter == Some(b'A');
+        let is_of_number =
+            |it: u8| it.is_ascii_digit() || it == b'.' || it == b',' && letter == Some(b'A');
         let mut number = String::from(cursor.word(24, is_of_number)?);
         if tool == Tool::Iperf
             && let Some(unit) = cursor.any(["pps", "kpps", "Kpps", "mpps", "Mpps"])

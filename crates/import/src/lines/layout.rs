@@ -483,7 +483,8 @@ fn is_rule(line: &str) -> bool {
     let is_ruled = line.len() > 2 && line.bytes().all(|it| it.is_ascii_punctuation());
     let begins = |it: &&str| line.starts_with(it);
     let heads = [
-        "last pid", "top - ", "#kernel", "#+B", "#+E", "#+b", "#+e", "Mem: ", "Swap: ", "MiB Mem", "Tasks: ",
+        "last pid", "top - ", "#kernel", "#+B", "#+E", "#+b", "#+e", "Mem: ", "Swap: ", "MiB Mem",
+        "Tasks: ",
     ];
     is_ruled || heads.iter().any(begins)
 }

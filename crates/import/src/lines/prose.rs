@@ -4,7 +4,7 @@ use crate::cursor::{Cursor, MeasuredNumber, MeasuredUnit, measured, shared};
 use crate::lines::clause::{
     ALL, BEFORE_INTERRUPTS, CHANGES, INTERRUPTS, JOINTS, LISTINGS, NEGATES, NamedParts, OFF, ON,
     POLLS, RECEIVERS, RUNS, SENDERS, SWITCH_WORDS, SWITCHES, WITHOUT, agreed, is_in, parts,
-    switches, turns_round, words_of,
+    phrase_at, switches, turns_round, words_of,
 };
 use crate::lines::seen::Seen;
 
@@ -453,7 +453,7 @@ impl Sentence {
 
     /// The position of a word, or of several.
     pub fn find(&self, word: &str) -> Option<usize> {
-        self.words.find(&format!(" {word} "))
+        phrase_at(&self.words, word)
     }
 
     /// Whether it has one of these words.

@@ -472,7 +472,8 @@ pub fn vmstat_row(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         cursor.attempt(|it| {
             let read = Heads { of, name, columns }.line(it)?;
             let mut all = read.iter();
-            all.any(|it| matches!(it.seen, Seen::Cpu(_))).then_some(read)
+            all.any(|it| matches!(it.seen, Seen::Cpu(_)))
+                .then_some(read)
         })
     })
 }
@@ -704,7 +705,8 @@ pub fn kernel_counter(cursor: &mut Cursor) -> Option<Seen> {
     let is_named = cursor.byte(b':').is_some();
     let count = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
     let is_told = is_named || cursor.spaces().words("0.0").is_some();
-    (is_told && matches!(cursor.peek(), b'\n' | 0)).then(|| reading(String::from(name), count, true))
+    (is_told && matches!(cursor.peek(), b'\n' | 0))
+        .then(|| reading(String::from(name), count, true))
 }
 
 /// Buffer lines of `netstat -m`: the words after the numbers, and what the numbers are.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use nicpoll_model::Side;
 
 use crate::lines::clause::{
-    ClauseMode, is_in, parts, setting, state_alone, turns_round, value_set, words_of,
+    ClauseMode, is_in, parts, phrase_at, setting, state_alone, turns_round, value_set, words_of,
 };
 use crate::lines::prose::{
     ALL_UNTOUCHED, CANNOT, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED, UNTUNED,
@@ -473,9 +473,7 @@ impl<'a> Reader<'a> {
     /// Hosts that are as they came receive by interrupts: those that a clause names, or all while none was said to poll.
     fn untouched(&self, sentence: &Sentence) -> Vec<Claim> {
         let has = |clause: &str, phrases: &str| {
-            phrases
-                .split('|')
-                .any(|it| clause.contains(&format!(" {it} ")))
+            phrases.split('|').any(|it| phrase_at(clause, it).is_some())
         };
         // `I never changed a thing about oak's driver, it takes its interrupts as they come`
         let subject = self.scopes(&sentence.words, "").0;

@@ -746,7 +746,7 @@ impl Screen<'_> {
         let sentence = &statement.sentence;
         let has = |it: &&String| {
             let mut phrases = phrases.split('|');
-            phrases.any(|phrase| it.contains(&format!(" {phrase} ")))
+            phrases.any(|phrase| clause::phrase_at(it, phrase).is_some())
         };
         let clause = sentence.clauses.iter().find(has);
         let clause = clause.filter(|it| !context.hosts.named_in(it).is_empty());

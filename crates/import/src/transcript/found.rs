@@ -11,7 +11,9 @@ use nicpoll_model::{
 
 use crate::cursor::MeasuredUnit;
 use crate::lines::address::{self, AddressMention};
-use crate::lines::clause::{self, BOXES, KINDS, MACHINES, POLLS, RECEIVERS, SENDERS, is_in};
+use crate::lines::clause::{
+    self, BOXES, KINDS, MACHINES, POLLS, RECEIVERS, SENDERS, is_in, phrase_at,
+};
 use crate::lines::layout;
 use crate::lines::prose::Sentence;
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
@@ -339,7 +341,7 @@ impl HostNames {
     pub fn named_in(&self, words: &str) -> Vec<&str> {
         let found = self.looked_for.iter();
         let mut found: Vec<(usize, &str)> = found
-            .filter_map(|(small, name)| Some((words.find(&format!(" {small} "))?, name.as_str())))
+            .filter_map(|(small, name)| Some((phrase_at(words, small)?, name.as_str())))
             .collect();
         found.sort_unstable();
         let mut seen = HashSet::new();

@@ -536,7 +536,7 @@ impl<'a> Walk<'a> {
             let is_not = |it: &str| {
                 ["nothing", "not", "no"]
                     .iter()
-                    .any(|no| it.contains(&format!(" {no} ")))
+                    .any(|no| clause::phrase_at(it, no).is_some())
             };
             let mut clauses = sentence.clauses.iter();
             words.len() <= 16 && leads && clauses.any(|it| it.contains(&on) && !is_not(it))

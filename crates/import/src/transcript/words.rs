@@ -131,7 +131,7 @@ fn meaning(text: &str) -> Option<bool> {
     let spaced = format!(" {} ", words.join(" "));
     let mut untouched = ALL_UNTOUCHED.split('|');
     let is_off = words.iter().any(|it| is_in(it, OFF) || *it == "-polling")
-        || untouched.any(|it| spaced.contains(&format!(" {it} ")));
+        || untouched.any(|it| clause::phrase_at(&spaced, it).is_some());
     let told = || clause::setting(text).or(is_off.then_some(false));
     (sets || echoes).then_some(true).or_else(told)
 }
