@@ -48,6 +48,9 @@ const BUSY: [&str; 9] = [
     "store",
     "study_run",
 ];
+/// Programs of which most tests wait for a limit of time: more of them run at once than there are processors.
+const SLEEPY: [&str; 1] = ["cli/tests/hosts/main.rs"];
+const SLEEPERS: &str = "3";
 /// The package whose users touch the kernel.
 const KERNEL: &str = "nicpoll-sys";
 
@@ -136,6 +139,9 @@ impl Runner<'_> {
         // What cargo says to a program that it runs.
         command.env("CARGO_MANIFEST_DIR", &program.folder);
         command.envs(self.variables.iter().copied());
+        if SLEEPY.iter().any(|it| program.source.ends_with(it)) {
+            command.env("RUST_TEST_THREADS", SLEEPERS);
+        }
         kept_output(&mut command)
     }
 

@@ -42,12 +42,25 @@ pub fn test(steps: &mut Steps, scope: Scope, no_install: bool, args: &[String]) 
     println!("{tally}");
 }
 
+/// What the tests need, by steps: those of everybody, then those of the tests that take long.
+type Getting = (&'static str, Scope, fn(Scope, bool) -> Result<Outcome>);
+const NEEDED: [Getting; 3] = [
+    ("peer programs", Scope::Quick, needs::ensure_peers),
+    ("guests", Scope::All, |_, no_install| {
+        guests::ensure(no_install)
+    }),
+    ("axe-core", Scope::All, |_, no_install| {
+        needs::ensure_axe(no_install)
+    }),
+];
+
 /// Installs what the tests need.
 fn install(scope: Scope, steps: &mut Steps, no_install: bool) {
-    steps.run("peer programs", || needs::ensure_peers(scope, no_install));
-    if scope == Scope::All {
-        steps.run("guests", || guests::ensure(no_install));
-        steps.run("axe-core", || needs::ensure_axe(no_install));
+    let of = NEEDED
+        .iter()
+        .filter(|it| it.1 == Scope::Quick || scope == Scope::All);
+    for (name, _, get) in of {
+        steps.run(name, || get(scope, no_install));
     }
 }
 
@@ -60,7 +73,8 @@ fn test_requiring(required: &str, scope: Scope, steps: &mut Steps, args: &[Strin
     tally
 }
 
-/// Everything that a change must pass. The quick steps come first. cargo-deny is compiled while the others download.
+/// Everything that a change must pass. The quick steps come first. What the tests need is downloaded while the compiler
+/// works.
 pub fn ci(steps: &mut Steps) {
     let deny = thread::spawn(install_deny);
     steps.run("format", || {
@@ -69,22 +83,35 @@ pub fn ci(steps: &mut Steps) {
     });
     steps.run("bpf compiler", bpf::install_compiler);
     steps.run("page target", page::install_target);
-    install(Scope::All, steps, false);
+    let getting = thread::spawn(|| NEEDED.map(|(name, _, get)| (name, get(Scope::All, false))));
+    // With the features of the tests: what these share is compiled once.
+    steps.run("clippy", || {
+        let what = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            OPTIONAL,
+        ];
+        passed(cargo().args(what).args(["--", "--deny", "warnings"]))
+    });
+    steps.run("documentation", || {
+        let mut doc = cargo();
+        doc.args(["doc", "--workspace", "--no-deps", "--locked", OPTIONAL]);
+        passed(doc.env("RUSTDOCFLAGS", "--deny warnings"))
+    });
+    match getting.join() {
+        Ok(got) => got
+            .into_iter()
+            .for_each(|(name, result)| steps.run(name, || result)),
+        Err(_) => steps.run("peer programs", || bail!("getting them panicked")),
+    }
     steps.run("dependencies", || {
         let installed = deny.join();
         installed.unwrap_or_else(|_| bail!("installing cargo-deny panicked"))?;
         dependencies()
     });
     steps.run("advisories", advisories);
-    steps.run("clippy", || {
-        let what = ["clippy", "--workspace", "--all-targets", "--locked"];
-        passed(cargo().args(what).args(["--", "--deny", "warnings"]))
-    });
-    steps.run("documentation", || {
-        let mut doc = cargo();
-        doc.args(["doc", "--workspace", "--no-deps", "--locked"]);
-        passed(doc.env("RUSTDOCFLAGS", "--deny warnings"))
-    });
     let tally = test_requiring(REQUIRED_BY_CI, Scope::All, steps, &[]);
     // Builds the targets, which checks them, too.
     steps.run("fuzz", fuzz::run_briefly);

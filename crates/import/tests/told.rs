@@ -292,9 +292,9 @@ fn as_written(told: &Told) -> Variant {
 #[test]
 fn what_is_booked_is_right_and_most_of_what_can_be_known_is_booked() {
     let mut all = Score::default();
+    let texts = texts();
     for (at, (right_min, share_min, known_min)) in BOUNDS.into_iter().enumerate() {
         let mut score = Score::default();
-        let texts = texts();
         let of = texts.iter().filter(|it| group(it) == at);
         of.for_each(|told| judge(told, &as_written(told), &mut score));
         println!(

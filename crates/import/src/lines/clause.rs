@@ -96,6 +96,8 @@ pub fn phrase_at(words: &str, phrase: &str) -> Option<usize> {
     let (words, phrase) = (words.as_bytes(), phrase.as_bytes());
     (0..words.len().checked_sub(phrase.len() + 1)?).find(|at| {
         words[*at] == b' '
+            // Most words differ in the first letter.
+            && Some(&words[at + 1]) == phrase.first()
             && words[at + 1..].starts_with(phrase)
             && words[at + 1 + phrase.len()] == b' '
     })
