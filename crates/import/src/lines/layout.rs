@@ -60,6 +60,11 @@ pub fn listed(text: &str) -> Vec<&str> {
         .windows(3)
         .filter(|it| it[0] == "name" && it[1] == "is");
     let single = single.chain(told.map(|it| it[2]));
+    // `a short cable to em0 of spruce`
+    let parts = words
+        .windows(3)
+        .filter(|it| address::is_numbered(bare(it[0])) && it[1] == "of");
+    let single = single.chain(parts.map(|it| it[2]));
     // `argon (Athlon 700, dc0), krypton (Duron 800, fxp0)`
     let made = text.match_indices(" (").filter_map(|(at, _)| {
         let name = text[..at]
