@@ -65,6 +65,13 @@ pub fn listed(text: &str) -> Vec<&str> {
         .windows(3)
         .filter(|it| address::is_numbered(bare(it[0])) && it[1] == "of");
     let single = single.chain(parts.map(|it| it[2]));
+    // `iperf3 -s runs on the apu`
+    let served = (3..words.len()).filter_map(|at| {
+        let is_it = bare(words[at - 3]) == "s" && words[at - 2] == "runs" && words[at - 1] == "on";
+        let is_the = usize::from(words[at] == "the");
+        words.get(at + is_the).filter(|_| is_it).copied()
+    });
+    let single = single.chain(served);
     // `argon (Athlon 700, dc0), krypton (Duron 800, fxp0)`
     let made = text.match_indices(" (").filter_map(|(at, _)| {
         let name = text[..at]
@@ -254,7 +261,9 @@ pub fn author(line: &str) -> Option<&str> {
         count.parse::<u32>().ok().filter(|_| !is_role).map(|_| it.0)
     });
     // `halvorsen      Posted: Sun Jan 15, 2012 7:12 pm`
-    let posted = line
+    let unnumbered = line.trim_start_matches(|it: char| it == '#' || it.is_ascii_digit());
+    let posted = unnumbered
+        .trim_start()
         .split_once("  ")
         .filter(|it| it.1.trim_start().starts_with("Posted: "));
     let says = says.or(posts).or(posted.map(|it| it.0));
@@ -294,6 +303,8 @@ fn poster(line: &str) -> Option<&str> {
     const POSTS: &str = "msg post message comment reply description";
     const WHEN: &str = "january february march april may june july august september october november december \
         monday tuesday wednesday thursday friday saturday sunday am pm at on by utc gmt";
+    const ROLES: &str =
+        "member moderator administrator admin guest new senior junior active known well registered";
     let is_edge = |it: char| !it.is_ascii_alphanumeric() && it != '_';
     let (mut is_dated, mut is_timed, mut is_marked, mut is_inner) = (false, false, false, false);
     let (mut names, mut verb): (Vec<&str>, Option<usize>) = (Vec::new(), None);
@@ -314,7 +325,11 @@ fn poster(line: &str) -> Option<&str> {
             is_marked = true;
         } else if is_in(&small, VERBS) {
             verb = verb.or(Some(at));
-        } else if !is_inner && verb.is_none() && !WHEN.split(' ').any(|it| it.starts_with(&small)) {
+        } else if !is_inner
+            && verb.is_none()
+            && !WHEN.split(' ').any(|it| it.starts_with(&small))
+            && (names.is_empty() || !is_in(&small, ROLES))
+        {
             names.push(plain);
         }
         is_inner &= !word.contains(')');
@@ -323,6 +338,12 @@ fn poster(line: &str) -> Option<&str> {
     let is_when = |it: &str| it.starts_with(|it: char| it == '(' || it.is_ascii_digit());
     let is_told = next.is_some_and(|it| is_in(it, "on at") || is_when(it)) || end.is_some();
     let length: usize = head.iter().map(|it| it.len() + 1).sum();
+    // `fernweh  |  Member  |  May 14, 2016  |  #1`
+    let is_last = |it: &str| {
+        it.strip_prefix('#')
+            .is_some_and(|it| it.parse::<u32>().is_ok())
+    };
+    let is_timed = is_timed || words.last().is_some_and(|it| is_last(it));
     // `#4  tundra_k`
     let number = words.first().and_then(|it| it.strip_prefix('#'));
     let is_alone = words.len() == 2
@@ -622,6 +643,15 @@ mod tests {
                 "jwk",
             ),
             ("#4  oldmanriver", "oldmanriver"),
+            ("fernweh  |  Member  |  May 14, 2016  |  #1", "fernweh"),
+            (
+                "kalle_p  |  Well-Known Member  |  May 14, 2016  |  #2",
+                "kalle_p",
+            ),
+            (
+                "#1   noodle_code          Posted: Tue Feb 15, 2005 9:12 pm",
+                "noodle_code",
+            ),
             (
                 "marrakesh  (Moderator, 9120 posts)             Posted 11 Feb 2017, 21:40",
                 "marrakesh",

@@ -286,6 +286,7 @@ fn by_server(
 
 /// The host with whose name words begin.
 fn begins_with<'h>(words: &str, hosts: &'h HostNames) -> Option<&'h str> {
+    let words = words.strip_prefix("the ").unwrap_or(words);
     let named = hosts.named_in(&format!(" {words} "));
     let small = |it: &str| it.to_ascii_lowercase().replace('-', " ");
     named.into_iter().find(|it| words.starts_with(&small(it)))

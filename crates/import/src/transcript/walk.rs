@@ -497,8 +497,9 @@ impl<'a> Walk<'a> {
             let (before, after) = (&bytes[..at], &bytes[at + name.len()..]);
             let is_part = before.last().is_some_and(is_name) || after.first().is_some_and(is_name);
             let mut words = before.trim_ascii_end().rsplit(u8::is_ascii_whitespace);
-            let word =
-                String::from_utf8_lossy(words.next().unwrap_or_default()).to_ascii_lowercase();
+            // `on the nas`
+            let word = words.find(|it| !it.eq_ignore_ascii_case(b"the"));
+            let word = String::from_utf8_lossy(word.unwrap_or_default()).to_ascii_lowercase();
             let is_prompt = PROMPTS.iter().any(|it| after.starts_with(it.as_bytes()));
             let is_told = clause::is_in(&word, BEFORE) || is_prompt || before.ends_with(b"@");
             let is_thing = clause::is_in(&word, ARTICLES);
