@@ -186,6 +186,25 @@ impl Found {
         scenes.chain(tests).filter_map(|it| it.name.as_deref())
     }
 
+    /// Forgets whose interfaces are that commands and counters show at other hosts' terminals.
+    pub fn deny_parts(&mut self) {
+        let switches = self.switches.iter().filter_map(|it| match &it.scope {
+            SwitchScope::Host(host) => Some((it.interface.clone()?, host.clone())),
+            _ => None,
+        });
+        let asked = self.reading_scenes.iter().map(|it| it.is_asked);
+        let readings = self.readings.iter().zip(asked).filter(|it| it.1);
+        let readings = readings.filter_map(|(it, _)| {
+            let mut words = it.name.split(|it: char| !it.is_ascii_alphanumeric());
+            let part = words.find(|it| address::is_numbered(it))?;
+            Some((String::from(part), it.host.clone()?))
+        });
+        let shown: Vec<(String, String)> = switches.chain(readings).collect();
+        for (part, host) in shown {
+            self.hosts.deny_part(&part, &host);
+        }
+    }
+
     /// Takes for commands and screens of no known host the one that alone has their interface, if it is an end of a test.
     pub fn take_interfaces(&mut self, trials: &[ImportedTrial]) {
         let ends = trials.iter().flat_map(|it| [&it.sender, &it.receiver]);
@@ -648,6 +667,12 @@ impl HostNames {
         self.parts = known
             .filter_map(|(part, owner)| Some((format!(" {part} "), owner?)))
             .collect();
+    }
+
+    /// Forgets whose an interface is if another host has one of that name.
+    fn deny_part(&mut self, part: &str, host: &str) {
+        let part = format!(" {part} ");
+        self.parts.retain(|it| it.0 != part || it.1 == host);
     }
 
     /// Takes `the gateway` for the only host that is no end of a trial.

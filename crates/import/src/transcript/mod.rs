@@ -35,11 +35,11 @@ use thiserror::Error;
 
 use crate::lines::clause::{KINDS, has_between, is_in};
 use crate::lines::prose::{self};
-use crate::lines::{Budget, FINDINGS_MAX};
+use crate::lines::{Budget, FINDINGS_MAX, address};
 use crate::plain::Plain;
 use crate::transcript::attach::Near;
 use crate::transcript::evidence::Context;
-use crate::transcript::found::{Found, Scene, TerminalHost, ToolSetting};
+use crate::transcript::found::{Found, HostNames, Scene, TerminalHost, ToolSetting};
 use crate::transcript::runs::of_netrate;
 use crate::transcript::setting::{HostSettings, Map, NOT_SAID};
 use crate::transcript::table::TranscriptTable;
@@ -130,6 +130,7 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
     walked.hosts.take_partners(&walked.statements);
     walked.hosts.take_joined(&walked.statements);
     walked.hosts.take_parts(&walked.statements);
+    walked.deny_parts();
     for (address, name) in walked.hosts.in_order(&walked.statements) {
         addresses.entry(address).or_insert(name);
     }
@@ -291,7 +292,33 @@ fn of_hosts(
             doubted.insert(reading.place);
         }
     }
+    by_interface(readings, scenes, context.hosts, &doubted);
     attach::like_others(readings, &doubted);
+}
+
+/// Names the hosts of readings that stand together, if one of them is of an interface that only one host has.
+fn by_interface(
+    readings: &mut [ImportedReading],
+    scenes: &[Scene],
+    hosts: &HostNames,
+    doubted: &BTreeSet<SourcePlace>,
+) {
+    let mut owners: HashMap<u64, BTreeSet<String>> = HashMap::new();
+    let all = || scenes.iter().map(|it| it.begins).zip(&*readings);
+    for (begins, reading) in all().filter(|it| it.1.host.is_none()) {
+        let words = reading.name.split(|it: char| !it.is_ascii_alphanumeric());
+        let words = words.filter(|it| address::is_numbered(it));
+        let owned = words.flat_map(|it| hosts.meant_in(&format!(" {it} ")));
+        let of = owners.entry(begins).or_default();
+        of.extend(owned.map(String::from));
+    }
+    for (scene, reading) in scenes.iter().zip(readings) {
+        let of = owners.get(&scene.begins).filter(|it| it.len() == 1);
+        let is_open = reading.host.is_none() && !doubted.contains(&reading.place);
+        if let Some(host) = of.and_then(|it| it.first()).filter(|_| is_open) {
+            reading.host = Some(host.clone());
+        }
+    }
 }
 
 /// The line of the test, and the end, that `--map` gives a line of CPU states.
