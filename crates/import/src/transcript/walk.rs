@@ -909,10 +909,10 @@ impl<'a> Walk<'a> {
                 self.labelled = None;
             } else if let Some(label) = &self.labelled {
                 self.host = TerminalHost::inferred(Some(label.clone()));
-                // `On oak:` is of the commands below it, and not of what other terminals print next.
-                self.is_fresh_label &= !matches!(command.tool, Tool::Sysctl | Tool::Ifconfig);
             }
         }
+        // `On oak:` is of the commands below it, and not of what other terminals print next.
+        self.is_fresh_label &= !matches!(command.tool, Tool::Sysctl | Tool::Ifconfig);
         // `when we say "busy" it means`
         let is_meant = self.leads().take(2).any(Sentence::explains) && !command.is_prompted;
         let (host, also, is_all) = self.typed_at(command, &place);
