@@ -301,6 +301,8 @@ pub enum MeasuredUnit {
     EventsPerSecond,
     /// An amount.
     Bytes,
+    /// A number of packets, or of what the kernel did for them.
+    Count,
     /// A share, in percent.
     Percent,
     /// A time, in seconds.
@@ -309,12 +311,13 @@ pub enum MeasuredUnit {
 
 /// Units: kind, value without a prefix, step between prefixes, and spellings between bars. A longer spelling comes before
 /// its own prefix.
-const FORMS: [(MeasuredUnit, f64, f64, &str); 10] = [
+const FORMS: [(MeasuredUnit, f64, f64, &str); 11] = [
     (MeasuredUnit::BitsPerSecond, 1.0, 1e3, BITS),
     (MeasuredUnit::BitsPerSecond, 8.0, 1024.0, BYTES),
     (MeasuredUnit::PacketsPerSecond, 1.0, 1e3, PACKETS),
     (MeasuredUnit::EventsPerSecond, 1.0, 1e3, EVENTS),
     (MeasuredUnit::Percent, 1.0, 1.0, "percent|per cent|%"),
+    (MeasuredUnit::Count, 1.0, 1e3, COUNTS),
     (MeasuredUnit::Bytes, 1.0, 1024.0, "Bytes|Byte|bytes|byte"),
     (MeasuredUnit::Seconds, 1.0, 1.0, "seconds|second|secs|sec|s"),
     (MeasuredUnit::Seconds, 60.0, 1.0, "minutes|minute|min"),
@@ -327,6 +330,7 @@ const PACKETS: &str = "packets per second|packets a second|packets/second|packet
     pkts/sec|pkts/s|pkt/s|frames/s|datagrams per second|datagrams a second|datagrams/s|pps";
 const EVENTS: &str = "interrupts per second|interrupts a second|interrupts/sec|interrupts/s|ints/s|int/s|intr/s|\
     irqs per second|irqs a second|irqs/s|irq/s|per second|a second|/second|/sec|/s";
+const COUNTS: &str = "packets|datagrams|frames|interrupts|retransmits|retransmissions";
 
 /// Reads a unit; returns its kind and value.
 pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
@@ -339,7 +343,10 @@ pub fn read(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
         })
     });
     // `41 thousand interrupts/s`
-    let thousands = |it: &mut Cursor| it.words("thousand").and_then(|()| unit(it.gap(), 1));
+    let thousands = |it: &mut Cursor| {
+        let power = 1 + i32::from(it.any(["thousand", "million"])? == "million");
+        unit(it.gap(), power)
+    };
     let prefixed = prefixed.or_else(|| cursor.attempt(thousands));
     prefixed.or_else(|| unit(cursor, 0))
 }
@@ -362,14 +369,15 @@ fn counted(cursor: &mut Cursor) -> Option<(MeasuredUnit, f64)> {
 
 /// Reads a unit after a prefix of this power; returns its kind and value.
 fn unit(cursor: &mut Cursor, power: i32) -> Option<(MeasuredUnit, f64)> {
-    b"bBipfsmud%a/".contains(&cursor.peek()).then_some(())?;
+    b"bBipfrsmud%a/".contains(&cursor.peek()).then_some(())?;
     FORMS.iter().find_map(|(unit, one, prefix, words)| {
         let is_plain = *prefix == 1.0;
         (power == 0 || !is_plain).then_some(())?;
         cursor.attempt(|cursor| {
             cursor.any(words.split('|'))?;
             // In prose `10 m` or `5 min` may begin a word, and `2/s` a path.
-            let is_word = is_plain || *unit == MeasuredUnit::EventsPerSecond;
+            let is_word =
+                is_plain || matches!(unit, MeasuredUnit::EventsPerSecond | MeasuredUnit::Count);
             (!is_word || !cursor.peek().is_ascii_alphanumeric()).then_some(())
         })?;
         Some((*unit, one * prefix.powi(power)))

@@ -1,4 +1,4 @@
-//! Some eight hundred texts of different styles, each with what a careful reader takes from it: what is booked is
+//! Some eight hundred and fifty texts of different styles, each with what a careful reader takes from it: what is booked is
 //! right, most of what can be known is booked, and with sentences dropped or paragraphs moved little is booked wrongly.
 //!
 //! `NAME.truth` names results and screens of `NAME.txt` by their lines: the setting and the ends of each test, and
@@ -257,21 +257,23 @@ fn judge(told: &Told, variant: &Variant, score: &mut Score) {
 
 /// How well texts are read, by when they came: the later, the more their authors have words, orders and people of their
 /// own. At least so many facts right, this share of what is booked, and this share of what can be known.
-const BOUNDS: [(usize, f64, f64); 9] = [
-    (2055, 0.99, 0.93),
-    (1345, 0.98, 0.83),
-    (555, 0.92, 0.58),
-    (2080, 0.98, 0.88),
-    (1780, 0.98, 0.88),
-    (3460, 0.98, 0.9),
-    (1705, 0.94, 0.7),
-    (2810, 0.98, 0.92),
-    (1800, 0.965, 0.865),
+const BOUNDS: [(usize, f64, f64); 10] = [
+    (2065, 0.99, 0.94),
+    (1355, 0.98, 0.84),
+    (560, 0.94, 0.6),
+    (2100, 0.98, 0.89),
+    (1790, 0.98, 0.9),
+    (3485, 0.98, 0.92),
+    (1760, 0.94, 0.73),
+    (2830, 0.98, 0.93),
+    (1820, 0.97, 0.87),
+    (1165, 0.95, 0.79),
 ];
 
 /// Which of these bounds a text has.
 fn group(told: &Told) -> usize {
     match told.name.as_bytes()[0] {
+        _ if told.name.as_str() >= "zzs" => 9,
         _ if told.name.as_str() >= "zx" && told.name.as_bytes()[1].is_ascii_alphabetic() => 8,
         _ if told.name.as_str() >= "zj" && told.name.as_bytes()[1].is_ascii_alphabetic() => 7,
         _ if told.name.as_str() >= "ya" && told.name.as_bytes()[1].is_ascii_alphabetic() => 6,
@@ -310,9 +312,9 @@ fn what_is_booked_is_right_and_most_of_what_can_be_known_is_booked() {
             all.missed.append(&mut score.missed);
         }
     }
-    assert!(all.right > 3320, "{}", all.right);
+    assert!(all.right > 3420, "{}", all.right);
     assert!(all.right_share() >= 0.99, "{}", all.right_share());
-    assert!(all.known_share() >= 0.87, "{}", all.known_share());
+    assert!(all.known_share() >= 0.9, "{}", all.known_share());
 }
 
 #[test]
@@ -353,7 +355,18 @@ fn every_figure_of_prose_and_tables_is_listed_or_told_again() {
             }
         }
     }
-    let [old, terse, open, later, last, newer, newest, plain, mixed] = missing;
+    let [
+        old,
+        terse,
+        open,
+        later,
+        last,
+        newer,
+        newest,
+        plain,
+        mixed,
+        neutral,
+    ] = missing;
     assert_eq!([old, terse].concat(), Vec::<String>::new());
     // Figures that leave their unit out, or have it in a line above the table, are not read.
     for (left, most) in [
@@ -364,6 +377,7 @@ fn every_figure_of_prose_and_tables_is_listed_or_told_again() {
         (newest, 26),
         (plain, 24),
         (mixed, 46),
+        (neutral, 91),
     ] {
         assert!(left.len() <= most, "{left:#?}");
     }

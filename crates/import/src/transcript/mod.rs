@@ -123,8 +123,8 @@ pub fn read_transcripts(
     Ok(imported)
 }
 
-/// The trials that tools printed, without settings.
-fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<ImportedTrial> {
+/// The hosts of addresses: by terminals, and by what sentences say.
+fn addresses(walked: &mut Found) -> HashMap<String, String> {
     let mut addresses = std::mem::take(&mut walked.addresses);
     walked.hosts.take_kinds(&walked.statements);
     walked.hosts.take_partners(&walked.statements);
@@ -153,6 +153,12 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
             addresses.entry(mention.address).or_insert(name);
         }
     }
+    addresses
+}
+
+/// The trials that tools printed, without settings.
+fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<ImportedTrial> {
+    let addresses = addresses(walked);
     // `fs = .5` tells the last byte of an address.
     let of = |address: &str| {
         let last = || addresses.get(&address[address.rfind('.')?..]);

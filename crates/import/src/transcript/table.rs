@@ -74,7 +74,8 @@ pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Transcri
             found.last_mut()?.rows.end = at;
         } else {
             let head = before.map(|it| cells(it, 0)).unwrap_or_default();
-            let is_barred = before.is_some_and(|it| it.contains(['|', '^']));
+            let bars = ["|", "^", "!!"];
+            let is_barred = before.is_some_and(|head| bars.iter().any(|it| head.contains(it)));
             let columns = cells(line, 0).len();
             // The names of rows may have no heading.
             let unnamed = usize::from(!is_barred && columns == head.len() + 1);
@@ -435,7 +436,8 @@ fn unit_of(heading: &str) -> Option<(MeasuredUnit, f64)> {
         !before.is_ascii_alphanumeric()
     });
     let mut units = starts.filter_map(|(at, _)| cursor::read(&mut Cursor::new(&plain.bytes, at)));
-    units.next()
+    // `interrupts` is a setting there.
+    units.find(|it| it.0 != MeasuredUnit::Count)
 }
 
 fn of_cell(figure: ImportedFigure, setting: &str, row: &str, test: u32) -> ImportedTrial {
