@@ -833,8 +833,9 @@ impl<'a> Walk<'a> {
             let lines = streams.flat_map(|it| it.lines.iter().chain(&it.report));
             let first = lines.map(|it| it.place).min();
             // A command may stand far above its output, for the tests of several sections.
+            let is_above = |it: &&Statement| block.place.line > 0 && it.place > block.place;
             let told = self.out.statements.iter().rev();
-            let mut told = told.take_while(|it| it.place > block.place);
+            let mut told = told.take_while(is_above);
             let is_apart = told.any(|it| {
                 it.sentence.kind == SentenceKind::Heading && Some(it.place) < block.begins
             });

@@ -338,7 +338,7 @@ pub enum OpenResult {
     /// The text of a file, by its name.
     File(PathBuf, String),
     /// A study by its name, in its store.
-    Study(ResultName, OpenStore),
+    Study(ResultName, Box<OpenStore>),
 }
 
 impl OpenResult {
@@ -357,7 +357,7 @@ impl OpenResult {
                 .map_err(|error| ResultError::Named(format!("cannot read {name}: {error}")))?;
             return Ok(OpenResult::File(path.to_owned(), text));
         }
-        Ok(OpenResult::Study(name.parse()?, store()?))
+        Ok(OpenResult::Study(name.parse()?, Box::new(store()?)))
     }
 
     /// Reads the result. `column` of a table of numbers counts from 1; default: the first.
