@@ -834,8 +834,7 @@ impl<'a> Walk<'a> {
             let first = lines.map(|it| it.place).min();
             // A command may stand far above its output, for the tests of several sections.
             let is_above = |it: &&Statement| block.place.line > 0 && it.place > block.place;
-            let told = self.out.statements.iter().rev();
-            let mut told = told.take_while(is_above);
+            let mut told = self.out.statements.iter().rev().take_while(is_above);
             let is_apart = told.any(|it| {
                 it.sentence.kind == SentenceKind::Heading && Some(it.place) < block.begins
             });
