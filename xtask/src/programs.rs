@@ -305,6 +305,8 @@ impl Packages {
         let is_unit = target["kind"][0] != "test";
         let name = target["name"].as_str()?;
         let company = match name {
+            // The simulator's commands compute, although their package uses the kernel.
+            "sim" => Company::Computing,
             _ if is_unit || !self.kernel_users.contains(manifest) => Company::Computing,
             _ if ALONE.contains(&name) => Company::None,
             _ if BUSY.contains(&name) => Company::Busy,
@@ -363,6 +365,7 @@ mod tests {
             Company::Computing
         );
         assert_eq!(company("sim", "digests", "test"), Company::Computing);
+        assert_eq!(company("observe", "sim", "test"), Company::Computing);
     }
 
     #[test]
