@@ -236,16 +236,21 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
     names.into_iter()
 }
 
+/// Ranks in forums, and what else stands beside an author's name.
+const ROLES: &str = "member moderator administrator admin guest new senior junior active known well registered location";
+
+/// Whether a word is the number of a post: `#4`.
+fn is_post_number(word: &str) -> bool {
+    word.strip_prefix('#')
+        .is_some_and(|it| it.parse::<u32>().is_ok())
+}
+
 /// The author whose mail, post or comment begins with a line: `From: Tom <tom@example.net>`, `#4  tundra_k  Oct 4, 2014`.
 pub fn author(line: &str) -> Option<&str> {
     const BY: &str =
         "From: |Posted by: |Posted by |Post by |Comment by |Reply by |Author: |Originator: ";
     const MONTHS: &str = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec";
     let line = line.trim().trim_start_matches('>');
-    let is_number = |it: &str| {
-        it.strip_prefix('#')
-            .is_some_and(|it| it.parse::<u32>().is_ok())
-    };
     let says = [" says: ", " wrote on "].iter().find_map(|it| {
         let name = line.split_once(it)?.0.trim_matches('*');
         (!name.contains(' ')).then_some(name)
@@ -254,10 +259,7 @@ pub fn author(line: &str) -> Option<&str> {
     let posts = line.split_once("  ").and_then(|it| {
         let count = it.1.trim_start().strip_prefix("Posts: ")?;
         let name = it.0.split(',').next().unwrap_or_default();
-        let is_role = is_in(
-            &name.to_ascii_lowercase(),
-            "member moderator administrator registered location",
-        );
+        let is_role = is_in(&name.to_ascii_lowercase(), ROLES);
         count.parse::<u32>().ok().filter(|_| !is_role).map(|_| it.0)
     });
     // `halvorsen      Posted: Sun Jan 15, 2012 7:12 pm`
@@ -272,7 +274,7 @@ pub fn author(line: &str) -> Option<&str> {
         let mut words = line.split_whitespace();
         let (first, last) = (words.next()?, words.next_back()?);
         let is_post = line.len() <= HEADING_MAX && line.contains("20") && line.contains("  ");
-        let name = if is_number(first) {
+        let name = if is_post_number(first) {
             words.next()?
         } else {
             first
@@ -289,7 +291,8 @@ pub fn author(line: &str) -> Option<&str> {
                 last.len() == 5 && last.as_bytes()[2] == b':' || is_in(last, "am pm AM PM");
             !name.contains(' ') && is_in(month, MONTHS) && is_time
         });
-        let is_marked = is_number(first) || is_number(last) || is_dated || line.contains(" » ");
+        let is_marked =
+            is_post_number(first) || is_post_number(last) || is_dated || line.contains(" » ");
         (is_post && is_marked).then_some(name)
     });
     let said = said.or_else(|| poster(line))?;
@@ -303,8 +306,6 @@ fn poster(line: &str) -> Option<&str> {
     const POSTS: &str = "msg post message comment reply description";
     const WHEN: &str = "january february march april may june july august september october november december \
         monday tuesday wednesday thursday friday saturday sunday am pm at on by utc gmt";
-    const ROLES: &str =
-        "member moderator administrator admin guest new senior junior active known well registered";
     let is_edge = |it: char| !it.is_ascii_alphanumeric() && it != '_';
     let (mut is_dated, mut is_timed, mut is_marked, mut is_inner) = (false, false, false, false);
     let (mut names, mut verb): (Vec<&str>, Option<usize>) = (Vec::new(), None);
@@ -339,16 +340,10 @@ fn poster(line: &str) -> Option<&str> {
     let is_told = next.is_some_and(|it| is_in(it, "on at") || is_when(it)) || end.is_some();
     let length: usize = head.iter().map(|it| it.len() + 1).sum();
     // `fernweh  |  Member  |  May 14, 2016  |  #1`
-    let is_last = |it: &str| {
-        it.strip_prefix('#')
-            .is_some_and(|it| it.parse::<u32>().is_ok())
-    };
-    let is_timed = is_timed || words.last().is_some_and(|it| is_last(it));
+    let is_timed = is_timed || words.last().is_some_and(|it| is_post_number(it));
     // `#4  tundra_k`
-    let number = words.first().and_then(|it| it.strip_prefix('#'));
-    let is_alone = words.len() == 2
-        && number.is_some_and(|it| it.parse::<u32>().is_ok())
-        && !is_common(&words[1].to_ascii_lowercase());
+    let is_alone =
+        words.len() == 2 && is_post_number(words[0]) && !is_common(&words[1].to_ascii_lowercase());
     let is_head =
         is_alone || is_dated && (is_told || is_marked && is_timed) && length <= HEADING_MAX;
     let name = *names.first()?;
