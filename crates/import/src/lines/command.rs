@@ -84,11 +84,14 @@ pub fn prompted(cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
         let is_first = before.find(|it| **it != b' ').is_none_or(|it| *it == b'\n');
         let is_sure =
             b"#$".contains(&cursor.bytes[mark]) && cursor.peek() == b' ' && host.is_some();
+        let mut rest = cursor.clone();
+        let there = rest.spaces().attempt(ssh_to);
+        let name = rest.word(24, |it| it.is_ascii_graphic());
         (is_first && is_sure && cursor.ahead(1) > b' ').then(|| ToolCommand {
             tool: Tool::Other,
-            host: None,
+            host: there,
             is_prompted: true,
-            words: Vec::new(),
+            words: name.into_iter().map(String::from).collect(),
         })
     };
     let mut command = known.or_else(other)?;
@@ -156,15 +159,18 @@ fn echo(cursor: &mut Cursor) -> Option<ToolCommand> {
     })
 }
 
+/// Reads `ssh oak`, behind which a command of that host stands.
+fn ssh_to(cursor: &mut Cursor) -> Option<String> {
+    cursor.words("ssh ")?;
+    let name = cursor.word(64, |it| it.is_ascii_alphanumeric() || b"@._-".contains(&it))?;
+    cursor.words(" ")?;
+    let _ = cursor.any(["\"", "'"]);
+    Some(String::from(name.rsplit('@').next().unwrap_or(name)))
+}
+
 /// Reads a tool's name and its arguments.
 fn command(cursor: &mut Cursor) -> Option<ToolCommand> {
-    let there = cursor.attempt(|it| {
-        it.words("ssh ")?;
-        let name = it.word(64, |it| it.is_ascii_alphanumeric() || b"@._-".contains(&it))?;
-        it.words(" ")?;
-        let _ = it.any(["\"", "'"]);
-        Some(String::from(name.rsplit('@').next().unwrap_or(name)))
-    });
+    let there = cursor.attempt(ssh_to);
     let _ = cursor.words("sudo ");
     if let Some(command) = cursor.attempt(echo) {
         return Some(ToolCommand {

@@ -236,7 +236,7 @@ pub fn called(text: &str) -> impl Iterator<Item = &str> {
     names.into_iter()
 }
 
-/// Ranks in forums, and what else stands beside an author's name.
+/// Ranks in forums, and what else stands next to an author's name.
 const ROLES: &str = "member moderator administrator admin guest new senior junior active known well registered location";
 
 /// Whether a word is the number of a post: `#4`.

@@ -101,7 +101,7 @@ pub enum Tool {
     Sysctl,
     Ifconfig,
     Ethtool,
-    /// Any other, of which only the prompt is read.
+    /// Any other, of which only the prompt and the name are read.
     Other,
 }
 
@@ -142,6 +142,13 @@ impl ToolCommand {
             Tool::Ethtool => self.has('S'),
             _ => false,
         }
+    }
+
+    /// Whether what it prints is of the host on which it runs: not what a file says, which may be another's.
+    pub fn is_of_host(&self) -> bool {
+        const SHOWS: [&str; 5] = ["cat", "less", "more", "head", "tail"];
+        let name = self.words.first().map_or("", String::as_str);
+        self.looks() || self.tool == Tool::Other && !SHOWS.contains(&name)
     }
 
     /// Whether a flag is given.

@@ -895,7 +895,7 @@ impl<'a> Walk<'a> {
 
     fn command(&mut self, command: &ToolCommand, place: SourcePlace) {
         if command.is_prompted {
-            self.looks = command.looks() || command.tool == Tool::Other;
+            self.looks = command.is_of_host();
             self.tests_nothing = command.looks() || command.tool == Tool::Ethtool;
             self.host = TerminalHost {
                 name: command.host.clone(),
