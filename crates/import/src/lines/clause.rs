@@ -10,7 +10,7 @@ const SETTINGS: &str = "values echos echoes commands sysctls lines";
 /// Words of what polls in an explanation.
 const WORKERS: &str = "kernel process program driver thread napi";
 /// Words before or after interrupts that make them the way to receive, and words after that do not.
-pub const BEFORE_INTERRUPTS: &str = "taking takes on its their with plain old in at to using uses use used normal usual by pure stays only still";
+pub const BEFORE_INTERRUPTS: &str = "taking takes on its their with plain old in at to using uses use used normal usual by pure stays only still both";
 const AFTER_INTERRUPTS: &str = "mode driven only again both on at everywhere";
 const COLUMNS: &str = "column load time share rate handler handlers thread statistics per counts counters counter \
     table storm storms moderation coalescing mitigation nearly gone fewer less down up drop dropped fell";
@@ -169,6 +169,7 @@ impl ClauseMode {
         let valued = value_said(&words);
         let polls_now = match (polls.is_empty(), interrupts) {
             _ if valued.is_some() => valued,
+            _ if clause.contains(" napi threads on ") && off == 0 => Some(true),
             // `polling=0/1` counts ends.
             _ if is_built || polls.iter().any(|at| is_number(word(Some(at + 1)))) => None,
             (false, false) if off == 0 => is_on.then_some(true),
@@ -189,7 +190,7 @@ impl ClauseMode {
                 || switches(&words)
                 || has("ifconfig") && !has(LOOKS)
                 || valued.is_some(),
-            is_unreal: is_unreal(&words) || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))),
+            is_unreal: is_unreal(&words) || is_in(word(Some(0)), ASKS) && !names_run(&words),
         }
     }
 
@@ -233,6 +234,14 @@ impl ClauseMode {
         if is_label && has("default defaults") && has("@ both") && words.iter().all(is_plain) {
             return Some(false);
         }
+        // `polling on oak, elm stock`
+        if (is_label || is_topic)
+            && first == "@"
+            && words.len() == 2
+            && is_in(last, "stock default plain normal")
+        {
+            return Some(false);
+        }
         if is_label && words == ["normal"] {
             return Some(false);
         }
@@ -261,6 +270,21 @@ impl ClauseMode {
     }
 }
 
+/// Whether words begin with the name of a run: `run 3`, `run b`, `run a no polling`. `Run a server` asks for something.
+fn names_run(words: &[&str]) -> bool {
+    const AFTER_A: &str = "with on off ifconfig plain stock";
+    let is_label = |it: &str| {
+        let lists = [POLLS, INTERRUPTS, WITHOUT, ALL, AFTER_A];
+        lists.iter().any(|list| is_in(it, list))
+    };
+    match words {
+        ["run", "a", next, ..] => is_label(next),
+        ["run", name, ..] => name.len() == 1 || name.starts_with(|it: char| it.is_ascii_digit()),
+        [_, name, ..] => name.starts_with(|it: char| it.is_ascii_digit()),
+        _ => false,
+    }
+}
+
 /// Whether words name interrupts as the way to receive.
 fn names_interrupts(words: &[&str]) -> bool {
     let is_number = |it: &str| it.starts_with(|it: char| it.is_ascii_digit());
@@ -271,6 +295,7 @@ fn names_interrupts(words: &[&str]) -> bool {
     let is_interrupt = |at: usize| {
         let (before, after) = (word(at.checked_sub(1)), word(Some(at + 1)));
         let is_mode = is_in(before, BEFORE_INTERRUPTS)
+            || is_in(before, "default stock")
             || is_in(after, AFTER_INTERRUPTS) && !is_number(word(Some(at + 2)));
         is_in(words[at], INTERRUPTS)
             && !defers
@@ -484,7 +509,7 @@ pub fn negates(clause: &str) -> bool {
 pub fn words_of(text: &str) -> (String, Vec<String>) {
     let mut read = (String::from(" "), vec![String::from(" ")]);
     let mut letters = 0;
-    let tokens = text.split_ascii_whitespace();
+    let tokens = text.split_ascii_whitespace().flat_map(by_arrows);
     for token in tokens.take_while(|it| {
         letters += it.len();
         letters <= SENTENCE_MAX
@@ -529,7 +554,7 @@ pub fn words_of(text: &str) -> (String, Vec<String>) {
             {
                 add_word(&mut read, "no");
             }
-            if matches!(token, "->" | "-->" | "→") {
+            if ARROWS.contains(&token) && read.0.len() > 1 {
                 add_word(&mut read, "to");
             }
             for part in lower.split_inclusive(is_edge) {
@@ -546,6 +571,21 @@ pub fn words_of(text: &str) -> (String, Vec<String>) {
     }
     read.1.retain(|it| it.len() > 1);
     read
+}
+
+/// Marks that stand for `to`, a longer one before its own end.
+const ARROWS: [&str; 5] = ["-->", "==>", "->", "=>", ">"];
+
+/// The parts of `oak->elm`.
+fn by_arrows(token: &str) -> impl Iterator<Item = &str> {
+    let is_word =
+        |it: &str| it.contains(|it: char| it.is_ascii_alphanumeric()) && !it.contains('<');
+    let glued = ARROWS.iter().find_map(|arrow| {
+        let (one, other) = token.split_once(arrow)?;
+        (is_word(one) && is_word(other)).then_some([one, arrow, other])
+    });
+    let whole = glued.is_none().then_some(token);
+    glued.into_iter().flatten().chain(whole)
 }
 
 /// Adds a word to the words and to the last clause.

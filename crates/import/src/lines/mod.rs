@@ -61,7 +61,7 @@ const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 const WORDS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The recognisers, each with its possible first bytes. The first one that finds something wins.
-static RECOGNISERS: [(&[u8], Recogniser); 34] = [
+static RECOGNISERS: [(&[u8], Recogniser); 36] = [
     (b"[", One(iperf::bracketed)),
     (DIGITS, One(iperf::bare_interval)),
     (
@@ -88,6 +88,8 @@ static RECOGNISERS: [(&[u8], Recogniser); 34] = [
     (b"A", Several(statistics::mpstat_mean)),
     (DIGITS, Several(statistics::vmstat_row)),
     (LETTERS, One(statistics::interrupt_row)),
+    (b"0123456789N", One(statistics::processors_row)),
+    (b"RT", Several(statistics::link_counters)),
     (b"BIOTU", One(statistics::kernel_counter)),
     (DIGITS, One(statistics::counter)),
     (DIGITS, One(statistics::buffers)),

@@ -3,8 +3,8 @@
 use crate::cursor::{Cursor, MeasuredNumber, MeasuredUnit, measured, shared};
 use crate::lines::clause::{
     ALL, BEFORE_INTERRUPTS, CHANGES, INTERRUPTS, JOINTS, LISTINGS, NEGATES, NamedParts, OFF, ON,
-    POLLS, RECEIVERS, RUNS, SENDERS, SWITCH_WORDS, SWITCHES, WITHOUT, agreed, is_in, parts,
-    phrase_at, switches, turns_round, words_of,
+    POLLING_SWITCHES, POLLS, RECEIVERS, RUNS, SENDERS, SWITCH_WORDS, SWITCHES, WITHOUT, agreed,
+    is_in, parts, phrase_at, switches, turns_round, words_of,
 };
 use crate::lines::seen::Seen;
 
@@ -104,6 +104,45 @@ pub struct Sentence {
     pub clauses: Vec<String>,
     /// The cells, if it is a row of a table.
     pub cells: Vec<String>,
+    /// The numbers to which it sets variables that turn polling on: `busy_poll=50`.
+    sets: Vec<u32>,
+    /// How both ends receive by a heading such as `64 bytes, off/off`, and whether it says no more.
+    pub modes: Option<([bool; 2], bool)>,
+}
+
+/// The numbers to which a text sets variables that turn polling on.
+fn sets(text: &str) -> Vec<u32> {
+    let value = |it: &str| {
+        let (name, value) = it.split_once('=')?;
+        let mut switches = POLLING_SWITCHES.iter();
+        let value = value.trim_end_matches(|it: char| !it.is_ascii_digit());
+        value
+            .parse()
+            .ok()
+            .filter(|_| switches.any(|it| name.ends_with(it)))
+    };
+    text.split_whitespace().filter_map(value).collect()
+}
+
+/// The two states in `off/off`, `irq / poll`, and whether a text says no more.
+fn modes(text: &str) -> Option<([bool; 2], bool)> {
+    const POLLS: &str = "on poll polling polled";
+    const INTERRUPTS: &str = "off irq irqs int intr interrupt interrupts";
+    let text = text.trim_matches(|it: char| !it.is_ascii_alphanumeric());
+    let (one, other) = text.split_once('/')?;
+    let (one, other) = (
+        one.trim().to_ascii_lowercase(),
+        other.trim().to_ascii_lowercase(),
+    );
+    let edge = |it: char| !it.is_ascii_alphanumeric();
+    let (first, second) = (one.rsplit(edge).next()?, other.split(edge).next()?);
+    let state = |it: &str| match it {
+        it if is_in(it, POLLS) => Some(true),
+        it if is_in(it, INTERRUPTS) => Some(false),
+        _ => None,
+    };
+    let states = [state(first)?, state(second)?];
+    Some((states, first == one && second == other))
 }
 
 impl Sentence {
@@ -132,21 +171,26 @@ impl Sentence {
         };
         let is_backward = is_after_output && !introduces && BACKWARD.split('|').any(begins);
         let is_heading = mark == SentenceMark::Heading && text.len() <= HEADING_MAX;
+        let kind = match mark {
+            _ if is_marked || is_backward => SentenceKind::Conclusion,
+            SentenceMark::Caption if !introduces => SentenceKind::Conclusion,
+            SentenceMark::Comment => SentenceKind::Comment,
+            _ if is_heading => SentenceKind::Heading,
+            _ => SentenceKind::Plain,
+        };
+        let introduces = introduces || mark == SentenceMark::Comment;
+        let is_head = kind != SentenceKind::Plain || introduces;
         let sentence = Sentence {
-            kind: match mark {
-                _ if is_marked || is_backward => SentenceKind::Conclusion,
-                SentenceMark::Caption if !introduces => SentenceKind::Conclusion,
-                SentenceMark::Comment => SentenceKind::Comment,
-                _ if is_heading => SentenceKind::Heading,
-                _ => SentenceKind::Plain,
-            },
-            introduces: introduces || mark == SentenceMark::Comment,
+            kind,
+            introduces,
             asks,
             is_whole: text.ends_with(['.', '!', '?']),
             level: text.bytes().take_while(|it| b"=#".contains(it)).count(),
             words,
             clauses,
             cells: Vec::new(),
+            sets: sets(text),
+            modes: modes(text).filter(|_| is_head),
         };
         // netstat begins a protocol's counters with its name.
         let is_protocol = is_in(&text.to_ascii_lowercase(), "udp: tcp: ip: icmp: ip6:");
@@ -219,15 +263,31 @@ impl Sentence {
         is_digit || is_in(first, ROMAN)
     }
 
-    /// The same without that number.
+    /// The same without the number or the name of the test with which it begins, if it has one.
     pub fn without_number(&self) -> Self {
         let mut bare = self.clone();
-        let size = self.words.split_whitespace().next().map_or(0, str::len) + 1;
+        let many = match () {
+            () if self.is_numbered() => 1,
+            () if self.names_run() => 2,
+            () => 0,
+        };
+        let number = self.words.split_whitespace().take(many);
+        let size: usize = number.map(|it| it.len() + 1).sum();
         let words = [&mut bare.words]
             .into_iter()
             .chain(bare.clauses.first_mut());
         words.for_each(|it| drop(it.drain(..size.min(it.len()))));
         bare
+    }
+
+    /// Whether it is a label that says that nothing is set: `default settings`, `everything at default`.
+    pub fn is_default(&self) -> bool {
+        const PLAIN: &str = "default defaults stock settings setting everything all both at the with on now then again \
+            results numbers round step experiment one two three four first second third last test run case tcp udp";
+        let is_plain = |it: &str| is_in(it, PLAIN) || it.len() == 1;
+        let is_head = self.introduces || self.kind != SentenceKind::Plain;
+        let mut words = self.words.split_whitespace();
+        is_head && self.has("default defaults stock") && words.all(is_plain)
     }
 
     /// Whether it is the label of a run: `run D, after the power cut`.
@@ -304,24 +364,6 @@ impl Sentence {
                 *text = text.replace(&words, &others);
             }
         }
-    }
-
-    /// What a heading such as `on/off, with the patch` or `64 bytes, off/off` says of two ends.
-    pub fn modes(&self) -> Option<[bool; 2]> {
-        let is_head = self.kind != SentenceKind::Plain || self.introduces;
-        let mode = |it: &String| match it.split_whitespace().next()? {
-            "on" => Some(true),
-            "off" => Some(false),
-            _ => None,
-        };
-        // `polling on/off`
-        let bare = |it: &String| it.replace(" polling ", " ");
-        let is_whole = |it: &String| it.split_whitespace().count() == 1;
-        let pairs = self.clauses.windows(2).take(3);
-        let pairs = pairs.map(|it| [bare(&it[0]), bare(&it[1])]);
-        let mut pairs = pairs.filter(|it| is_whole(&it[0]));
-        let modes = pairs.find_map(|it| Some([mode(&it[0])?, mode(&it[1])?]));
-        modes.filter(|_| is_head)
     }
 
     /// The number of the test whose setting it says to be the same: `settings as in run 4`, `same as section 3`.
@@ -469,7 +511,8 @@ impl Sentence {
     /// The numbers that a variable that turns polling on has by a sentence that names one: those in it, 0 and 1.
     pub fn values(&self) -> impl Iterator<Item = u32> {
         let numbers = self.words.split(' ').filter_map(|it| it.parse().ok());
-        numbers.chain([0, 1]).filter(|_| self.names_variable())
+        let numbers = numbers.chain([0, 1]).filter(|_| self.names_variable());
+        numbers.chain(self.sets.iter().copied())
     }
 
     /// Whether it is of numbers that hosts have of something else: `MTU: both at 1500`.
@@ -593,7 +636,7 @@ impl Sentence {
     pub fn is_label(clause: &str, hosts: &[&str]) -> bool {
         const LABEL: &str = "before napi hard other others rest here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
-            everything mode driven section page unit units measurement measurements result results experiment slide step with plain have had has here been test round case ifconfig sysctl network card cards nic \
+            everything mode driven section page unit units measurement measurements result results experiment slide step with plain have had has here been test round case ifconfig sysctl sysctls network card cards nic \
             nics interface interfaces port ports for once more time everywhere anywhere";
         const LISTS: [&str; 14] = [
             LABEL,
@@ -615,7 +658,12 @@ impl Sentence {
         let is_number = |it: &str| it.ends_with(|it: char| it.is_ascii_digit());
         clause.split_whitespace().all(|it| {
             let is_switch = SWITCH_WORDS.iter().any(|end| it.ends_with(end));
-            is_name(it) || is_number(it) || is_switch || LISTS.iter().any(|list| is_in(it, list))
+            let is_letter = it.len() == 1;
+            is_name(it)
+                || is_number(it)
+                || is_letter
+                || is_switch
+                || LISTS.iter().any(|list| is_in(it, list))
         })
     }
 }

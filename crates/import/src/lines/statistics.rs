@@ -1,4 +1,4 @@
-//! Counters of netstat, vmstat and systat.
+//! Counters of netstat, vmstat and systat, and of Linux's files and links.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -96,6 +96,97 @@ fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
     let value = format!("{} at {} a second", counts[0], counts[1]);
     let seen = reading(format!("interrupts {name}"), value, true);
     Some((name, seen))
+}
+
+/// Skips the counts of a row, one for each processor; returns their sum.
+fn counts(cursor: &mut Cursor) -> Option<f64> {
+    const PROCESSORS_MAX: usize = 512;
+    let count = |cursor: &mut Cursor| {
+        cursor.attempt(|it| {
+            let count = it.spaces().count(false)?;
+            matches!(it.peek(), b' ' | b'\n' | 0).then_some(count)
+        })
+    };
+    let mut sum = count(cursor)?;
+    for _ in 1..PROCESSORS_MAX {
+        sum += count(cursor).unwrap_or_default();
+    }
+    Some(sum)
+}
+
+/// Reads a row of Linux's `/proc/interrupts`, `127: 411207 0 IR-PCI-MSI 524288-edge eth0-TxRx-0`, or one for packets of
+/// `/proc/softirqs`; the value is the sum over all processors.
+pub fn processors_row(cursor: &mut Cursor) -> Option<Seen> {
+    const LINE_MAX: usize = 120;
+    const CHIPS: [&str; 4] = ["PIC", "MSI", "GIC", "intc"];
+    const TRIGGERS: [&str; 4] = ["edge", "level", "fasteoi", "Level"];
+    cursor.begins_line()?;
+    if let Some(name) = cursor.any(["NET_RX:", "NET_TX:"]) {
+        let sum = counts(cursor)?;
+        return Some(reading(
+            format!("softirqs {}", name.trim_end_matches(':')),
+            sum,
+            true,
+        ));
+    }
+    cursor.word(4, |it| it.is_ascii_digit())?;
+    cursor.byte(b':')?;
+    let sum = counts(cursor)?;
+    let line = cursor.spaces().word(LINE_MAX, |it| it != b'\n')?;
+    let (chip, mut of) = line.split_once(' ')?;
+    CHIPS.iter().any(|it| chip.contains(it)).then_some(())?;
+    of = of.trim();
+    if let Some((pin, name)) = of.split_once(' ')
+        && TRIGGERS.iter().any(|it| pin.ends_with(it))
+    {
+        of = name.trim();
+    }
+    Some(reading(format!("interrupts {of}"), sum, true))
+}
+
+/// Reads a line of Linux's `ifconfig`, `RX packets:3124625 errors:1048291 dropped:1001877`, or what `ip -s link` prints
+/// below `RX: bytes packets errors dropped`.
+pub fn link_counters(cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+    const COLUMNS_MAX: usize = 8;
+    cursor.begins_line()?;
+    let began = cursor.at;
+    let way = cursor.any(["RX", "TX"])?;
+    let is_headed = cursor.byte(b':').is_some();
+    fn word<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
+        cursor.spaces().word(12, |it| it.is_ascii_lowercase())
+    }
+    let mut found: Vec<(&str, f64)> = Vec::new();
+    if is_headed {
+        let columns: Vec<&str> = (0..COLUMNS_MAX).map_while(|_| word(cursor)).collect();
+        cursor.spaces().byte(b'\n')?;
+        for column in columns {
+            found.push((column, cursor.spaces().count(false)?));
+        }
+    } else {
+        while found.len() < COLUMNS_MAX
+            && let Some(one) = cursor.attempt(|it| {
+                let name = word(it)?;
+                let _ = it.byte(b':').or_else(|| it.byte(b' '));
+                Some((name, it.count(false)?))
+            })
+        {
+            found.push(one);
+            // `bytes 20000 (19.0 KiB)`
+            let _ = cursor.attempt(|it| {
+                it.spaces().byte(b'(')?;
+                it.word(24, |it| !b")\n".contains(&it))?;
+                it.byte(b')')
+            });
+        }
+    }
+    let known = ["packets", "errors", "bytes"];
+    found.iter().any(|it| known.contains(&it.0)).then_some(())?;
+    let at = began..cursor.at;
+    let anchor = |(name, count): (&str, f64)| Anchor {
+        at: at.clone(),
+        seen: reading(format!("{way} {name}"), count, true),
+    };
+    Some(found.into_iter().map(anchor).collect())
 }
 
 /// Columns of `netstat -i` before the counters, on FreeBSD and Linux, and the counters.

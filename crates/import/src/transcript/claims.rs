@@ -132,7 +132,10 @@ fn is_of_others(clause: &str) -> bool {
 /// Whether a sentence is of several tests, each with a setting of its own.
 pub fn is_series(sentence: &Sentence) -> bool {
     let begins = sentence.has_any("first with|first without|first still");
+    // `First interrupts on both, then polling on both:`
+    let is_first = sentence.words.starts_with(" first ") && sentence.introduces;
     let begins = begins
+        || is_first && sentence.names_polling() && sentence.has("interrupts")
         || sentence.has("first") && sentence.has_any("then with polling|then with busy polling");
     // `I wanted to see what happens with and without it`
     let asks = sentence.has("wanted want wondered wonder compare curious");
@@ -320,8 +323,7 @@ impl<'a> Reader<'a> {
         leads: bool,
     ) -> Option<Vec<Claim>> {
         // `1) Both on.`
-        let bare = sentence.is_numbered().then(|| sentence.without_number());
-        let sentence = bare.as_ref().unwrap_or(sentence);
+        let sentence = &sentence.without_number();
         self.tells_states |= sentence.defines_states();
         self.kept.clear();
         if let Some(said) = self.by_notation(sentence) {
@@ -396,13 +398,25 @@ impl<'a> Reader<'a> {
         if sentence.defines() || sentence.concludes() || sentence.is_of_that() {
             return Some(Some(Vec::new()));
         }
-        let is_all_off = self.knows_polling && !sentence.asks && sentence.has_any(ALL_OFF);
+        let is_all_off = sentence.has_any(ALL_OFF) || sentence.is_default();
+        let is_all_off = self.knows_polling && !sentence.asks && is_all_off;
         if is_all_off {
             self.last = vec![(SwitchScope::All, false)];
             return Some(Some(self.last.clone()));
         }
-        let modes = sentence.modes()?;
-        let claims = (modes[0] == modes[1]).then(|| vec![(SwitchScope::All, modes[0])]);
+        let (modes, is_all) = sentence.modes?;
+        let claims = match modes {
+            [one, other] if one == other => Some(vec![(SwitchScope::All, one)]),
+            // The sender comes first.
+            _ if is_all => Some(
+                Side::ALL
+                    .map(SwitchScope::End)
+                    .into_iter()
+                    .zip(modes)
+                    .collect(),
+            ),
+            _ => None,
+        };
         if let Some(claims) = &claims {
             self.last.clone_from(claims);
         }
@@ -799,7 +813,16 @@ impl<'a> Reader<'a> {
         let like = last.filter(|_| (is_also || is_same) && is_added || is_negated);
         let like = like.map(|it| it.1 != (is_negated && !(is_also && is_added)));
         let is_any = !scopes.is_empty() || reading.is_topic || is_label;
-        let is_value = |it: &u32| self.values.contains(it) && !sentence.counts_others();
+        // `oak at 50, elm at 0`
+        let values = || {
+            sentence
+                .clauses
+                .iter()
+                .filter_map(|it| value_set(&self.without_hosts(it)))
+        };
+        let is_pair = |it: &u32| *it != 1 && values().any(|other| (other > 1) != (*it > 1));
+        let is_known = |it: &u32| self.values.contains(it) || is_pair(it);
+        let is_value = |it: &u32| is_known(it) && !sentence.counts_others();
         let value = value_set(&bare).filter(|it| !scopes.is_empty() && is_value(it));
         let value = value.map(|it| it > 0);
         state.or(like).or(value).or_else(|| {

@@ -347,7 +347,16 @@ impl Context<'_> {
         let before = self.statements.partition_point(|it| it.place < *place);
         let above = self.statements[..before].iter().rev().take(HEADING_REACH);
         let mut above = above.filter(|it| it.place.file == place.file);
-        above.find(|it| it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces)
+        above.find(|it| {
+            let is_heading = it.sentence.kind == SentenceKind::Heading && !it.sentence.introduces;
+            is_heading && !self.is_label(&it.sentence)
+        })
+    }
+
+    /// Whether a heading is no more than the label of a screen: `CPU of oak`, `## oak`.
+    fn is_label(&self, sentence: &Sentence) -> bool {
+        let is_short = sentence.words.split_whitespace().count() <= SHORT_WORDS;
+        is_short && self.about(sentence).is_some() && sentence.setting().is_none()
     }
 
     /// What speaks for each host that a screen may show.

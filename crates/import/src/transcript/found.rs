@@ -14,6 +14,7 @@ use crate::lines::address::{self, AddressMention};
 use crate::lines::clause::{
     self, BOXES, KINDS, MACHINES, POLLS, RECEIVERS, SENDERS, is_in, phrase_at,
 };
+use crate::lines::is_variable;
 use crate::lines::layout;
 use crate::lines::prose::Sentence;
 use crate::lines::seen::{Banner, BlastField, ConnectedLine, Id, IperfLine, Lines, ToolCommand};
@@ -184,6 +185,17 @@ impl Found {
         let scenes = screens.chain(&self.reading_scenes).map(|it| &it.host);
         let tests = self.blocks.iter().map(|it| &it.host);
         scenes.chain(tests).filter_map(|it| it.name.as_deref())
+    }
+
+    /// Where screens and counters stand whose host a prompt says.
+    pub fn seen_at(&self) -> impl Iterator<Item = (SourcePlace, &str)> {
+        let screens = self.cpu.iter().map(|it| (it.states.place, &it.scene));
+        // What a command says that sets a variable is no counter.
+        let readings = self.readings.iter().zip(&self.reading_scenes);
+        let readings = readings.filter(|it| !is_variable(&it.0.name));
+        let all = screens.chain(readings.map(|it| (it.0.place, it.1)));
+        let said = all.filter(|it| it.1.host.basis == ImportedBasis::Said && it.1.is_asked);
+        said.filter_map(|(place, scene)| Some((place, scene.host.name.as_deref()?)))
     }
 
     /// Forgets whose interfaces are that commands and counters show at other hosts' terminals.

@@ -71,6 +71,7 @@ pub fn complete(trials: &mut [ImportedTrial], statements: &[Statement], found: &
         })
     };
     by_two(trials, statements, &other, (hosts, authors));
+    by_terminals(trials, &named, found);
     by_elimination(trials, &named, &other, (hosts, authors));
     let reversed = found.blocks.iter().filter(|it| it.reverses());
     let reversed: HashSet<u64> = reversed.map(|it| it.place.start_byte).collect();
@@ -166,6 +167,53 @@ fn by_two(
             if let Some(name) = host.and_then(|it| other_of(it, author)) {
                 *end = name;
             }
+        }
+    }
+}
+
+/// Names the addresses with which tests of another host ran, if behind them stands what one host alone says of itself. Every
+/// host that their author names must do so somewhere.
+fn by_terminals(trials: &mut [ImportedTrial], named: &Named, found: &Found) {
+    let mut seen: Vec<(SourcePlace, &str)> = found.seen_at().collect();
+    seen.sort();
+    let pair = |it: &ImportedTrial| {
+        let (address, host) = match (it.sender.clone()?, it.receiver.clone()?) {
+            (host, address) if is_address(&address) => (address, host),
+            (address, host) => (address, host),
+        };
+        let is_it = is_address(&address) && found.hosts.has(&host);
+        is_it.then(|| (found.authors.of(&it.place), address, host))
+    };
+    // The hosts behind the tests with each address.
+    let mut across: HashMap<(&str, String), HashSet<&str>> = HashMap::new();
+    for (at, trial) in trials.iter().enumerate() {
+        let Some((author, address, host)) = pair(trial) else {
+            continue;
+        };
+        let next = trials[at..].iter().find(|it| it.test != trial.test);
+        let is_next = |it: &SourcePlace| next.is_some_and(|next| *it > next.place);
+        let from = seen.partition_point(|it| it.0 < trial.place);
+        let near = seen[from..].iter().take_while(|it| !is_next(&it.0));
+        let near = near.filter(|it| found.authors.is_one(&it.0, &trial.place));
+        let behind = near.map(|it| it.1).filter(|it| *it != host);
+        across.entry((author, address)).or_default().extend(behind);
+    }
+    let shown: HashSet<&str> = seen.iter().map(|it| it.1).collect();
+    for trial in trials.iter_mut() {
+        let Some((author, address, host)) = pair(trial) else {
+            continue;
+        };
+        let mut named = named.get(author).into_iter().flatten();
+        let is_known = |it: &&str| *it == host || shown.contains(it) || found.hosts.is_between(it);
+        let only = across.get(&(author, address)).filter(|it| it.len() == 1);
+        let only = only.filter(|_| named.all(is_known));
+        let only = only.and_then(|it| it.iter().next());
+        let only = only.filter(|it| **it != host && found.hosts.has(it));
+        let ends = [&mut trial.sender, &mut trial.receiver]
+            .into_iter()
+            .flatten();
+        if let Some((name, end)) = only.zip(ends.into_iter().find(|it| is_address(it))) {
+            *end = String::from(*name);
         }
     }
 }
@@ -637,7 +685,8 @@ fn by_repetition(
         let mut lead = own.take(LEAD);
         // `and -R again:`
         let is_reversed = reversed.contains(&last.place.start_byte);
-        let is_again = |it: &Sentence| it.has("r") || it.has("same") && !it.has_any("as in|as for");
+        let is_again =
+            |it: &Sentence| it.has("r again") || it.has("same") && !it.has_any("as in|as for");
         if is_reversed && !lead.clone().any(|it| is_again(&it.sentence)) {
             continue;
         }
@@ -645,6 +694,28 @@ fn by_repetition(
             [trial.sender, trial.receiver] = ends.map(Clone::clone);
         }
     }
+}
+
+/// The ends that a label names, each next to its part, if it says no more: `sender oak, receiver elm`, `oak (client)`.
+fn by_label(words: &[&str], host: &dyn Fn(usize) -> Option<String>) -> Option<[Option<String>; 2]> {
+    const BETWEEN: &str = "to on is the of and as at run runs test step round case now then tcp udp iperf iperf3 ttcp";
+    let mut ends: [Option<String>; 2] = [None, None];
+    let (mut name, mut part) = (None, None);
+    for (at, word) in words.iter().enumerate() {
+        let of = [SENDERS, RECEIVERS].iter().position(|it| is_in(word, it));
+        match host(at) {
+            Some(host) if name.is_none() => name = Some(host),
+            None if of.is_some() && part.is_none() => part = of,
+            None if of.is_none() && (is_in(word, BETWEEN) || word.len() == 1) => {}
+            _ => return None,
+        }
+        if let (Some(_), Some(of)) = (&name, part) {
+            ends[of] = name.take();
+            part = None;
+        }
+    }
+    let is_whole = name.is_none() && part.is_none() && ends[0] != ends[1];
+    is_whole.then_some(ends)
 }
 
 /// The sender or the receiver of which a sentence tells by a command or by its part in the tests.
@@ -725,7 +796,7 @@ fn direction(
         near.clone()
             .find_map(|at| host(at).filter(|_| is_in(words[at - 1], "at to towards into")))
     };
-    if let Some(way) = by_part(&words, &host) {
+    if let Some(way) = by_label(&words, &host).or_else(|| by_part(&words, &host)) {
         let [one, to] = &way;
         let across = [to, one].map(|it| it.as_ref().and_then(other));
         let [sender, receiver] = way;
@@ -754,7 +825,7 @@ fn direction(
         }
         let part = if is_in(next, "that who which") {
             words.get(at + 2).copied().unwrap_or("")
-        } else if is_in(next, "is as was runs becomes makes") {
+        } else if is_in(next, "is as was runs becomes makes does") {
             let mut near = words[at + 2..].iter().copied().take(3);
             let part = near.find(|it| is_in(it, SENDERS) || is_in(it, RECEIVERS));
             part.unwrap_or("")

@@ -534,12 +534,31 @@ impl Cases {
             <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
         };
         // Next to columns of hosts, one with the same cells is of a host, too.
+        // `birch | other`, of `alder to birch`
+        let other = |reader: &Reader| {
+            let mut named = reader.scopes(&text_of(&cells[0])?.words, "").0;
+            named.retain(|it| {
+                !self
+                    .head
+                    .iter()
+                    .any(|head| scope(reader, Some(head)).as_ref() == Some(it))
+            });
+            <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
+        };
         let column = |reader: &Reader, head: Option<&String>| {
+            if head.is_some_and(|it| has_hosts && is_in(&it.to_ascii_lowercase(), "other peer")) {
+                return other(reader);
+            }
             let like = head.filter(|it| has_hosts && is_like_host(it)).cloned();
             scope(reader, head).or(like.map(SwitchScope::Host))
         };
         let of_row = scope(reader, cells.first()).filter(|_| said[0].is_none());
-        let mut of_results = self.told(&cells[0], 0, reader);
+        // The first column may be a host's, too.
+        let first = column(reader, self.head.first()).zip(said[0]);
+        let mut of_results = match first {
+            Some(claim) => vec![claim],
+            None => self.told(&cells[0], 0, reader),
+        };
         for (at, said) in said.iter().enumerate().skip(1) {
             let (case, scope) = match (&of_row, column(reader, self.head.get(at))) {
                 (_, Some(scope)) => (&cells[0], Some(scope)),

@@ -533,13 +533,18 @@ impl<'a> Walk<'a> {
         let is_at = |name: &str| {
             let on = format!(" on {} ", name.to_ascii_lowercase());
             let leads = sentence.introduces || !sentence.is_whole;
-            // `do this on node-b, nothing on node-a:`
+            // `do this on node-b, nothing on node-a:`, `the same on elm too, so both poll`
             let is_not = |it: &str| {
-                ["nothing", "not", "no"]
+                ["nothing", "not", "no", "the same"]
                     .iter()
                     .any(|no| clause::phrase_at(it, no).is_some())
             };
-            let mut clauses = sentence.clauses.iter();
+            // `client on oak, server on elm`
+            let is_part = |it: &str| {
+                let parts = clause::parts(it);
+                parts.sender || parts.receiver
+            };
+            let mut clauses = sentence.clauses.iter().filter(|it| !is_part(it));
             words.len() <= 16 && leads && clauses.any(|it| it.contains(&on) && !is_not(it))
         };
         let at = named.iter().rev().find(|name| is_at(name));
