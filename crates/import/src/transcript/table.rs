@@ -479,6 +479,12 @@ fn text_of(cell: &str) -> Option<Sentence> {
     Sentence::of(cell, SentenceMark::Row, false)
 }
 
+/// The only host or end that a cell names.
+fn only_scope(cell: &str, reader: &Reader) -> Option<SwitchScope> {
+    let named = reader.scopes(&text_of(cell)?.words, "").0;
+    <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
+}
+
 /// A rate in a row of results, and what is said of its test.
 pub struct RatedCell {
     /// Of the row.
@@ -529,38 +535,15 @@ impl Cases {
             }
             return;
         }
-        let scope = |reader: &Reader, cell: Option<&String>| {
-            let named = reader.scopes(&text_of(cell?)?.words, "").0;
-            <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
-        };
-        // Next to columns of hosts, one with the same cells is of a host, too.
-        // `birch | other`, of `alder to birch`
-        let other = |reader: &Reader| {
-            let mut named = reader.scopes(&text_of(&cells[0])?.words, "").0;
-            named.retain(|it| {
-                !self
-                    .head
-                    .iter()
-                    .any(|head| scope(reader, Some(head)).as_ref() == Some(it))
-            });
-            <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one)
-        };
-        let column = |reader: &Reader, head: Option<&String>| {
-            if head.is_some_and(|it| has_hosts && is_in(&it.to_ascii_lowercase(), "other peer")) {
-                return other(reader);
-            }
-            let like = head.filter(|it| has_hosts && is_like_host(it)).cloned();
-            scope(reader, head).or(like.map(SwitchScope::Host))
-        };
-        let of_row = scope(reader, cells.first()).filter(|_| said[0].is_none());
+        let of_row = only_scope(&cells[0], reader).filter(|_| said[0].is_none());
         // The first column may be a host's, too.
-        let first = column(reader, self.head.first()).zip(said[0]);
+        let first = self.host_of(0, &cells[0], has_hosts, reader).zip(said[0]);
         let mut of_results = match first {
             Some(claim) => vec![claim],
             None => self.told(&cells[0], 0, reader),
         };
         for (at, said) in said.iter().enumerate().skip(1) {
-            let (case, scope) = match (&of_row, column(reader, self.head.get(at))) {
+            let (case, scope) = match (&of_row, self.host_of(at, &cells[0], has_hosts, reader)) {
                 (_, Some(scope)) => (&cells[0], Some(scope)),
                 (Some(host), None) => (self.head.get(at).unwrap_or(&cells[0]), Some(host.clone())),
                 (None, None) => (&cells[0], None),
@@ -577,16 +560,48 @@ impl Cases {
             if of_row.is_none() {
                 of_results.extend_from_slice(&claims);
             }
-            let is_case = !case.is_empty() && !reader.is_host(&case);
-            if !claims.is_empty() && is_case && self.all.len() < Self::MAX {
-                match self.all.iter_mut().find(|it| it.0 == case) {
-                    Some(known) if known.1.len() < Self::MAX => known.1.extend(claims),
-                    Some(_) => {}
-                    None => self.all.push((case, claims)),
-                }
+            if !reader.is_host(&case) {
+                self.add(case, claims);
             }
         }
         self.result(cells, place, &of_results);
+    }
+
+    /// Adds what is told of a case.
+    fn add(&mut self, case: String, claims: Vec<Claim>) {
+        if claims.is_empty() || case.is_empty() || self.all.len() == Self::MAX {
+            return;
+        }
+        match self.all.iter_mut().find(|it| it.0 == case) {
+            Some(known) if known.1.len() < Self::MAX => known.1.extend(claims),
+            Some(_) => {}
+            None => self.all.push((case, claims)),
+        }
+    }
+
+    /// The host whose states a column has, in a row that begins with a cell. Next to columns of hosts, one with the same
+    /// cells is of a host, too.
+    fn host_of(
+        &self,
+        at: usize,
+        first: &str,
+        has_hosts: bool,
+        reader: &Reader,
+    ) -> Option<SwitchScope> {
+        let head = self.head.get(at)?;
+        if has_hosts && is_in(&head.to_ascii_lowercase(), "other peer") {
+            // `birch | other`, of `alder to birch`
+            let own: Vec<_> = self
+                .head
+                .iter()
+                .filter_map(|it| only_scope(it, reader))
+                .collect();
+            let mut named = reader.scopes(&text_of(first)?.words, "").0;
+            named.retain(|it| !own.contains(it));
+            return <[SwitchScope; 1]>::try_from(named).ok().map(|[one]| one);
+        }
+        let like = Some(head).filter(|it| has_hosts && is_like_host(it));
+        only_scope(head, reader).or(like.cloned().map(SwitchScope::Host))
     }
 
     /// What a cell tells that is of no host's column: who polls, or a sentence.
