@@ -36,18 +36,23 @@ const ALONE: [&str; 13] = [
     "sim_fit_host",
     "user_frac",
 ];
-/// Test programs that send as much as they can, or compare what two ends counted in a time.
+/// Test programs that send as much as they can, or compare what two ends counted in a time. They run in this order, those
+/// that take longest first.
 const BUSY: [&str; 9] = [
     "ab",
     "hosts",
-    "iperf",
-    "iperf_strangers",
     "kills",
-    "netrate",
-    "show",
-    "store",
+    "iperf",
     "study_run",
+    "store",
+    "netrate",
+    "iperf_strangers",
+    "show",
 ];
+/// Test programs whose guests have a processor of software: they compute for minutes, whenever no other program does.
+const EMULATED: [&str; 2] = ["guests", "kernels"];
+/// Runs a program only while nothing else wants the processor (util-linux).
+const WHEN_IDLE: [&str; 3] = ["chrt", "--idle", "0"];
 /// Programs of which most tests wait for a limit of time: more of them run at once than there are processors.
 const SLEEPY: [&str; 1] = ["cli/tests/hosts/main.rs"];
 const SLEEPERS: &str = "3";
@@ -57,6 +62,7 @@ const KERNEL: &str = "nicpoll-sys";
 /// A program of tests.
 #[derive(Debug, PartialEq, Eq)]
 struct Program {
+    name: String,
     file: PathBuf,
     /// The folder of its package, where cargo would run it.
     folder: PathBuf,
@@ -66,10 +72,12 @@ struct Program {
 }
 
 /// What else may run next to a program, from the first group to the last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Company {
     /// It computes: others like it.
     Computing,
+    /// It computes when all others wait: others like it, next to those that wait or are busy.
+    Emulated,
     /// It waits for the kernel, mostly: others that do.
     Waiting,
     /// It keeps a processor busy with traffic: another like it.
@@ -79,13 +87,11 @@ enum Company {
 }
 
 impl Company {
-    const ALL: [Self; 4] = [Self::Computing, Self::Waiting, Self::Busy, Self::None];
-
     /// So many run at a time.
     fn lanes(self) -> usize {
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         match self {
-            Self::Computing => processors,
+            Self::Computing | Self::Emulated => processors,
             Self::Busy => processors.min(2),
             // They sleep three quarters of their time.
             Self::Waiting => (2 * processors).min(4),
@@ -131,7 +137,14 @@ struct Runner<'a> {
 impl Runner<'_> {
     /// Runs a program, or these tests of it.
     fn run(&self, program: &Program, tests: &[String]) -> (String, Result<()>) {
-        let mut command = Command::new(&program.file);
+        let mut command = match program.company {
+            Company::Emulated => {
+                let mut command = Command::new(WHEN_IDLE[0]);
+                command.args(&WHEN_IDLE[1..]).arg(&program.file);
+                command
+            }
+            _ => Command::new(&program.file),
+        };
         command.args(self.args).current_dir(&program.folder);
         if !tests.is_empty() {
             command.arg("--exact").args(tests);
@@ -237,9 +250,14 @@ pub fn run(
     let line = Mutex::new(line);
     let failed = Mutex::new(Vec::new());
     let runner = Runner { variables, args };
-    for company in Company::ALL {
-        runner.run_group(company, &programs, &line, &failed);
-    }
+    let run = |company| runner.run_group(company, &programs, &line, &failed);
+    run(Company::Computing);
+    thread::scope(|scope| {
+        scope.spawn(|| run(Company::Emulated));
+        run(Company::Waiting);
+        run(Company::Busy);
+    });
+    run(Company::None);
     Ok(runner.run_again(failed.into_inner().unwrap_or_default()))
 }
 
@@ -267,7 +285,8 @@ fn build(features: Option<&str>) -> Result<Vec<Program>> {
     run_line_by_line(&mut command, |line| {
         programs.extend(packages.program(line));
     })?;
-    programs.sort_by(|a, b| a.source.cmp(&b.source));
+    let rank = |it: &Program| BUSY.iter().position(|name| *name == it.name);
+    programs.sort_by(|a, b| (rank(a), &a.source).cmp(&(rank(b), &b.source)));
     Ok(programs)
 }
 
@@ -309,10 +328,12 @@ impl Packages {
             "sim" => Company::Computing,
             _ if is_unit || !self.kernel_users.contains(manifest) => Company::Computing,
             _ if ALONE.contains(&name) => Company::None,
+            _ if EMULATED.contains(&name) => Company::Emulated,
             _ if BUSY.contains(&name) => Company::Busy,
             _ => Company::Waiting,
         };
         Some(Program {
+            name: String::from(name),
             file: PathBuf::from(message["executable"].as_str()?),
             folder: Path::new(manifest).parent()?.to_owned(),
             source: source
@@ -366,6 +387,7 @@ mod tests {
         );
         assert_eq!(company("sim", "digests", "test"), Company::Computing);
         assert_eq!(company("observe", "sim", "test"), Company::Computing);
+        assert_eq!(company("observe", "kernels", "test"), Company::Emulated);
     }
 
     #[test]
@@ -385,6 +407,7 @@ mod tests {
         std::fs::write(&file, script).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         Program {
+            name: "unsteady".to_owned(),
             file,
             folder: folder.to_owned(),
             source: "tests/unsteady.rs".to_owned(),
