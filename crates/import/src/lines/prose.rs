@@ -637,7 +637,7 @@ impl Sentence {
         const LABEL: &str = "before napi hard other others rest here nor sudo i a it is to of in on at we as an my so be by the this that was were are them run one two three four \
             first second third last same kernel there over enter device busy sh side sides end ends machine machines box boxes board boards host hosts and too just any all yes ok \
             everything mode driven section page unit units measurement measurements result results experiment slide step with plain have had has here been test round case ifconfig sysctl sysctls network card cards nic \
-            nics interface interfaces port ports for once more time everywhere anywhere";
+            nics interface interfaces port ports for once more time everywhere anywhere tcp udp stream streams byte bytes packets small";
         const LISTS: [&str; 14] = [
             LABEL,
             POLLS,

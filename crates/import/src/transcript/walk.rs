@@ -74,8 +74,9 @@ pub struct Walk<'a> {
     is_new_scene: bool,
     /// The host of the last label, if it is that of the terminal below.
     labelled: Option<String>,
-    /// Whether no output came since.
+    /// Whether no output came since, and whether it says no more.
     is_fresh_label: bool,
+    is_bare_label: bool,
     /// Where the last prompt stands.
     prompt: Option<SourcePlace>,
     uptime: Option<ScreenClock>,
@@ -126,6 +127,7 @@ impl<'a> Walk<'a> {
             is_new_scene: true,
             labelled: None,
             is_fresh_label: false,
+            is_bare_label: false,
             prompt: None,
             uptime: None,
             looks: false,
@@ -576,6 +578,7 @@ impl<'a> Walk<'a> {
             _ => None,
         };
         if let Some(name) = name {
+            self.is_bare_label = is_bare_label(&words, &name);
             self.out.hosts.add(&name);
             self.labelled = Some(name);
             self.is_fresh_label = true;
@@ -747,7 +750,8 @@ impl<'a> Walk<'a> {
         let mut host = self.host(&place);
         let is_mapped = host.basis == ImportedBasis::Mapped;
         let label = self.labelled.as_ref();
-        if let Some(label) = label.filter(|_| self.is_fresh_label && !is_mapped) {
+        let is_label = self.is_fresh_label && self.is_bare_label;
+        if let Some(label) = label.filter(|_| is_label && !is_mapped) {
             host = TerminalHost::inferred(Some(label.clone()));
         } else if host.basis == ImportedBasis::Inferred
             || (self.is_apart() || self.tests_nothing) && !is_mapped
@@ -755,9 +759,15 @@ impl<'a> Walk<'a> {
             host = TerminalHost::default();
         }
         let is_quoted = self.is_quoted(&place);
+        // `With -R:`
+        let last = self.leads().next();
+        let is_told = |it: &Sentence| it.has("from to towards sends");
+        let is_reversed = last.is_some_and(|it| it.has_any("with r|now r|r again") && !is_told(it));
         let block = self.block.get_or_insert_with(|| {
             let mut block = ToolBlock::new(place, host, None);
             block.is_quoted = is_quoted;
+            block.is_reversed = is_reversed;
+            block.is_server = is_reversed.then_some(false);
             block
         });
         block.place.end_byte = block.place.end_byte.max(place.end_byte);
@@ -1196,6 +1206,18 @@ impl<'a> Walk<'a> {
     fn end_stretch(&mut self) {
         self.out.stretches.extend(self.stretch.take());
     }
+}
+
+/// Whether words that name a host say no more: `Timer on oak, same values` may be of a setting.
+fn is_bare_label(words: &[&str], name: &str) -> bool {
+    const BARE: &str = "on the at and of in from it is this that was what s as seen says said shows showed prints printed \
+        reports had now then here first last meanwhile same time end side box machine host server client sender receiver \
+        output window terminal console iperf iperf3 ttcp netblast netreceive test run for only line lines two three \
+        while during with my second middle again";
+    let small = name.to_ascii_lowercase();
+    let is_name = |word: &str| small.split('-').any(|part| part == word);
+    let is_bare = |it: &&str| clause::is_in(it, BARE) || it.len() == 1 || is_name(it);
+    words.iter().all(is_bare)
 }
 
 /// Whether a line looks like a tool's.
