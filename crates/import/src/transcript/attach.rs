@@ -26,8 +26,16 @@ impl<'a> Near<'a> {
         Near { by_place, settings }
     }
 
+    /// Names the nearest trial of each reading.
+    pub fn name(&self, readings: &mut [ImportedReading], trials: &[ImportedTrial]) {
+        for reading in readings {
+            let index = self.to(&reading.place);
+            reading.near_trial = index.map(|index| trials[index].sequence);
+        }
+    }
+
     /// The trial that contains `place`, or the nearest before or after it.
-    pub fn to(&self, place: &SourcePlace) -> Option<usize> {
+    fn to(&self, place: &SourcePlace) -> Option<usize> {
         let after = self.by_place.partition_point(|(it, _)| it < place);
         let at = |at: usize| {
             let found = self.by_place.get(at);

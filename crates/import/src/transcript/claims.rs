@@ -6,7 +6,8 @@ use std::rc::Rc;
 use nicpoll_model::Side;
 
 use crate::lines::clause::{
-    ClauseMode, is_in, parts, phrase_at, setting, state_alone, turns_round, value_set, words_of,
+    ClauseMode, RECEIVERS, SENDERS, is_in, parts, phrase_at, setting, state_alone, turns_round,
+    value_set, words_of,
 };
 use crate::lines::prose::{
     ALL_UNTOUCHED, CANNOT, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED, UNTUNED,
@@ -323,10 +324,11 @@ impl<'a> Reader<'a> {
         leads: bool,
     ) -> Option<Vec<Claim>> {
         // `1) Both on.`
+        let is_numbered = sentence.is_numbered() || sentence.names_run();
         let sentence = &sentence.without_number();
         self.tells_states |= sentence.defines_states();
         self.kept.clear();
-        if let Some(said) = self.by_notation(sentence) {
+        if let Some(said) = self.by_notation(sentence, is_numbered) {
             return said;
         }
         let mut reading = Reading::of(sentence, self.scopes(&sentence.words, "").0);
@@ -393,8 +395,31 @@ impl<'a> Reader<'a> {
         (!is_open).then_some(claims)
     }
 
+    /// Who polls by a heading or the label of a test that says no more: `4) oak only`, `receiver only`, `neither`.
+    fn who_polls(&self, sentence: &Sentence, is_numbered: bool) -> Option<Vec<Claim>> {
+        let bare = self.without_hosts(&sentence.words);
+        let words: Vec<&str> = bare.split_whitespace().collect();
+        let is_end = |it: &str| it == "@" || is_in(it, SENDERS) || is_in(it, RECEIVERS);
+        let is_who = match words[..] {
+            [end, "only"] | ["only", end] => is_end(end),
+            [one] => is_in(one, "neither nobody") || is_numbered && one == "both",
+            _ => false,
+        };
+        let is_heading = sentence.kind == SentenceKind::Heading && !sentence.introduces;
+        let is_it = is_who && (is_heading || is_numbered) && self.knows_polling;
+        is_it.then(|| self.only(&sentence.words))
+    }
+
     /// What a sentence says that tells what words or marks mean, or that uses such marks as `on/off`.
-    fn by_notation(&mut self, sentence: &Sentence) -> Option<Option<Vec<Claim>>> {
+    fn by_notation(
+        &mut self,
+        sentence: &Sentence,
+        is_numbered: bool,
+    ) -> Option<Option<Vec<Claim>>> {
+        if let Some(who) = self.who_polls(sentence, is_numbered) {
+            self.last.clone_from(&who);
+            return Some(Some(who));
+        }
         if sentence.defines() || sentence.concludes() || sentence.is_of_that() {
             return Some(Some(Vec::new()));
         }

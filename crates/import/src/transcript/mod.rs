@@ -238,6 +238,9 @@ fn put_together(
     let windows = runs::windows(&walked, &trials);
     let (left, hosts) = (&mut imported.unplaced, &walked.hosts);
     table::place(&mut trials, walked.loose, tables, hosts, left, budget)?;
+    let bare = table::bare(&statements, &printed_at(&trials, left, tables.0));
+    budget.take(bare.len()).ok_or(0_u32)?;
+    left.extend(bare);
     let of_tables = trials.iter_mut().filter(|it| it.tool == "table");
     of_tables.for_each(|trial| correct(trial, map));
     trials.sort_by_key(|it| it.place);
@@ -273,14 +276,35 @@ fn put_together(
         walked.readings.extend(of_knobs(&walked.knobs));
     }
     walked.readings.sort_by_key(|it| it.place);
-    for reading in &mut walked.readings {
-        let index = near.to(&reading.place);
-        reading.near_trial = index.map(|index| trials[index].sequence);
-    }
+    near.name(&mut walked.readings, &trials);
     imported.readings = walked.readings;
     imported.trials = trials;
     imported.unplaced.sort_by_key(|it| it.place);
     Ok(())
+}
+
+/// The figures of trials and those that have no place, by their lines.
+fn printed_at(
+    trials: &[ImportedTrial],
+    unplaced: &[UnplacedFigure],
+    files: &[(String, String)],
+) -> HashMap<(u32, u32), Vec<String>> {
+    let text = |place: &SourcePlace| {
+        let text = files.get(place.file as usize).map(|it| it.1.as_str());
+        let text = text?.get(place.start_byte as usize..place.end_byte as usize)?;
+        Some(String::from(text))
+    };
+    let told = trials.iter().flat_map(|it| {
+        let figures = it.figures.iter().map(|it| it.place);
+        figures.chain(it.quoted_again.iter().copied())
+    });
+    let told = told.chain(unplaced.iter().map(|it| it.place));
+    let mut all: HashMap<(u32, u32), Vec<String>> = HashMap::new();
+    for place in told {
+        let of = all.entry((place.file, place.line)).or_default();
+        of.extend(text(&place));
+    }
+    all
 }
 
 /// Names the hosts of readings, each by what stands before it.

@@ -15,7 +15,7 @@ use crate::lines::prose::{Sentence, SentenceKind, SentenceMark};
 use crate::lines::{Budget, address, is_variable, layout};
 use crate::plain::Plain;
 use crate::transcript::claims::{Claim, Reader, is_torn};
-use crate::transcript::found::{self, HostNames, Loose, SwitchScope, blank};
+use crate::transcript::found::{self, HostNames, Loose, Statement, SwitchScope, blank};
 
 /// Most characters of a row's name that go into the workload's.
 const NAME_MAX: usize = 40;
@@ -310,6 +310,42 @@ pub fn place(
         }
     }
     Ok(())
+}
+
+/// The bare numbers in rows of at least two lines that are not among `known`, by their lines: their unit stands above the
+/// table, or nowhere.
+pub fn bare(
+    statements: &[Statement],
+    known: &HashMap<(u32, u32), Vec<String>>,
+) -> Vec<UnplacedFigure> {
+    const APART: u32 = 2;
+    let is_number = |it: &&String| {
+        it.starts_with(|it: char| it.is_ascii_digit())
+            && it
+                .bytes()
+                .all(|it| it.is_ascii_digit() || b".,".contains(&it))
+    };
+    let has_both = |it: &&Statement| {
+        let cells = &it.sentence.cells;
+        cells.iter().any(|it| !is_number(&it)) && cells.iter().any(|it| is_number(&it))
+    };
+    let rows: Vec<&Statement> = statements.iter().filter(has_both).collect();
+    let is_next = |one: &&Statement, next: &&Statement| {
+        let is_near = next.place.line <= one.place.line + APART;
+        is_near && one.place.file == next.place.file
+    };
+    let tables = rows.chunk_by(is_next).filter(|it| it.len() > 1);
+    let numbers = tables.flatten().flat_map(|row| {
+        let known = known.get(&(row.place.file, row.place.line));
+        let cells = row.sentence.cells.iter().filter(is_number);
+        let cells = cells.filter(move |cell| {
+            let mut known = known.into_iter().flatten();
+            !known.any(|it| it.contains(cell.as_str()))
+        });
+        let why = "a number in a table without a unit";
+        cells.map(|it| found::unplaced(it, why, row.place))
+    });
+    numbers.collect()
 }
 
 /// What the cells of a row say of both ends, which may have a column each: a cell that names a host or one end says
