@@ -1,5 +1,5 @@
-//! Every way to write a label with every phrase for a setting, a host or a direction: pages of three tests below such
-//! labels are read as they are meant.
+//! Every way to write a label with every phrase for a setting, a host or a direction, and every way to say that one
+//! changes: pages of three tests below such lines are read as they are meant.
 
 use nicpoll_import::read_transcripts;
 use nicpoll_model::{Imported, ImportedTrial, Origin, Side};
@@ -39,6 +39,19 @@ const SETTINGS: [(&str, &str, &str); 4] = [
 const WAYS: &str = "A to B|A -> B|A→B|A => B|from A to B|A sends, B receives|A is the client, B the server|client on A, server on B|\
     sender A, receiver B|sender: A, receiver: B|A (sender) to B (receiver)|tx A, rx B|A is the sender|A does the sending|A (client)|\
     B receives|receiver is B";
+
+/// Sentences that turn polling on or off on host `H`, or on both, and that leave it to `H` and not to the other, `O`.
+const TURNS_ON: &str = "Then I enabled polling on H:|Now with polling on H:|Next I switched polling on on H.|Polling enabled on H:|Now H polls:|\
+    Then H with polling:|After ifconfig em0 polling on H:|H switched to polling:|I then enabled polling on H and repeated the test:|\
+    The same after I enabled polling on H:|And with polling on H:|H now polls.";
+const TURNS_OFF: &str = "Then I disabled polling on H:|Now H back to interrupts:|I turned polling off on H again:|Then ifconfig em0 -polling on H:|\
+    H set back to interrupts:|And H without polling again:|Back to interrupts on H:|I then turned it off on H:|H no longer polls:";
+const ALL_ON: &str = "Then I enabled polling on both:|Now both poll:|Then ifconfig em0 polling on both:|With polling enabled on both ends:|\
+    Now both with polling.|Next, polling on both.";
+const ALL_OFF: &str = "Then I disabled polling on both:|Now without polling on either:|Both back to interrupts:|Now both without polling.|\
+    No polling on either machine:|Interrupts on both, to start with:|To begin with, no polling on either box:";
+const LEFT_TO: &str = "Then polling on H only:|Now only H polls:|With polling on H alone:|Polling on H, O with interrupts:|H polls, O does not:|\
+    Now H polls and O uses interrupts.|Next, H polling, O back on interrupts:";
 
 /// Phrases for the host of a screen.
 const SCREENS: &str = "top on H:|H:|on H:|H# top|top of H during the run|H meanwhile:|CPU of H|H's top said|and on H|## H|**H**|\
@@ -137,6 +150,57 @@ fn labels_tell_settings() {
             let read = imported.trials.get(at);
             let read = read.and_then(|it| it.setting.split('+').next());
             count.add(label, setting, read.filter(|it| *it != "not-said"));
+        }
+    }
+    count.check(0.97, 0.01);
+}
+
+#[test]
+fn sentences_tell_changes() {
+    let mut random = Seed(12).generator();
+    let mut below = |many: usize| random.next_u64() as usize % many;
+    let mut count = Count::default();
+    for _ in 0..400 {
+        let mut polls = [false; 2];
+        let mut page = format!("{PAGE}, FreeBSD 8.2, em0.\n\n");
+        let mut meant = Vec::new();
+        for number in 0..3 {
+            let (host, which) = (below(2), below(4));
+            let said = match which {
+                _ if number == 0 => ALL_OFF,
+                0 if polls[host] => TURNS_OFF,
+                0 | 1 if !polls[host] => TURNS_ON,
+                2 => LEFT_TO,
+                _ if polls == [true; 2] => ALL_OFF,
+                _ => ALL_ON,
+            };
+            match said {
+                TURNS_ON => polls[host] = true,
+                TURNS_OFF => polls[host] = false,
+                LEFT_TO => polls = [host == 0, host == 1],
+                _ => polls = [said == ALL_ON; 2],
+            }
+            let said: Vec<&str> = said.split('|').collect();
+            let names = ["murre", "puffin"];
+            let sentence = said[below(said.len())].replace('H', names[host]);
+            let sentence = sentence.replace('O', names[1 - host]);
+            let command = "murre$ iperf -c 172.16.9.12 -t 10\n";
+            page += &format!("{sentence}\n\n{command}{}", iperf(number, true));
+            meant.push((
+                sentence,
+                match polls {
+                    [false, false] => "interrupt",
+                    [true, true] => "polling",
+                    [true, false] => "polling-sender-only",
+                    [false, true] => "polling-receiver-only",
+                },
+            ));
+        }
+        let imported = read(page);
+        for (at, (sentence, setting)) in meant.iter().enumerate() {
+            let read = imported.trials.get(at);
+            let read = read.and_then(|it| it.setting.split('+').next());
+            count.add(sentence, setting, read.filter(|it| *it != "not-said"));
         }
     }
     count.check(0.97, 0.01);

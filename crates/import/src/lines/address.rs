@@ -37,6 +37,13 @@ impl AddressMention {
         }
     }
 
+    /// The name that has the address in brackets behind it: `oak (192.0.2.1)`.
+    pub fn bracketed<'m>(&'m self, text: &str) -> Option<&'m str> {
+        let name = self.before.last()?;
+        let is_it = is_name(name) && text.contains(&format!("{name} ({}", self.address));
+        is_it.then_some(name)
+    }
+
     /// The host, by which names the text gives hosts elsewhere.
     pub fn host(&self, is_host: impl Fn(&str) -> bool) -> Option<&String> {
         let known = |all: &'_ Vec<String>| all.iter().position(|it| is_host(it));

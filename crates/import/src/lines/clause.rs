@@ -248,7 +248,8 @@ impl ClauseMode {
         if is_label && words == ["and", "on"] {
             return Some(true);
         }
-        if is_label && words.len() <= 3 && is_in(last, "without off with") {
+        // `to start with` is none.
+        if is_label && words.len() <= 3 && first != "to" && is_in(last, "without off with") {
             return Some(last == "with");
         }
         // `set both sysctls on oak` turns nothing on.
@@ -314,9 +315,12 @@ fn negations(words: &[&str], is_it: bool) -> usize {
             let mut next = words[at + 1..].iter().take(by);
             next.any(|it| is_in(it, list) || is_it && *it == "it")
         };
+        // `no longer` is one.
+        let is_part = **it == "longer" && *at > 0 && words[at - 1] == "no";
         is_in(it, OFF)
             || is_in(it, WITHOUT) && near(POLLS, 2)
             || is_in(it, NEGATES)
+                && !is_part
                 && (near(POLLS, 3) || near("on enabled active appear appears listed", 3))
     });
     off.count()

@@ -445,8 +445,14 @@ impl<'a> Walk<'a> {
 
     /// Takes the hosts of `kestrel is 172.30.4.1 and merlin 172.30.4.2`.
     fn addresses(&mut self, text: &str) {
-        for mut mention in address::mentions(text) {
-            mention.doubt(|it| self.is_used(it));
+        let mentions = address::mentions(text);
+        // `oak (192.0.2.1) sends, elm (192.0.2.2) receives`: one is like the other.
+        let named = mentions.iter().filter_map(|it| it.bracketed(text));
+        let named: Vec<String> = named.map(String::from).collect();
+        let are_alike = named.len() > 1 && named.iter().any(|it| self.is_used(it));
+        for mut mention in mentions {
+            let is_like = are_alike && mention.bracketed(text).is_some();
+            mention.doubt(|it| is_like || self.is_used(it));
             let name = mention.host(|it| self.out.hosts.has(it));
             if let Some(name) = name.filter(|it| !clause::is_common(&it.to_ascii_lowercase())) {
                 // A sentence may begin with it.
