@@ -683,10 +683,14 @@ fn by_repetition(
         let own = statements[from..until].iter().rev();
         let own = own.filter(|it| authors.is_one(&it.place, &trial.place));
         let mut lead = own.take(LEAD);
-        // `and -R again:`
+        // `and -R again:`, `Once more:`
         let is_reversed = reversed.contains(&last.place.start_byte);
-        let is_again =
-            |it: &Sentence| it.has("r again") || it.has("same") && !it.has_any("as in|as for");
+        let is_short = |it: &Sentence| it.words.split_whitespace().count() <= 3;
+        let is_again = |it: &Sentence| {
+            it.has("r")
+                || it.has("same") && !it.has_any("as in|as for")
+                || it.introduces && is_short(it) && it.has("again more")
+        };
         if is_reversed && !lead.clone().any(|it| is_again(&it.sentence)) {
             continue;
         }

@@ -573,7 +573,9 @@ impl Cases {
         }
         let of_row = only_scope(&cells[0], reader).filter(|_| said[0].is_none());
         // The first column may be a host's, too.
-        let first = self.host_of(0, &cells[0], has_hosts, reader).zip(said[0]);
+        let is_host = self.head.first().is_some_and(|it| reader.is_host(it));
+        let first = self.host_of(0, &cells[0], has_hosts, reader);
+        let first = first.filter(|_| is_host).zip(said[0]);
         let mut of_results = match first {
             Some(claim) => vec![claim],
             None => self.told(&cells[0], 0, reader),

@@ -543,7 +543,7 @@ impl<'a> Walk<'a> {
             let leads = sentence.introduces || !sentence.is_whole;
             // `do this on node-b, nothing on node-a:`, `the same on elm too, so both poll`
             let is_not = |it: &str| {
-                ["nothing", "not", "no", "the same"]
+                ["nothing", "not", "no", "the same on"]
                     .iter()
                     .any(|no| clause::phrase_at(it, no).is_some())
             };
