@@ -190,7 +190,8 @@ impl ClauseMode {
                 || switches(&words)
                 || has("ifconfig") && !has(LOOKS)
                 || valued.is_some(),
-            is_unreal: is_unreal(&words) || is_in(word(Some(0)), ASKS) && !names_run(&words),
+            is_unreal: is_unreal(&words)
+                || is_in(word(Some(0)), ASKS) && !is_number(word(Some(1))) && !names_run(&words),
         }
     }
 
@@ -271,17 +272,18 @@ impl ClauseMode {
     }
 }
 
-/// Whether words begin with the name of a run: `run 3`, `run b`, `run a no polling`. `Run a server` asks for something.
-fn names_run(words: &[&str]) -> bool {
+/// Whether words begin with the name of a test: `run 3`, `case b`, `run a no polling`. `Run a server` asks for something.
+pub fn names_run(words: &[&str]) -> bool {
     const AFTER_A: &str = "with on off ifconfig plain stock";
-    let is_label = |it: &str| {
+    let is_label = |it: &&str| {
         let lists = [POLLS, INTERRUPTS, WITHOUT, ALL, AFTER_A];
         lists.iter().any(|list| is_in(it, list))
     };
     match words {
         ["run", "a", next, ..] => is_label(next),
-        ["run", name, ..] => name.len() == 1 || name.starts_with(|it: char| it.is_ascii_digit()),
-        [_, name, ..] => name.starts_with(|it: char| it.is_ascii_digit()),
+        ["run" | "test" | "case", name, ..] => {
+            name.len() == 1 || name.bytes().all(|it| it.is_ascii_digit())
+        }
         _ => false,
     }
 }

@@ -4,7 +4,7 @@ use crate::cursor::{Cursor, MeasuredNumber, MeasuredUnit, measured, shared};
 use crate::lines::clause::{
     ALL, BEFORE_INTERRUPTS, CHANGES, INTERRUPTS, JOINTS, LISTINGS, NEGATES, NamedParts, OFF, ON,
     POLLING_SWITCHES, POLLS, RECEIVERS, RUNS, SENDERS, SWITCH_WORDS, SWITCHES, WITHOUT, agreed,
-    is_in, parts, phrase_at, switches, turns_round, words_of,
+    is_in, names_run, parts, phrase_at, switches, turns_round, words_of,
 };
 use crate::lines::seen::Seen;
 
@@ -106,8 +106,19 @@ pub struct Sentence {
     pub cells: Vec<String>,
     /// The numbers to which it sets variables that turn polling on: `busy_poll=50`.
     sets: Vec<u32>,
-    /// How both ends receive by a heading such as `64 bytes, off/off`, and whether it says no more.
-    pub modes: Option<([bool; 2], bool)>,
+    /// How both ends receive by a heading such as `64 bytes, off/off`.
+    pub modes: Option<Modes>,
+}
+
+/// A pair of states: of the sender and of the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// Whether they poll.
+    pub polls: [bool; 2],
+    /// Whether the text says no more of them.
+    pub is_all: bool,
+    /// Whether they are letters, `i/p`: another text has `P` for plain.
+    pub are_letters: bool,
 }
 
 /// The numbers to which a text sets variables that turn polling on.
@@ -124,25 +135,35 @@ fn sets(text: &str) -> Vec<u32> {
     text.split_whitespace().filter_map(value).collect()
 }
 
-/// The two states in `off/off`, `irq / poll`, and whether a text says no more.
-fn modes(text: &str) -> Option<([bool; 2], bool)> {
-    const POLLS: &str = "on poll polling polled";
-    const INTERRUPTS: &str = "off irq irqs int intr interrupt interrupts";
-    let text = text.trim_matches(|it: char| !it.is_ascii_alphanumeric());
-    let (one, other) = text.split_once('/')?;
-    let (one, other) = (
-        one.trim().to_ascii_lowercase(),
-        other.trim().to_ascii_lowercase(),
-    );
+/// The two states in `off/off`, `irq / poll`, `r2: i/p`.
+fn modes(text: &str) -> Option<Modes> {
+    const POLLS: &str = "on poll polling polled p";
+    const INTERRUPTS: &str = "off irq irqs int intr interrupt interrupts i";
+    const LABELS: [char; 4] = [':', ')', '.', '-'];
+    let text = text.to_ascii_lowercase();
+    let text = text.trim_matches(|it: char| !it.is_ascii_alphanumeric() && it != ')');
+    let (before, after) = text.split_once('/')?;
+    let (before, after) = (before.trim(), after.trim());
     let edge = |it: char| !it.is_ascii_alphanumeric();
-    let (first, second) = (one.rsplit(edge).next()?, other.split(edge).next()?);
+    let (one, other) = (before.rsplit(edge).next()?, after.split(edge).next()?);
     let state = |it: &str| match it {
         it if is_in(it, POLLS) => Some(true),
         it if is_in(it, INTERRUPTS) => Some(false),
         _ => None,
     };
-    let states = [state(first)?, state(second)?];
-    Some((states, first == one && second == other))
+    let polls = [state(one)?, state(other)?];
+    let are_letters = one.len() == 1;
+    // `I/on` is of something else.
+    (are_letters == (other.len() == 1)).then_some(())?;
+    let label = before[..before.len() - one.len()].trim_end();
+    let remark = after[other.len()..].trim_start();
+    let is_labelled = label.is_empty() || label.ends_with(LABELS);
+    let is_all = is_labelled && (remark.is_empty() || remark.starts_with(['(', ',']));
+    Some(Modes {
+        polls,
+        is_all,
+        are_letters,
+    })
 }
 
 impl Sentence {
@@ -161,8 +182,11 @@ impl Sentence {
             SentenceMark::None if !introduces && !is_marked => 3,
             _ => 2,
         };
+        let modes = modes(text);
+        let is_pair = modes.is_some_and(|it| it.is_all);
         // What is left of a screen are units and dashes; `a on` sets something.
-        letters.find(|word| word.len() >= least || is_in(word, "on off"))?;
+        let is_word = letters.any(|word| word.len() >= least || is_in(word, "on off"));
+        (is_word || is_pair).then_some(())?;
         let (words, clauses) = words_of(text);
         let begins = |it: &str| {
             words
@@ -190,7 +214,7 @@ impl Sentence {
             clauses,
             cells: Vec::new(),
             sets: sets(text),
-            modes: modes(text).filter(|_| is_head),
+            modes: modes.filter(|_| is_head || is_pair),
         };
         // netstat begins a protocol's counters with its name.
         let is_protocol = is_in(&text.to_ascii_lowercase(), "udp: tcp: ip: icmp: ip6:");
@@ -306,10 +330,8 @@ impl Sentence {
 
     /// Whether it begins with the name of a run.
     pub fn names_run(&self) -> bool {
-        let mut words = self.words.split_whitespace();
-        let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-        let is_name = second.len() == 1 || second.bytes().all(|it| it.is_ascii_digit());
-        is_in(first, "run test case") && is_name && !second.is_empty()
+        let words: Vec<&str> = self.words.split_whitespace().take(3).collect();
+        names_run(&words)
     }
 
     /// Whether it names a case of a table: `Run B`, `B, from alpha to beta`, or a longer name anywhere.

@@ -10,7 +10,7 @@ use crate::lines::clause::{
     value_set, words_of,
 };
 use crate::lines::prose::{
-    ALL_UNTOUCHED, CANNOT, LASTING, Sentence, SentenceKind, SentenceMark, UNTOUCHED, UNTUNED,
+    ALL_UNTOUCHED, CANNOT, LASTING, Modes, Sentence, SentenceKind, SentenceMark, UNTOUCHED, UNTUNED,
 };
 use crate::transcript::found::{HostNames, SwitchScope};
 
@@ -49,8 +49,9 @@ pub struct Reader<'a> {
     tells_states: bool,
     /// What was told last.
     last: Vec<Claim>,
-    /// Whether the text names polling anywhere.
+    /// Whether the text names polling anywhere, and whether it has `i` for interrupts.
     knows_polling: bool,
+    knows_letters: bool,
     /// The hosts that commands turn to polling anywhere.
     turned: Rc<BTreeSet<SwitchScope>>,
     /// The hosts that the last sentence says to be as they came.
@@ -290,6 +291,7 @@ impl<'a> Reader<'a> {
             tells_states: false,
             last: Vec::new(),
             knows_polling: false,
+            knows_letters: false,
             turned: Rc::default(),
             kept: Vec::new(),
             subject: None,
@@ -302,16 +304,17 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes the hosts that commands turn to polling anywhere: `left as it was` does not say that they use interrupts. In
-    /// a text that does not name polling (`knows_polling`), `oak off` is of something else; in one that sets a variable to
-    /// 50 (`values`), `oak at 50` is of that.
+    /// a text that does not name polling (`knows_polling`), `oak off` is of something else; in one that has `i` for
+    /// interrupts (`knows_letters`), `i/p` are states; in one that sets a variable to 50 (`values`), `oak at 50` is of that.
     pub fn turn(
         mut self,
         hosts: impl Iterator<Item = SwitchScope>,
-        (knows_polling, values): (bool, BTreeSet<u32>),
+        (knows_polling, knows_letters, values): (bool, bool, BTreeSet<u32>),
     ) -> Self {
         self.turned = Rc::new(hosts.collect());
         self.values = Rc::new(values);
         self.knows_polling = knows_polling;
+        self.knows_letters = knows_letters;
         self
     }
 
@@ -429,15 +432,16 @@ impl<'a> Reader<'a> {
             self.last = vec![(SwitchScope::All, false)];
             return Some(Some(self.last.clone()));
         }
-        let (modes, is_all) = sentence.modes?;
-        let claims = match modes {
+        let known = |it: &Modes| !it.are_letters || self.knows_letters;
+        let Modes { polls, is_all, .. } = sentence.modes.filter(known)?;
+        let claims = match polls {
             [one, other] if one == other => Some(vec![(SwitchScope::All, one)]),
             // The sender comes first.
             _ if is_all => Some(
                 Side::ALL
                     .map(SwitchScope::End)
                     .into_iter()
-                    .zip(modes)
+                    .zip(polls)
                     .collect(),
             ),
             _ => None,
@@ -990,7 +994,7 @@ mod tests {
     fn told_by(text: &str) -> String {
         let mut hosts = HostNames::default();
         ["gen", "sink"].iter().for_each(|it| hosts.add(it));
-        let knows = (true, BTreeSet::from([50, 60]));
+        let knows = (true, true, BTreeSet::from([50, 60]));
         let mut reader = Reader::of(&hosts, None, None).turn(std::iter::empty(), knows);
         let mark = match text.strip_prefix("== ") {
             Some(_) => SentenceMark::Heading,

@@ -185,7 +185,10 @@ fn printed(walked: &mut Found, unplaced: &mut Vec<UnplacedFigure>) -> Vec<Import
         let mut between = between.take_while(|it| it.place < *last);
         let is_next = between.any(|it| {
             let sentence = &it.sentence;
-            sentence.names_run() || sentence.is_numbered() || sentence.has_any(prose::ONE_MORE)
+            sentence.names_run()
+                || sentence.is_numbered()
+                || sentence.modes.is_some()
+                || sentence.has_any(prose::ONE_MORE)
         });
         let after = walked.switches.partition_point(|it| it.place <= *first);
         let set = walked.switches[after..].iter();

@@ -15,7 +15,7 @@ const LEAD: usize = 4;
 /// Sentences right before a test.
 const NEAR: usize = 2;
 const LEAD_BYTES: u64 = 1000;
-/// Most sentences on all tests that are looked at.
+/// Most sentences on all tests, and most screens behind one, that are looked at.
 const LEARNT_MAX: usize = 64;
 /// Words for another than the author: what they measured ran on hosts of their own.
 const OTHERS: &str = "user she he his their someone somebody student students colleague friend reader customer guest commenter writes encloses";
@@ -193,7 +193,8 @@ fn by_terminals(trials: &mut [ImportedTrial], named: &Named, found: &Found) {
         let next = trials[at..].iter().find(|it| it.test != trial.test);
         let is_next = |it: &SourcePlace| next.is_some_and(|next| *it > next.place);
         let from = seen.partition_point(|it| it.0 < trial.place);
-        let near = seen[from..].iter().take_while(|it| !is_next(&it.0));
+        let near = seen[from..].iter().take(LEARNT_MAX);
+        let near = near.take_while(|it| !is_next(&it.0));
         let near = near.filter(|it| found.authors.is_one(&it.0, &trial.place));
         let behind = near.map(|it| it.1).filter(|it| *it != host);
         across.entry((author, address)).or_default().extend(behind);

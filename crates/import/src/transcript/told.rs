@@ -10,7 +10,7 @@ use nicpoll_model::{ImportedTrial, Side, SourcePlace};
 use crate::lines::clause::{ClauseMode, is_in};
 use crate::lines::command::LINUX_POLLING;
 use crate::lines::is_variable;
-use crate::lines::prose::{RETRACTS, Sentence, SentenceKind, SentenceMark};
+use crate::lines::prose::{Modes, RETRACTS, Sentence, SentenceKind, SentenceMark};
 use crate::transcript::claims::{self, Claim, Reader, is_torn};
 use crate::transcript::found::{
     self, Authors, Found, HostNames, PollingSwitch, Statement, SwitchScope, ToolSetting,
@@ -93,7 +93,10 @@ pub fn told(
     // The file `threaded` is 0 or 1.
     let is_file = statements.iter().any(|it| it.sentence.has("threaded"));
     let said = said.chain([0, 1].into_iter().filter(|_| is_file));
-    let knows = (knows_polling, set.chain(said).collect());
+    let has_letters = |it: &Modes| it.are_letters && it.polls.contains(&false);
+    let mut modes = statements.iter().filter_map(|it| it.sentence.modes);
+    let knows_letters = modes.any(|it| has_letters(&it));
+    let knows = (knows_polling, knows_letters, set.chain(said).collect());
     teller.tell(&reader.turn(turned.map(|it| it.scope.clone()), knows));
     let tabled = teller.of_results();
     (teller.found, teller.single, tabled)
