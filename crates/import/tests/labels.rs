@@ -103,6 +103,16 @@ impl Count {
         }
     }
 
+    /// Counts the settings of a page's tests, which stand below these lines and are meant so.
+    fn settings(&mut self, page: String, meant: &[(String, &str)]) {
+        let imported = read(page);
+        for (at, (line, setting)) in meant.iter().enumerate() {
+            let read = imported.trials.get(at);
+            let read = read.and_then(|it| it.setting.split('+').next());
+            self.add(line, setting, read.filter(|it| *it != "not-said"));
+        }
+    }
+
     /// At least this share of all is right, and at most this share wrong.
     fn check(&self, right_min: f64, wrong_max: f64) {
         let all = (self.right + self.open.len() + self.wrong.len()) as f64;
@@ -145,12 +155,7 @@ fn labels_tell_settings() {
             page += &format!("{label}\n\n{command}{}", iperf(number, true));
             meant.push((label, setting));
         }
-        let imported = read(page);
-        for (at, (label, setting)) in meant.iter().enumerate() {
-            let read = imported.trials.get(at);
-            let read = read.and_then(|it| it.setting.split('+').next());
-            count.add(label, setting, read.filter(|it| *it != "not-said"));
-        }
+        count.settings(page, &meant);
     }
     count.check(0.97, 0.01);
 }
@@ -196,12 +201,7 @@ fn sentences_tell_changes() {
                 },
             ));
         }
-        let imported = read(page);
-        for (at, (sentence, setting)) in meant.iter().enumerate() {
-            let read = imported.trials.get(at);
-            let read = read.and_then(|it| it.setting.split('+').next());
-            count.add(sentence, setting, read.filter(|it| *it != "not-said"));
-        }
+        count.settings(page, &meant);
     }
     count.check(0.97, 0.01);
 }

@@ -137,8 +137,8 @@ fn sets(text: &str) -> Vec<u32> {
 
 /// The two states in `off/off`, `irq / poll`, `r2: i/p`.
 fn modes(text: &str) -> Option<Modes> {
-    const POLLS: &str = "on poll polling polled p";
-    const INTERRUPTS: &str = "off irq irqs int intr interrupt interrupts i";
+    const POLLING: &str = "on poll polling polled p";
+    const NOT_POLLING: &str = "off irq irqs int intr interrupt interrupts i";
     const LABELS: [char; 4] = [':', ')', '.', '-'];
     let text = text.to_ascii_lowercase();
     let text = text.trim_matches(|it: char| !it.is_ascii_alphanumeric() && it != ')');
@@ -147,8 +147,8 @@ fn modes(text: &str) -> Option<Modes> {
     let edge = |it: char| !it.is_ascii_alphanumeric();
     let (one, other) = (before.rsplit(edge).next()?, after.split(edge).next()?);
     let state = |it: &str| match it {
-        it if is_in(it, POLLS) => Some(true),
-        it if is_in(it, INTERRUPTS) => Some(false),
+        it if is_in(it, POLLING) => Some(true),
+        it if is_in(it, NOT_POLLING) => Some(false),
         _ => None,
     };
     let polls = [state(one)?, state(other)?];

@@ -107,11 +107,9 @@ fn counts(cursor: &mut Cursor) -> Option<f64> {
             matches!(it.peek(), b' ' | b'\n' | 0).then_some(count)
         })
     };
-    let mut sum = count(cursor)?;
-    for _ in 1..PROCESSORS_MAX {
-        sum += count(cursor).unwrap_or_default();
-    }
-    Some(sum)
+    let first = count(cursor)?;
+    let others = (1..PROCESSORS_MAX).map_while(|_| count(cursor));
+    Some(first + others.sum::<f64>())
 }
 
 /// Reads a row of Linux's `/proc/interrupts`, `127: 411207 0 IR-PCI-MSI 524288-edge eth0-TxRx-0`, or one for packets of

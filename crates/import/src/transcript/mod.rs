@@ -242,8 +242,10 @@ fn put_together(
     let (left, hosts) = (&mut imported.unplaced, &walked.hosts);
     table::place(&mut trials, walked.loose, tables, hosts, left, budget)?;
     let bare = table::bare(&statements, &printed_at(&trials, left, tables.0));
-    budget.take(bare.len()).ok_or(0_u32)?;
-    left.extend(bare);
+    for figure in bare {
+        budget.take(1).ok_or(figure.place.file)?;
+        left.push(figure);
+    }
     let of_tables = trials.iter_mut().filter(|it| it.tool == "table");
     of_tables.for_each(|trial| correct(trial, map));
     trials.sort_by_key(|it| it.place);

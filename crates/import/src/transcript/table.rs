@@ -319,11 +319,9 @@ pub fn bare(
     known: &HashMap<(u32, u32), Vec<String>>,
 ) -> Vec<UnplacedFigure> {
     const APART: u32 = 2;
+    let is_of_number = |it: char| it.is_ascii_digit() || ".,".contains(it);
     let is_number = |it: &&String| {
-        it.starts_with(|it: char| it.is_ascii_digit())
-            && it
-                .bytes()
-                .all(|it| it.is_ascii_digit() || b".,".contains(&it))
+        it.starts_with(|it: char| it.is_ascii_digit()) && it.chars().all(is_of_number)
     };
     let has_both = |it: &&Statement| {
         let cells = &it.sentence.cells;
@@ -339,8 +337,10 @@ pub fn bare(
         let known = known.get(&(row.place.file, row.place.line));
         let cells = row.sentence.cells.iter().filter(is_number);
         let cells = cells.filter(move |cell| {
-            let mut known = known.into_iter().flatten();
-            !known.any(|it| it.contains(cell.as_str()))
+            // `5` is not told by `75 %`.
+            let printed = known.into_iter().flatten();
+            let mut numbers = printed.flat_map(|it| it.split(|it| !is_of_number(it)));
+            !numbers.any(|it| it == cell.as_str())
         });
         let why = "a number in a table without a unit";
         cells.map(|it| found::unplaced(it, why, row.place))
