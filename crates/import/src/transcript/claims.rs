@@ -432,9 +432,11 @@ impl<'a> Reader<'a> {
             self.last = vec![(SwitchScope::All, false)];
             return Some(Some(self.last.clone()));
         }
-        let known = |it: &Modes| !it.are_letters || self.knows_letters;
-        let Modes { polls, is_all, .. } = sentence.modes.filter(known)?;
+        let modes = sentence.modes?;
+        let Modes { polls, is_all, .. } = modes;
         let claims = match polls {
+            // `P / P` may be anything, and is not what was set before.
+            _ if modes.are_letters && !self.knows_letters => None,
             [one, other] if one == other => Some(vec![(SwitchScope::All, one)]),
             // The sender comes first.
             _ if is_all => Some(
