@@ -273,3 +273,17 @@ fn labels_tell_the_hosts_of_screens() {
     }
     count.check(0.97, 0.01);
 }
+
+#[test]
+fn letters_are_states_only_in_a_text_that_has_one_for_interrupts() {
+    let setting = |first: &str, second: &str| {
+        let mut page = format!("{PAGE}, polling and not, FreeBSD 8.2.\n\n");
+        for (number, label) in [first, second].into_iter().enumerate() {
+            let command = "murre$ iperf -c 172.16.9.12 -t 10\n";
+            page += &format!("## {label}\n\n{command}{}", iperf(number, true));
+        }
+        read(page).trials[1].setting.clone()
+    };
+    assert_eq!(setting("I/I", "I/P"), "polling-receiver-only");
+    assert_eq!(setting("irq / poll", "P / P"), "not-said");
+}
